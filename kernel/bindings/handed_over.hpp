@@ -11,6 +11,7 @@ enum class Part {
     read_weight,        // likewise a positive one
     coins,              // the type that policies in Python are given
     interaction,        // the type that they learn from
+    snapshot,           // the type of a bandit's state at one moment
     arrow_table,        // a batch of decisions as an Arrow table
     unpickle_decision,  // a decision from its fields; pickle finds it by its name
 };

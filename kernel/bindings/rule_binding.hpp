@@ -10,9 +10,9 @@ namespace armlet {
 
 void bind_rules(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
-void bind_layers(nanobind::module_& m);
-void bind_tuned(nanobind::module_& m);
-void bind_paced(nanobind::module_& m);
+void bind_layered_statistics(nanobind::module_& m);
+void bind_auto_tuned_statistics(nanobind::module_& m);
+void bind_lazy_statistics(nanobind::module_& m);
 NoiseRule parse_noise(const std::string& noise);
 
 // "Schedule | Optimism | ...", for signatures; once they are bound.

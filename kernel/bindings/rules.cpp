@@ -51,11 +51,11 @@ bool read_any(nb::handle given, std::variant<Rs...>& out) {
 }
 
 void check_parts(const Model& model, bool needs_widths) {
-    for (const Statistics* part : {model.forced, model.solved})
-        if (part && part->n_arms() != model.all->n_arms())
-            fail(PyExc_ValueError, "the layers have different arms; add and remove arms of the Layers, not of a layer");
-    const Statistics& solved = model.solved ? *model.solved : *model.all;
-    if (needs_widths && solved.ridge().kind != Ridge::Kind::constant)
+    for (const Statistics* part : model.sums())
+        if (part->n_arms() != model.all().n_arms())
+            fail(PyExc_ValueError,
+                 "the layers have different arms; add and remove arms of the LayeredStatistics, not of a layer");
+    if (needs_widths && model.all().ridge().kind != Ridge::Kind::constant)
         fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
 }
 
@@ -66,7 +66,7 @@ Model read_model_of(nb::handle state) {
     if constexpr (requires { &R::fits; }) fits = fits && R::fits(nb::cast<State&>(state));
     if (!fits)
         fail(PyExc_TypeError, "this rule works on " + std::string(R::works_on) + "; got a " + name_of_type(state));
-    const Model model = model_of(nb::cast<State&>(state));
+    const Model model(nb::cast<State&>(state));
     check_parts(model, requires { R::needs_widths; });
     return model;
 }
@@ -312,12 +312,12 @@ Array<double> chances(nb::handle means, nb::handle deviations) {
     return to_numpy(std::move(out), {n});
 }
 
-Array<double> all_wants(nb::handle n, double q) {
+Array<double> all_exploration_weights(nb::handle n, double q) {
     const std::size_t n_arms = nb::len(n);
     const double* rows = doubles(n, "n", {n_arms});
     check_positive("q", q);
     std::vector<double> out(n_arms);
-    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = want(rows[arm], q);
+    for (std::size_t arm = 0; arm < n_arms; ++arm) out[arm] = exploration_weight(rows[arm], q);
     return to_numpy(std::move(out), {n_arms});
 }
 
@@ -334,7 +334,7 @@ Array<double> of_each(nb::handle values) {
 
 void bind_rules(nb::module_& m) {
     bind_each(m, every_rule);
-    m.def("wants", &all_wants, nb::arg("n"), nb::arg("q"),
+    m.def("exploration_weights", &all_exploration_weights, nb::arg("n"), nb::arg("q"),
           "(K,): min(1, exp(1 - n / q)), as the exploring law has it.");
     m.def("exps", &of_each<elementary::exp>, nb::arg("values"), "(n,): exp of each, the same bits everywhere.");
     m.def("logs", &of_each<elementary::log>, nb::arg("values"), "(n,): log of each, the same bits everywhere.");

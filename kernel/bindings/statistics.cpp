@@ -174,7 +174,7 @@ Array<double> rough_widths(Statistics& s, nb::handle x) {
     refresh_factors(s);
     std::vector<double> squares(view.values, view.values + s.view_size()), out(s.width());
     for (double& one : squares) one *= one;
-    s.rough_squares(squares.data(), out.data());
+    s.diagonal_bounds(squares.data(), out.data());
     out.resize(s.n_arms());
     for (double& one : out) one = std::sqrt(one);
     return to_numpy(std::move(out), {s.n_arms()});
@@ -403,9 +403,9 @@ void bind_statistics(nb::module_& m) {
     // what depends on the order of rows, so that merging cannot just add it up
     statistics.attr("not_summed") = nb::make_tuple("units");
     bind_units(m);
-    bind_layers(m);
-    bind_tuned(m);
-    bind_paced(m);
+    bind_layered_statistics(m);
+    bind_auto_tuned_statistics(m);
+    bind_lazy_statistics(m);
 }
 
 }  // namespace armlet

@@ -162,8 +162,8 @@ void CoarseFactors::copy(std::size_t from, std::size_t arm) {
 
 // What is solved is (L + E) y~ = x exactly, for an E of the rounding to 16 bits, at most half a unit in each entry
 // below the diagonal, and of that of float32, at most gamma |L_ik| (Higham 2002, theorem 8.5; four roundings more are
-// of x, 1 / L_kk and units). So L^-1 x = y~ + L^-1 E y~ is no longer than (1 + reach |E|) |y~|.
-void CoarseFactors::take(std::size_t arm, const double* kept, double reach) {
+// of x, 1 / L_kk and units). So L^-1 x = y~ + L^-1 E y~ is no longer than (1 + residual_bound |E|) |y~|.
+void CoarseFactors::take(std::size_t arm, const double* kept, double residual_bound) {
     const std::size_t rows = padded(n_), n_values = 2 * words_;
     const double *inverse = kept + n_values, n = static_cast<double>(n_);
     double largest, squares;
@@ -172,12 +172,12 @@ void CoarseFactors::take(std::size_t arm, const double* kept, double reach) {
     const double unit = std::max(largest, 1e-12) / most, gamma = 1.01 * (n + 8.0) * 0x1p-24;
     for (std::size_t k = 0; k < n_; ++k) squares += 1.0 / (inverse[k] * inverse[k]);
     // where float32 neither overflows nor goes subnormal; false for NaN
-    if (!(squares < 1e12 && reach < 1e6)) return;
+    if (!(squares < 1e12 && residual_bound < 1e6)) return;
     round_tiles(kept, n_values, 1.0 / unit, tiles_.data() + arm * words_);
     for (std::size_t k = 0; k < rows; ++k) inverses_[arm * rows + k] = static_cast<float>(inverse[k]);
     units_[arm] = static_cast<float>(unit * 0x1p-16);
     const double error = 0.5 * unit * std::sqrt(0.5 * n * n) + gamma * std::sqrt(squares);
-    const double slack = (1.0 + 1e-6) * (1.0 + gamma) * (1.0 + reach * error);
+    const double slack = (1.0 + 1e-6) * (1.0 + gamma) * (1.0 + residual_bound * error);
     if (slack < 2.0) slacks_[arm] = slack;  // or it is of no use
 }
 

@@ -13,8 +13,8 @@ class CoarseFactors {
     bool is_open() const { return !slacks_.empty(); }
     // From now on there is room for so many arms of d values; nothing is known of them.
     void open(std::size_t n_arms, std::size_t d);
-    // Takes a kept factor. Its columns in blocks are those of a matrix L, and `reach` is at least |L^-1|.
-    void take(std::size_t arm, const double* kept, double reach);
+    // Takes a kept factor. Its columns in blocks are those of a matrix L, and `residual_bound` is at least |L^-1|.
+    void take(std::size_t arm, const double* kept, double residual_bound);
     // An arm has the same factor as another.
     void copy(std::size_t from, std::size_t arm);
     // Nothing is known of the arm any more.

@@ -115,13 +115,13 @@ double Substitutions::width(std::size_t i) const {
     return square <= beyond_any * beyond_any ? std::sqrt(square) : beyond_any;  // for NaN too
 }
 
-double Substitutions::bound(std::size_t i, double reach) const {
+double Substitutions::bound(std::size_t i, double residual_bound) const {
     double solved, left;
     sum_squares(arms_[i].y, 0, arms_[i].column, lead_, arms_[i].first, solved);
     sum_squares(arms_[i].y, arms_[i].column, padded(d_), 0, 0.0, left);
     // squares so small may have vanished
-    if (!(solved + left >= 1e-200 && reach < 1e40)) return std::numeric_limits<double>::infinity();
-    return (1.0 + 1e-9) * std::sqrt(solved + left * reach * reach);
+    if (!(solved + left >= 1e-200 && residual_bound < 1e40)) return std::numeric_limits<double>::infinity();
+    return (1.0 + 1e-9) * std::sqrt(solved + left * residual_bound * residual_bound);
 }
 
 void find_widths(const double* const* kept, std::size_t n, const double* x, std::size_t d, double* out) {

@@ -36,9 +36,10 @@ class Substitutions {
     bool is_nearly_done(std::size_t i) const { return arms_[i].column + 16 >= d_; }
     // The width of an arm that is done.
     double width(std::size_t i) const;
-    // At least the width of an arm that is not, given its reach: the rest of the factor is that of a matrix whose
-    // smallest eigenvalue is no smaller than that of the whole, or of what its first value leaves (a Schur complement).
-    double bound(std::size_t i, double reach) const;
+    // At least the width of an arm that is not, given its residual bound: the rest of the factor is that of a matrix
+    // whose smallest eigenvalue is no smaller than that of the whole, or of what its first value leaves (a Schur
+    // complement).
+    double bound(std::size_t i, double residual_bound) const;
 
   private:
     std::size_t lead_, d_, size_ = 0;  // d_ columns are in blocks

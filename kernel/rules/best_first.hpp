@@ -51,7 +51,7 @@ void settle_scores(const Statistics& statistics, const double* x, Arms eligible,
             if (under_way.is_done(i))
                 best = std::max(best, scores[arm] = score(arm, under_way.width(i)));
             else if (!under_way.is_nearly_done(i) && rising(arm) &&
-                     score(arm, under_way.bound(i, statistics.reach(arm))) < best)
+                     score(arm, under_way.bound(i, statistics.residual_bound(arm))) < best)
                 scores[arm] = none;
             else
                 continue;

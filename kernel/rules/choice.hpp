@@ -19,9 +19,9 @@ struct Choice {
     bool explored;
     std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
     // The probability of the arm given that the step explores; NaN if the policy has no such thing.
-    double given_exploring = std::numeric_limits<double>::quiet_NaN();
-    double rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
-    double smallest =
+    double exploration_propensity = std::numeric_limits<double>::quiet_NaN();
+    double exploration_rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
+    double min_exploration_probability =
         std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; likewise
     // Whether an explored arm is one of those that look best; a step that is sure to explore does not look.
     enum class Greedy : std::int8_t { unknown, no, yes } greedy = Greedy::unknown;
@@ -35,7 +35,12 @@ inline Choice::Greedy greedy_at(double rate, bool is_best) {
 
 // The arm whose turn it is, whatever the context.
 inline Choice forced_choice(std::uint32_t arm, std::size_t n_eligible) {
-    return {arm, 1.0, true, 0, 1.0, 1.0, n_eligible == 1 ? 1.0 : 0.0};
+    return {.arm = arm,
+            .propensity = 1.0,
+            .explored = true,
+            .exploration_propensity = 1.0,
+            .exploration_rate = 1.0,
+            .min_exploration_probability = n_eligible == 1 ? 1.0 : 0.0};
 }
 
 // The best of the eligible arms and how many share the first place.

@@ -18,7 +18,13 @@ Choice told(const ConstantRate& rule, std::uint32_t arm, bool explored, Arms eli
     const double chance = rule.chance(eligible.size(), n_best, is_best);
     if (!rule.rate) return {arm, chance, false};
     const double share = 1.0 / static_cast<double>(eligible.size());
-    return {arm, chance, explored, 0, share, *rule.rate, share, greedy_at(*rule.rate, is_best)};
+    return {.arm = arm,
+            .propensity = chance,
+            .explored = explored,
+            .exploration_propensity = share,
+            .exploration_rate = *rule.rate,
+            .min_exploration_probability = share,
+            .greedy = greedy_at(*rule.rate, is_best)};
 }
 
 bool explores(const ConstantRate& rule, const Coins& coins) { return rule.rate && coins.coin < *rule.rate; }

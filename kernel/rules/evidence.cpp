@@ -27,14 +27,13 @@ class Law {
         return is_best ? std::min(1.0, chance + (1.0 - rate_) / static_cast<double>(n_best)) : chance;
     }
     Choice choice(std::uint32_t arm, bool explores, std::size_t n_best, bool is_best) const {
-        return {arm,
-                propensity(arm, n_best, is_best),
-                explores,
-                0,
-                std::min(1.0, explored(arm) / rate_),
-                rate_,
-                std::min(1.0, share(lightest_) / rate_),
-                greedy_at(rate_, is_best)};
+        return {.arm = arm,
+                .propensity = propensity(arm, n_best, is_best),
+                .explored = explores,
+                .exploration_propensity = std::min(1.0, explored(arm) / rate_),
+                .exploration_rate = rate_,
+                .min_exploration_probability = std::min(1.0, share(lightest_) / rate_),
+                .greedy = greedy_at(rate_, is_best)};
     }
     // The first arm at which the running sum of explored() passes the bits' share of the whole.
     std::uint32_t drawn(Word bits) const { return at(fraction(bits)); }
@@ -51,7 +50,8 @@ class Law {
     double share(double weight) const { return each_ + shared_ * (weight / sum_); }
     double weight(std::uint32_t arm) const {
         const auto quotas = exploring_.quotas;
-        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_), exploring_.wants[arm]);
+        return std::max(quotas.empty() ? least_ : Exploring::least(quotas[arm], t_),
+                        exploring_.exploration_weights[arm]);
     }
 
     const Exploring& exploring_;

@@ -8,10 +8,10 @@ namespace armlet {
 
 // When a step explores and which arm it takes then, as things stand.
 struct Exploring {
-    std::span<const double> wants;  // (K,): min(1, exp(1 - n_a / q))
-    double q;                       // rows for each arm that are always explored
-    double cap;                     // explores at most so often by evidence
-    double floor;                   // and so often whatever is known, all eligible arms alike
+    std::span<const double> exploration_weights;  // (K,): min(1, exp(1 - n_a / q))
+    double q;                                     // rows for each arm that are always explored
+    double cap;                                   // explores at most so often by evidence
+    double floor;                                 // and so often whatever is known, all eligible arms alike
     // (K,): a q for each arm, if they differ.
     std::span<const double> quotas = {};
 
@@ -35,13 +35,13 @@ struct Evidence {
 
     double q(const Statistics& all) const { return p / static_cast<double>(all.n_active()); }
     // Only after refresh(); it looks into the statistics.
-    Exploring in_force(const Statistics& all) const { return {all.wants(), q(all), cap, floor}; }
+    Exploring in_force(const Statistics& all) const { return {all.exploration_weights(), q(all), cap, floor}; }
 
     void refresh(Statistics& all, Word) const {
         all.refresh();
-        refresh_wants(all);
+        refresh_exploration_weights(all);
     }
-    void refresh_wants(Statistics& all) const { all.refresh_wants(q(all)); }
+    void refresh_exploration_weights(Statistics& all) const { all.refresh_exploration_weights(q(all)); }
     Choice choose(const Statistics& all, const Step& step, const Coins& coins) const {
         return choose_by(in_force(all), all, step, coins);
     }

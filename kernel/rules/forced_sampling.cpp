@@ -11,12 +11,12 @@ std::optional<std::uint32_t> ForcedSampling::turn(Word t, std::size_t n_arms) co
     return std::nullopt;
 }
 
-std::optional<std::uint32_t> ForcedSampling::forced_arm(const Layers& layers, const Step& step) const {
+std::optional<std::uint32_t> ForcedSampling::forced_arm(const LayeredStatistics& layers, const Step& step) const {
     const auto arm = turn(step.t, layers.n_arms());
     return arm && std::binary_search(step.eligible.begin(), step.eligible.end(), *arm) ? arm : std::nullopt;
 }
 
-const double* ForcedSampling::kept_scores(const Layers& layers, const Step& step) const {
+const double* ForcedSampling::kept_scores(const LayeredStatistics& layers, const Step& step) const {
     const std::size_t width = layers[1].width();
     double *scores = step.scratch(0, width), *by_forced = step.scratch(1, width);
     layers[0].estimates().scores(view(layers[0], step), by_forced);
@@ -28,12 +28,12 @@ const double* ForcedSampling::kept_scores(const Layers& layers, const Step& step
     return scores;
 }
 
-Choice ForcedSampling::choose(const Layers& layers, const Step& step, const Coins& coins) const {
+Choice ForcedSampling::choose(const LayeredStatistics& layers, const Step& step, const Coins& coins) const {
     if (const auto arm = forced_arm(layers, step)) return forced_choice(*arm, step.eligible.size());
     return play_best(kept_scores(layers, step), step.eligible, coins);
 }
 
-void ForcedSampling::probabilities(const Layers& layers, const Step& step, std::span<double> out) const {
+void ForcedSampling::probabilities(const LayeredStatistics& layers, const Step& step, std::span<double> out) const {
     if (const auto arm = forced_arm(layers, step)) return void(out[*arm] = 1.0);
     share_among_best(kept_scores(layers, step), step.eligible, out);
 }

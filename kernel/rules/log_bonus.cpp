@@ -36,10 +36,12 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
 }
 
 // Whether an arm was played and nothing has come back yet.
-bool is_silent(const Paced& all, std::uint32_t arm) { return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0); }
+bool is_silent(const LazyStatistics& all, std::uint32_t arm) {
+    return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0);
+}
 
 // The highest estimate of the arms that have rows; minus infinity if none has.
-double best_known(const Paced& all, Arms eligible, const double* means) {
+double best_known(const LazyStatistics& all, Arms eligible, const double* means) {
     double best = none;
     for (const auto arm : eligible)
         if (all.count(arm) > 0.0) best = std::max(best, means[arm]);
@@ -47,7 +49,7 @@ double best_known(const Paced& all, Arms eligible, const double* means) {
 }
 
 // A silent arm has no estimate, so it does not compete with arms that have one.
-void skip_silent(const Paced& all, Arms eligible, double* scores) {
+void skip_silent(const LazyStatistics& all, Arms eligible, double* scores) {
     if (!all.any_empty() || best_known(all, eligible, scores) == none) return;
     for (const auto arm : eligible)
         if (is_silent(all, arm)) scores[arm] = none;
@@ -55,7 +57,7 @@ void skip_silent(const Paced& all, Arms eligible, double* scores) {
 
 // out[a] = e_a = rho (n_a + m_a) - n_a, or 0 if that is less: what is still to come of an arm if its decisions come
 // back as often as those of all arms have, rho = N / (N + M); before anything has come back, all of it.
-const double* expected_rows(const Paced& all, Arms eligible, double* out) {
+const double* expected_rows(const LazyStatistics& all, Arms eligible, double* out) {
     double rows = 0.0, waits = 0.0;
     for (std::size_t arm = 0; arm < all.n_arms(); ++arm) rows += all.count(arm), waits += all.under_way()[arm];
     const double rho = rows > 0.0 ? rows / (rows + waits) : 1.0;
@@ -68,7 +70,7 @@ const double* expected_rows(const Paced& all, Arms eligible, double* out) {
 
 // A silent arm is taken for no better than the best that is known here, and what is still to come of it for one reward
 // that was a deviation lower.
-void lower_silent(const Paced& all, Arms eligible, const double* expected, double* means) {
+void lower_silent(const LazyStatistics& all, Arms eligible, const double* expected, double* means) {
     if (!all.any_empty()) return;
     const double best = best_known(all, eligible, means);
     for (const auto arm : eligible) {
@@ -80,7 +82,7 @@ void lower_silent(const Paced& all, Arms eligible, const double* expected, doubl
 
 // out[a] = sqrt((n_a + 1) / (n_a + 1 + e_a)): how much narrower widths will be once e_a more rows have come back, if
 // they are like those that there are.
-const double* shrinkage(const Paced& all, Arms eligible, const double* expected, double* out) {
+const double* shrinkage(const LazyStatistics& all, Arms eligible, const double* expected, double* out) {
     for (const auto arm : eligible) {
         const double rows = all.count(arm) + 1.0;
         out[arm] = std::sqrt(rows / (rows + expected[arm]));
@@ -92,7 +94,7 @@ const double* shrinkage(const Paced& all, Arms eligible, const double* expected,
 class Bonus {
   public:
     // `shrink` is null where nothing is under way.
-    Bonus(const LogBonus& rule, const Paced& all, Word t, const double* means, const double* shrink)
+    Bonus(const LogBonus& rule, const LazyStatistics& all, Word t, const double* means, const double* shrink)
         : width_scale_(rule.width_scale), means_(means), shrink_(shrink), sigma_(all.deviations()) {
         const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
         even_ = static_cast<double>(t) / ways;
@@ -119,7 +121,7 @@ class Bonus {
 };
 
 // The highest of the scores, where these are bounds so far.
-void settle_bonuses(const Paced& all, const double* z, Arms eligible, const Bonus& bonus, double* scores) {
+void settle_bonuses(const LazyStatistics& all, const double* z, Arms eligible, const Bonus& bonus, double* scores) {
     settle_scores(
         all, z, eligible, scores, [&](std::uint32_t arm) { return scores[arm]; },
         [&](std::uint32_t) { return all.view_size() >= worth_asking; },
@@ -136,7 +138,7 @@ void keep_rivals(std::vector<std::uint32_t>& arms, double best, double* scores) 
 }
 
 // The same: the width of the arm with the highest bound first, then closer bounds of those that may be as high as it.
-void settle_coarsely(const Paced& all, const double* z, const Step& step, const Bonus& bonus, double* scores) {
+void settle_coarsely(const LazyStatistics& all, const double* z, const Step& step, const Bonus& bonus, double* scores) {
     thread_local std::vector<std::uint32_t> rivals;
     const std::uint32_t leader = best_arm(scores, step.eligible).first;
     double width, *widest = step.scratch(2, all.width());
@@ -162,7 +164,7 @@ bool is_optimistic(Word t, double share) {
     return fraction(bits ^ (bits >> 31)) < share;
 }
 
-const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
+const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
@@ -187,7 +189,7 @@ const double* LogBonus::upper_bounds(const Paced& all, const Step& step) const {
     return scores;
 }
 
-const double* LogBonus::scores(const Paced& all, const Step& step) const {
+const double* LogBonus::scores(const LazyStatistics& all, const Step& step) const {
     if (is_optimistic(step.t, share)) return upper_bounds(all, step);
     double* out = step.scratch(1, all.width());
     all.estimates().scores(view(all, step), out);
@@ -195,11 +197,11 @@ const double* LogBonus::scores(const Paced& all, const Step& step) const {
     return out;
 }
 
-Choice LogBonus::choose(const Paced& all, const Step& step, const Coins& coins) const {
+Choice LogBonus::choose(const LazyStatistics& all, const Step& step, const Coins& coins) const {
     return decide(scores(all, step), exploring(all), step.t, coins, step.eligible);
 }
 
-void LogBonus::probabilities(const Paced& all, const Step& step, std::span<double> out) const {
+void LogBonus::probabilities(const LazyStatistics& all, const Step& step, std::span<double> out) const {
     armlet::probabilities(scores(all, step), exploring(all), step.t, step.eligible, out);
 }
 

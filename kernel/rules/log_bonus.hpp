@@ -1,7 +1,7 @@
 // Optimism on a share of the steps, by a bonus that grows with the logarithm of time, and exploring by evidence.
 #pragma once
 #include "rules/evidence.hpp"
-#include "state/paced.hpp"
+#include "state/lazy_statistics.hpp"
 
 namespace armlet {
 
@@ -17,8 +17,8 @@ bool is_optimistic(Word t, double share);
 // the others' highest estimate plays, if there is one, and under optimism its own lies sigma_a e_a / (e_a + 1) below
 // the mean of all rewards, or below the highest estimate of the others where that is lower.
 struct LogBonus {
-    using State = Paced;
-    static constexpr const char* works_on = "Paced statistics";
+    using State = LazyStatistics;
+    static constexpr const char* works_on = "LazyStatistics statistics";
     static constexpr bool needs_widths = true;
 
     double p;            // of exploring by evidence; 0: a tenth of the active arms
@@ -27,28 +27,28 @@ struct LogBonus {
     NoiseRule noise;     // sigma_a
     double floor;        // a share of all steps that explores whatever is known
 
-    double q(const Paced& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.1; }
+    double q(const LazyStatistics& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.1; }
     // Only after refresh(); it looks into the statistics.
-    Exploring exploring(const Paced& all) const { return {all.wants(), q(all), 1.0, floor}; }
+    Exploring exploring(const LazyStatistics& all) const { return {all.exploration_weights(), q(all), 1.0, floor}; }
 
-    void refresh(Paced& all, Word) const {
+    void refresh(LazyStatistics& all, Word) const {
         all.refresh();
-        all.refresh_wants(q(all));
+        all.refresh_exploration_weights(q(all));
         all.refresh_deviations(noise);
     }
-    Choice choose(const Paced& all, const Step& step, const Coins& coins) const;
-    void probabilities(const Paced& all, const Step& step, std::span<double> out) const;
+    Choice choose(const LazyStatistics& all, const Step& step, const Coins& coins) const;
+    void probabilities(const LazyStatistics& all, const Step& step, std::span<double> out) const;
     bool learns(bool) const { return true; }
-    void learn(Paced& all, const Row& row) const { learn_row(all, row); }
-    void correct(Paced& all, const Row& row, double before) const { correct_row(all, row, before); }
+    void learn(LazyStatistics& all, const Row& row) const { learn_row(all, row); }
+    void correct(LazyStatistics& all, const Row& row, double before) const { correct_row(all, row, before); }
 
     // The upper bound of each eligible arm that can have the highest, minus infinity for the rest; of an arm that leads
     // with any width, its estimate.
-    const double* upper_bounds(const Paced& all, const Step& step) const;
+    const double* upper_bounds(const LazyStatistics& all, const Step& step) const;
 
   private:
     // What the best arm of a step has the highest of.
-    const double* scores(const Paced& all, const Step& step) const;
+    const double* scores(const LazyStatistics& all, const Step& step) const;
 };
 
 }  // namespace armlet

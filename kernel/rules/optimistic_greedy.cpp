@@ -30,7 +30,7 @@ std::size_t rough_leader(const double* scores, const double* means, const double
 
 }  // namespace
 
-const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step& step) const {
+const double* OptimisticGreedy::leading_bounds(const FrozenStatistics& rows, const Step& step) const {
     const Statistics& solved = rows.solved();
     const std::size_t n_arms = solved.n_arms(), size = solved.view_size(), width = solved.width();
     double* scores = step.scratch(1, width);
@@ -39,7 +39,7 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     const double radius = width_scale * solved.noise(), *x = view(solved, step);
     for (std::size_t j = 0; j < size; ++j) squares[j] = x[j] * x[j];
     solved.estimates().scores(x, means);
-    solved.rough_squares(squares, scores);
+    solved.diagonal_bounds(squares, scores);
     for (const auto arm : step.eligible) {
         // a width of 0 is 0: many arms may tie at a context of zeros
         seen[arm] = scores[arm] == 0.0 || solved.inflation(arm) < fits_below;
@@ -55,13 +55,13 @@ const double* OptimisticGreedy::leading_bounds(const Snapshots& rows, const Step
     return scores;
 }
 
-Choice OptimisticGreedy::choose(const Snapshots& rows, const Step& step, const Coins& coins) const {
+Choice OptimisticGreedy::choose(const FrozenStatistics& rows, const Step& step, const Coins& coins) const {
     const double* bounds = leading_bounds(rows, step);
     if (by_evidence) return decide(bounds, exploring(rows), step.t, coins, step.eligible);
     return decide(bounds, schedule(rows.n_arms()), step.t, coins, step.eligible);
 }
 
-void OptimisticGreedy::probabilities(const Snapshots& rows, const Step& step, std::span<double> out) const {
+void OptimisticGreedy::probabilities(const FrozenStatistics& rows, const Step& step, std::span<double> out) const {
     const double* bounds = leading_bounds(rows, step);
     if (by_evidence) return armlet::probabilities(bounds, exploring(rows), step.t, step.eligible, out);
     armlet::probabilities(bounds, schedule(rows.n_arms()), step.t, step.eligible, out);

@@ -15,7 +15,7 @@ std::optional<Schedule> schedule_of(const Rule& rule, const Model& model) {
 std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
     return with_state(rule, model, []<typename R>(const R& one, auto& state) -> std::optional<Exploring> {
         if constexpr (GoesByEvidence<R>) {
-            one.refresh_wants(state);
+            one.refresh_exploration_weights(state);
             return one.in_force(state);
         }
         return std::nullopt;
@@ -57,7 +57,7 @@ void correct_reward(const Rule& rule, const Model& model, const Row& row, double
 
 Trace run(const Rule& rule, const Model& model, Seed seed, Word start, const double* contexts, const double* rewards,
           std::size_t steps, Propensities wanted) {
-    const std::size_t n_arms = model.all->n_arms(), dim = model.all->dim();
+    const std::size_t n_arms = model.all().n_arms(), dim = model.all().dim();
     std::vector<std::uint32_t> every(n_arms);
     std::iota(every.begin(), every.end(), 0u);
     Scratch scratch;

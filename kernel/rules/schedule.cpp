@@ -7,7 +7,12 @@ namespace {
 Choice warm_up(const Schedule& schedule, Word t, const Coins& coins, Arms eligible) {
     if (schedule.round_robin) return forced_choice(eligible[t % eligible.size()], eligible.size());
     const double share = 1.0 / static_cast<double>(eligible.size());
-    return {eligible[below(coins.pick, eligible.size())], share, true, 0, share, 1.0, share};
+    return {.arm = eligible[below(coins.pick, eligible.size())],
+            .propensity = share,
+            .explored = true,
+            .exploration_propensity = share,
+            .exploration_rate = 1.0,
+            .min_exploration_probability = share};
 }
 
 double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool is_best) {
@@ -18,8 +23,13 @@ double propensity(double rate, std::size_t n_eligible, std::size_t n_best, bool 
 // The answer of a step that tossed a coin.
 Choice tossed(double rate, std::uint32_t arm, bool explored, std::size_t n_eligible, std::size_t n_best, bool is_best) {
     const double share = 1.0 / static_cast<double>(n_eligible);
-    return {
-        arm, propensity(rate, n_eligible, n_best, is_best), explored, 0, share, rate, share, greedy_at(rate, is_best)};
+    return {.arm = arm,
+            .propensity = propensity(rate, n_eligible, n_best, is_best),
+            .explored = explored,
+            .exploration_propensity = share,
+            .exploration_rate = rate,
+            .min_exploration_probability = share,
+            .greedy = greedy_at(rate, is_best)};
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void Solved::raise_floor(const System& s, std::size_t arm) {
     constexpr double unknown = std::numeric_limits<double>::infinity();
     Floor& floor = floors_[arm];
     // rules that look at rough widths bound nothing by it, and new units void it: no use proving it again and again
-    if (!variances_.empty()) return void(floor = {.reach = unknown});
+    if (!variances_.empty()) return void(floor = {.residual_bound = unknown});
     if (!(s.n > 0.0))
         floor.value = s.shift;
     else if (s.n >= 2.0 * floor.checked)
@@ -62,7 +62,7 @@ void Solved::raise_floor(const System& s, std::size_t arm) {
     const double lean = s.has_constant ? norm(s.A + 1, dim_ - 1) / own : 0.0;
     const double doubt = (d + std::fabs(s.n)) * 0x1p-50 * whole * (1.0 + lean * lean);
     const bool known = own > 0.0 && floor.value > 2.0 * doubt;  // false for NaN
-    floor.reach = known ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt) : unknown;
+    floor.residual_bound = known ? (1.0 + 1e-6) / std::sqrt(floor.value - doubt) : unknown;
     floor.first = known ? 1.0 / std::sqrt(own) : 0.0;
     floor.lean = known ? lean : 0.0;
 }
@@ -70,7 +70,7 @@ void Solved::raise_floor(const System& s, std::size_t arm) {
 // Unless the constant leads the blocks, it is in them.
 void Solved::take_coarse(const System& s, std::size_t arm) {
     const bool is_apart = !s.has_constant || lead(dim_) > 0;
-    coarse_.take(arm, factor(arm), is_apart ? reach(arm) : widest(arm, {1.0, 1.0}));
+    coarse_.take(arm, factor(arm), is_apart ? residual_bound(arm) : widest(arm, {1.0, 1.0}));
 }
 
 }  // namespace armlet

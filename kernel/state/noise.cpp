@@ -74,7 +74,8 @@ void Solved::restore(std::span<const double> values, const Units& units) {
     for (std::size_t arm = 0; arm < n_arms_; ++arm, values = values.subspan(n_facts + dim_ + factor_size(dim_))) {
         const double *fit = values.data(), *theta = fit + n_facts;
         fits_[arm] = {fit[0], fit[1], fit[2], fit[3]};
-        floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};  // what others proved is not trusted
+        floors_[arm] = {.residual_bound =
+                            std::numeric_limits<double>::infinity()};  // what others proved is not trusted
         log_determinants_[arm] = fit[4];
         for (std::size_t j = 0; j < dim_; ++j) theta_[j * width() + arm] = theta[j];
         std::copy_n(theta + dim_, factor_size(dim_), factors_.data() + arm * factor_size(dim_));

@@ -141,7 +141,7 @@ void Solved::solve_as_unseen(const System& system, std::size_t arm) {
     std::vector<double> A(packed_size(dim_)), b(dim_);
     A[0] = system.extra;
     solve_system(arm, A.data(), b.data(), system.shift);
-    if (keeps_factors()) floors_[arm] = {.reach = std::numeric_limits<double>::infinity()};
+    if (keeps_factors()) floors_[arm] = {.residual_bound = std::numeric_limits<double>::infinity()};
 }
 
 // The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.

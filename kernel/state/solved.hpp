@@ -82,19 +82,19 @@ class Solved {
     std::size_t width() const { return padded(n_arms_); }
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
-    void rough_squares(const double* squares, double* out) const {
+    void diagonal_bounds(const double* squares, double* out) const {
         score(variances_.data(), squares, dim_, width(), out);
     }
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
     // With the constant solved, the other values are x - x_0 c for a c of length `lean`.
     double widest(std::size_t arm, Extent x) const {
         const Floor& floor = floors_[arm];
-        const double others = (x.rest + x.first * floor.lean) * floor.reach;
+        const double others = (x.rest + x.first * floor.lean) * floor.residual_bound;
         if (x.first == 0.0) return others;
         const double own = x.first * floor.first;
         return (1.0 + 1e-9) * std::sqrt(own * own + others * others);
     }
-    double reach(std::size_t arm) const { return floors_[arm].reach; }
+    double residual_bound(std::size_t arm) const { return floors_[arm].residual_bound; }
     bool keeps_coarse() const { return coarse_.is_open(); }
     void width_bounds(std::span<const std::uint32_t> arms, const double* x, double* out) const {
         coarse_.bounds(arms, factors_.data(), x, out);
@@ -131,7 +131,7 @@ class Solved {
         double checked = 0.0;   // n at the last proof
         double share = 0.0;     // value / n then, even if it is void: a good guess
         double searched = 0.0;  // n when it was last looked for from above
-        double reach = 0.0;
+        double residual_bound = 0.0;
         double first = 0.0, lean = 0.0;  // of the constant: the width of 1, and by how much the other values then move
     };
 

@@ -19,7 +19,7 @@ Statistics::Statistics(std::size_t n_arms, Units units, Ridge ridge)
       solved_(ridge),
       counts_(n_arms),
       n_empty_(n_arms),
-      wants_(n_arms),
+      exploration_weights_(n_arms),
       is_retired_(n_arms),
       versions_(n_arms) {
     solved_.mark_all(sums_);
@@ -34,7 +34,7 @@ void Statistics::touch(std::size_t arm) {
 void Statistics::note(std::size_t arm) {
     versions_[arm] = ++changes_;
     count_rows(arm);
-    wants_.mark(arm);
+    exploration_weights_.mark(arm);
     if (witness_ == nobody && count(arm) > 0.0) witness_ = arm;
     if (witness_ == arm && !(count(arm) > 0.0)) find_witness();
 }
@@ -44,7 +44,7 @@ void Statistics::touch_all() {
     counts_.assign(n_arms(), 0.0), n_empty_ = n_arms();
     for (std::size_t arm = 0; arm < n_arms(); ++arm) count_rows(arm);
     solved_.mark_all(sums_);
-    wants_.mark_all(n_arms());
+    exploration_weights_.mark_all(n_arms());
     find_witness();
 }
 
@@ -60,7 +60,7 @@ void Statistics::find_witness() {
         if (count(arm) > 0.0) witness_ = arm;
 }
 
-void Statistics::let_rows_wait() {
+void Statistics::buffer_rows() {
     if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim());
 }
 
@@ -68,7 +68,7 @@ void Statistics::solve_rarely() {
     is_paced_ = true;
     solved_.keep_factors();
     if (view_size() < worth_waiting) return;
-    let_rows_wait();
+    buffer_rows();
     solved_.keep_coarse();
 }
 
@@ -275,7 +275,7 @@ void Statistics::restore_units(std::span<const double> units) {
 
 std::size_t Statistics::bytes() const {
     return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           counts_.size() * sizeof(double) + under_way_.bytes() + wants_.bytes() + is_retired_.size() +
+           counts_.size() * sizeof(double) + under_way_.bytes() + exploration_weights_.bytes() + is_retired_.size() +
            versions_.capacity() * sizeof(std::int64_t);
 }
 

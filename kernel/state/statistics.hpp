@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
+#include "state/exploration_weights.hpp"
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
 #include "state/sums.hpp"
 #include "state/under_way.hpp"
 #include "state/units.hpp"
 #include "state/waiting_rows.hpp"
-#include "state/wants.hpp"
 
 namespace armlet {
 
@@ -35,7 +35,7 @@ class Statistics {
     // Takes the sums of an arm of earlier statistics away; what is left of no rows is nothing.
     void subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm);
     // From now on rows wait, up to eight an arm. Whoever looks at the sums adds them first.
-    void let_rows_wait();
+    void buffer_rows();
     // Makes an arm's sums those that it has in others, which have seen the same rows and more.
     void follow(std::size_t arm, Statistics& later);
     void append_arm();
@@ -82,13 +82,13 @@ class Statistics {
     }
     // out[a] = sum_j x_j^2 (V_a^-1)_jj of all arms, `width()` of them, from squares[j] = x_j^2; with variances kept and
     // fresh. It lies between 1 / d of the squared width and, if the features of an arm's rows go together, far above.
-    void rough_squares(const double* squares, double* out) const { solved_.rough_squares(squares, out); }
+    void diagonal_bounds(const double* squares, double* out) const { solved_.diagonal_bounds(squares, out); }
     // One arm's kept factor, likewise.
     const double* factor(std::size_t arm) const { return solved_.factor(arm); }
     // At least the width at any x so large, rounding included; infinite if nothing is known.
     double widest(std::size_t arm, Extent x) const { return solved_.widest(arm, x); }
     // At least what is left of a width divided by what is left of x, once its first value is solved; likewise.
-    double reach(std::size_t arm) const { return solved_.reach(arm); }
+    double residual_bound(std::size_t arm) const { return solved_.residual_bound(arm); }
     // out[a] = at least the width at x of each of these arms, and little more; if that is kept. Infinite where nothing
     // is known.
     bool keeps_coarse() const { return solved_.keeps_coarse(); }
@@ -121,24 +121,24 @@ class Statistics {
     void count_under_way() { under_way_.open(n_arms()); }
     const UnderWay& under_way() const { return under_way_; }
     void begin_decision(std::size_t arm) {
-        if (under_way_.is_open()) under_way_.begin(arm), wants_.mark(arm);
+        if (under_way_.is_open()) under_way_.begin(arm), exploration_weights_.mark(arm);
     }
     void end_decision(std::size_t arm) {
-        if (under_way_.is_open()) under_way_.end(arm), wants_.mark(arm);
+        if (under_way_.is_open()) under_way_.end(arm), exploration_weights_.mark(arm);
     }
     void restore_under_way(std::span<const std::int64_t> counts) {
         under_way_.restore(counts);
-        wants_.mark_all(n_arms());
+        exploration_weights_.mark_all(n_arms());
     }
 
-    // min(1, exp(1 - (n_a + m_a) / q)) of every arm; only after refresh_wants().
-    std::span<const double> wants() const { return wants_.values(); }
-    void refresh_wants(double q) {
-        wants_.refresh(q, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
+    // min(1, exp(1 - (n_a + m_a) / q)) of every arm; only after refresh_exploration_weights().
+    std::span<const double> exploration_weights() const { return exploration_weights_.values(); }
+    void refresh_exploration_weights(double q) {
+        exploration_weights_.refresh(q, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
     // With a q for each arm.
-    void refresh_wants(std::span<const double> quotas) {
-        wants_.refresh(quotas, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
+    void refresh_exploration_weights(std::span<const double> quotas) {
+        exploration_weights_.refresh(quotas, [this](std::size_t arm) { return count(arm) + under_way_[arm]; });
     }
 
     // Which change of these statistics was the last that an arm saw: a stamp that no two states of its sums share.
@@ -209,7 +209,7 @@ class Statistics {
     std::vector<double> counts_;  // n with the rows that wait, side by side
     std::size_t n_empty_;         // arms that have none
     UnderWay under_way_;
-    Wants wants_;
+    ExplorationWeights exploration_weights_;
     bool is_paced_ = false, is_held_ = false;
     std::vector<std::uint8_t> is_retired_;
     std::size_t n_retired_ = 0;

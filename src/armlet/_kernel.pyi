@@ -1,13 +1,13 @@
 """The compiled part of Armlet. Import it through armlet.kernel."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
 import numpy.random
 from numpy.typing import NDArray
 
+import armlet.types
 from armlet.types import Arm, Context
 
 class Decision:
@@ -219,6 +219,7 @@ def register(
     read_weight: Callable[[float], float],
     coins: type,
     interaction: type,
+    snapshot: type,
     arrow_table: Callable[[Decisions], Any],
     unpickle_decision: Callable[..., Decision],
 ) -> None:
@@ -315,7 +316,7 @@ class InverseGaps:
         gamma itself or, if it grows, times sqrt(t); gaps as they are or over the noise.
         """
 
-def wants(n: object, q: float) -> NDArray[numpy.float64]:
+def exploration_weights(n: object, q: float) -> NDArray[numpy.float64]:
     """(K,): min(1, exp(1 - n / q)), as the exploring law has it."""
 
 def exps(values: object) -> NDArray[numpy.float64]:
@@ -520,7 +521,7 @@ class Units:
     def standard(self, X: object) -> NDArray[numpy.float64]:
         """(n, D): rows of z = (1, (x - o - m) / s)."""
 
-class Layers:
+class LayeredStatistics:
     """Several sets of statistics about the same arms."""
 
     def __init__(
@@ -554,10 +555,10 @@ class Layers:
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def merge(self, other: Layers, into: Sequence[int]) -> None:
+    def merge(self, other: LayeredStatistics, into: Sequence[int]) -> None:
         """Adds the other's arm i to this arm into[i]."""
 
-    def subtract(self, earlier: Layers, into: Sequence[int]) -> None:
+    def subtract(self, earlier: LayeredStatistics, into: Sequence[int]) -> None:
         """Takes the earlier one's arm i away from this arm into[i]."""
 
     def renew(self) -> None:
@@ -567,11 +568,11 @@ class Layers:
         """One more arm, of which nothing is known."""
 
     def remove_arm(self, arm: int) -> None: ...
-    def copy(self) -> Layers: ...
+    def copy(self) -> LayeredStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Snapshots(Layers):
+class FrozenStatistics(LayeredStatistics):
     """
     Two layers: the rows that each arm was last solved for, and all of them.
     """
@@ -592,9 +593,9 @@ class Snapshots(Layers):
     def subtract(self, earlier: object, into: object) -> None:
         """Refuses: these do not add up."""
 
-    def copy(self) -> Snapshots: ...
+    def copy(self) -> FrozenStatistics: ...
 
-class Tuned(Statistics):
+class AutoTunedStatistics(Statistics):
     """Sums of explored rows, and the p that follows from them."""
 
     def __init__(
@@ -665,11 +666,11 @@ class Tuned(Statistics):
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def copy(self) -> Tuned: ...
+    def copy(self) -> AutoTunedStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
 
-class Paced(Statistics):
+class LazyStatistics(Statistics):
     """
     Sums of rows, of which an arm is solved when it has enough more of them.
     """
@@ -715,15 +716,9 @@ class Paced(Statistics):
     def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
         """Takes back what `arrays` gave, if these are sums of rows."""
 
-    def copy(self) -> Paced: ...
+    def copy(self) -> LazyStatistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
-
-class Act(Enum):
-    """Whether a call is to change the bandit, or only to be refused if it would be."""
-
-    perform = 0
-    rehearse = 1
 
 class ArmSet:
     """Arms that were looked up beforehand; see `Bandit.arm_set`."""
@@ -752,7 +747,12 @@ class Engine:
         reward_range: tuple[float, float] | None = None,
     ) -> None: ...
     def decide(
-        self, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
+        self,
+        x: Context,
+        *,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Literal["all"] | None = None,
+        t: int | None = None,
     ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
@@ -766,30 +766,19 @@ class Engine:
             `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
         probabilities
             "all" for `decision.probabilities`, those of every arm at this very step.
-        """
-
-    def decide_at(
-        self, t: int, x: Context, *, eligible: Iterable[Arm] | None = None, probabilities: Literal["all"] | None = None
-    ) -> Decision:
-        """
-        Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
-
-        Parameters
-        ----------
         t
-            The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-        x, eligible, probabilities
-            As in `decide`.
+            The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
+            is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
 
         Examples
         --------
         >>> import armlet
         >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
-        >>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+        >>> one.decide([0.5]).id == other.decide([0.5], t=1).id
         True
-        >>> one.decide_at(1, [0.5])
+        >>> one.decide([0.5], t=1)
         Traceback (most recent call last):
-        ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+        armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
         """
 
     def advance_to(self, t: int) -> None:
@@ -854,13 +843,9 @@ class Engine:
         >>> bandit.learn(decision, 1.0)
         """
 
-    def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> Decisions: ...
+    def _decide_many(self, X: object, eligible: object | None, t: int | None = None) -> Decisions: ...
     def _learn_many(
-        self,
-        decisions: list[Decision],
-        rewards: NDArray[numpy.float64],
-        weights: NDArray[numpy.float64],
-        act: Act = ...,
+        self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
     ) -> None: ...
     def _learn_rows(
         self,
@@ -870,7 +855,6 @@ class Engine:
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
         steps: int,
-        act: Act = ...,
     ) -> None: ...
     def _learn_logged(
         self,
@@ -883,7 +867,6 @@ class Engine:
         propensities: NDArray[numpy.float64],
         tags: NDArray[numpy.int64],
         replaces: NDArray[numpy.float64],
-        act: Act = ...,
     ) -> None: ...
     def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
@@ -899,36 +882,20 @@ class Engine:
         """(n, d): contexts as the policy sees them."""
 
     def _arm_set(self, labels: Iterable[str | int]) -> ArmSet: ...
-    def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None: ...
-    def _add_arm(self, label: object, act: Act = ...) -> None: ...
-    def _remove_arm(self, label: object, act: Act = ...) -> None: ...
-    def _set_active(self, label: object, active: bool, act: Act = ...) -> None: ...
-    def _check_learn(self, decision: Decision, reward: float, weight: float, since: int) -> dict[str, Any]:
-        """
-        What a recorder is told: the decision's id, or all of it if it was not made here since a step, reward and weight.
-        """
-
-    def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None: ...
-    def _check_forget(self, decision: Decision, reward: float) -> None: ...
-    def _check_expire(self, decision: Decision) -> None: ...
+    def _replace(self, policy: object, rule: object | None, fields: Callable[[], Mapping[str, Any]]) -> None: ...
+    def _add_arm(self, label: object) -> None: ...
+    def _remove_arm(self, label: object) -> None: ...
+    def _set_active(self, label: object, active: bool) -> None: ...
     def _begin_decision(self, label: str | int) -> None:
         """A decision of this arm, made elsewhere, waits for its reward."""
-
-    def _check_advance(self, t: int) -> None: ...
-    def _named(self, decision: Decision, since: int) -> dict[str, Any]:
-        """
-        The decision's id; and its record, unless it came from this bandit's own coins, in this process, since a step.
-        """
 
     def _advance(self, steps: int) -> None: ...
     def _reseed(self, seed: object) -> None: ...
     def _know(self, seed: object) -> None:
         """Decisions made with this seed may be learned here."""
 
-    def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], Any, int, list[int]]:
-        """
-        Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.
-        """
+    def _snapshot(self) -> armlet.types.Snapshot:
+        """All of the bandit, of one moment."""
 
     def _continue_lives(self, other: Engine) -> None:
         """
@@ -943,14 +910,19 @@ class Engine:
         retired: list[str | int],
         steps: int,
         seeds: list[int],
-        act: Act = ...,
+        fields: Callable[[], Mapping[str, Any]],
     ) -> None: ...
+    def _attach(self, recording: object) -> None:
+        """
+        From now on `recording.recorder` receives every change, under `recording.lock`.
+        """
+
     @property
     def _seed(self, /) -> int: ...
     @property
     def _labels(self, /) -> list[str | int]: ...
     @property
-    def _active(self) -> NDArray[numpy.bool_]: ...
+    def _retired(self, /) -> list[str | int]: ...
     @property
     def t(self) -> int:
         """Decisions taken so far."""

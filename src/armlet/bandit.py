@@ -36,7 +36,7 @@ from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
 from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, State
+from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, Snapshot
 
 if TYPE_CHECKING:
     from armlet.disk import Source, Target
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from armlet.inference.summary import Coefficients, Explanation, Summary
     from armlet.inputs.encoder import Encoder
     from armlet.model_file.model import Model
-    from armlet.recorder import Recorder
+    from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -126,29 +126,19 @@ class Bandit(Engine):
             encoder=encoder,
         )
         policy.check(len(labels), dim, 0)
-        self._set_up(settings, labels, policy.init(len(labels), dim), seed=check_seed(seed))
+        state = policy.init(len(labels), dim)
+        self._set_up(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
         if log is not None:
-            self._tell_to(log)
+            self._attach_log(log)
 
-    def _set_up(
-        self,
-        settings: Settings,
-        labels: list[Arm],
-        state: State,
-        *,
-        seed: int,
-        streams: Iterable[int] = (),
-        retired: Iterable[Arm] = (),
-        t: int = 0,
-        fixed_rows: float = 0.0,
-    ) -> None:
+    def _set_up(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
         s = settings
         super().__init__(
             s.policy,
             compiled_rule(s.policy),
-            state,
-            labels,
-            seed,
+            now.state,
+            now.arms,
+            now.seed,
             s.reader.row,
             features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
             sign=s.sign,
@@ -157,68 +147,54 @@ class Bandit(Engine):
         )
         self._settings, self._reader = s, s.reader
         self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
-        self._advance(t)
-        for stream in streams:
+        self._advance(now.t)
+        for stream in now.streams:
             self._know(stream)
-        for arm in retired:
+        for arm in now.retired:
             self._set_active(arm, False)
 
-    def _tell_to(self, log: Recorder) -> None:
-        from armlet.model_file import model
-        from armlet.recording import attach
+    def _attach_log(self, log: Recorder) -> None:
+        from armlet.recording import attach  # not before it is needed: files slow down `import armlet`
 
-        now = self._model()
-        attach(self, log, model.encode(now), model.describe(now))
+        attach(self, log, self._model(), self.digest)
 
-    def _kind(self) -> type[Self]:
-        """Give its class; that of a bandit with a log is another one inside."""
-        return getattr(type(self), "_unrecorded", type(self))
-
-    def _own(self) -> dict[str, Any]:
-        """Give what a subclass or a user keeps on it."""
-        ours = ("_settings", "_reader", "_recording", "_fixed_rows")
+    def _user_attributes(self) -> dict[str, Any]:
+        """Return what a subclass or a user keeps on it."""
+        ours = ("_settings", "_reader", "_fixed_rows")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
     def _twin(self) -> Self:
-        t, labels, active, state, seed, streams = self._snapshot()
-        kind = self._kind()
-        twin = kind.__new__(kind)
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        twin._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t,
-            fixed_rows=self._fixed_rows,
-        )
+        twin = type(self).__new__(type(self))
+        twin._set_up(self._settings, self._snapshot(), self._fixed_rows)
         twin._continue_lives(self)
-        twin.__dict__.update(self._own())
+        twin.__dict__.update(self._user_attributes())
         return twin
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
 
-    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
+    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None, t: int | None = None) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one.
 
         The batch takes its steps of the clock when it starts. Other threads may decide and learn meanwhile; changes of
-        arms wait for its end. Interrupted, it gives no decisions, and its steps stay used.
-        """
-        return self._decide_many(self._reader.matrix(X), eligible)
+        arms wait for its end. Interrupted, it returns no decisions, and its steps stay used.
 
-    def decide_many_at(self, first: int, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Decisions:
-        """Choose for many contexts at the steps from `first` on, which must lie ahead of the clock.
+        Parameters
+        ----------
+        X
+            One context a row.
+        eligible
+            The arms that may be played, as in `decide`.
+        t
+            The step of the first row, as in `decide`; the next one if left out.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
-        >>> bandit.decide_many_at(100, [[0.5], [1.0]]).t.tolist(), bandit.t
+        >>> bandit.decide_many([[0.5], [1.0]], t=100).t.tolist(), bandit.t
         ([100, 101], 101)
         """
-        return self._decide_many(self._reader.matrix(X), eligible, check_step(first, "first"))
+        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t))
 
     def learn_many(
         self,
@@ -516,8 +492,8 @@ class Bandit(Engine):
     def _inference(self) -> inference.Model:
         from armlet.inference.model import model_of
 
-        t, labels, _, state, *_ = self._snapshot()
-        return model_of(self._settings, labels, state, t, self._fixed_rows)
+        now = self._snapshot()
+        return model_of(self._settings, now.arms, now.state, now.t, self._fixed_rows)
 
     # ---- arms: from any thread, while others decide and learn
 
@@ -548,9 +524,15 @@ class Bandit(Engine):
         if not isinstance(other, Bandit):
             raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
         self._settings.check_same(other._settings)
-        t, labels, active, state, seed, streams = other._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        self._merge(state, labels, retired, t, [seed, *streams])
+        theirs = other._snapshot()
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import merge_fields
+
+            return merge_fields(self._settings, theirs)
+
+        seeds = [theirs.seed, *theirs.streams]
+        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, fields)
         self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
@@ -583,24 +565,13 @@ class Bandit(Engine):
         if not isinstance(base, Bandit):
             raise InvalidTypeError(f"base is {base!r}; since takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
-        t, labels, active, state, seed, streams = self._snapshot()
-        base_t, base_labels, _, base_state, *_ = base._snapshot()
-        if t < base_t:
-            raise MergeError(f"base has taken {base_t} decisions and this bandit {t}; base must be the earlier one")
-        subtract(state, labels, base_state, base_labels)
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
+        now, then = self._snapshot(), base._snapshot()
+        if now.t < then.t:
+            raise MergeError(f"base has taken {then.t} decisions and this bandit {now.t}; base must be the earlier one")
+        subtract(now.state, now.arms, then.state, then.arms)
         rest = Bandit.__new__(Bandit)
         fixed = max(0.0, self._fixed_rows - base._fixed_rows)
-        rest._set_up(
-            self._settings,
-            labels,
-            state,
-            seed=seed,
-            streams=streams,
-            retired=retired,
-            t=t - base_t,
-            fixed_rows=fixed,
-        )
+        rest._set_up(self._settings, now._replace(t=now.t - then.t), fixed)
         return rest
 
     def copy(self, *, seed: int | None = None) -> Self:
@@ -637,7 +608,13 @@ class Bandit(Engine):
         check_given(policy)
         settings = self._settings.with_policy(policy)
         check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
-        self._replace(policy, compiled_rule(policy))
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import replace_fields
+
+            return replace_fields(policy)
+
+        self._replace(policy, compiled_rule(policy), fields)
         self._settings = settings
 
     def reseed(self, seed: int | None = None) -> None:
@@ -660,7 +637,7 @@ class Bandit(Engine):
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = None if is_registered(self.policy) else self.policy  # pickle itself must find its class
-        return (_unpickle, (self._kind(), self.to_bytes(), own), self._own() or None)
+        return (_unpickle, (type(self), self.to_bytes(), own), self._user_attributes() or None)
 
     # ---- files
 
@@ -719,30 +696,10 @@ class Bandit(Engine):
 
         return model.digest(self._model())
 
-    def _as_bytes(self, state: State, labels: list[Arm], retired: list[Arm], t: int) -> bytes:
-        """Give what was learned elsewhere as a model with the settings of this one, and a seed that nobody used."""
-        from armlet.model_file import model
-
-        saved = model.Model(
-            settings=self._settings, arms=labels, retired=retired, t=t, state=state, seed=check_seed(None), streams=[]
-        )
-        return model.encode(saved)
-
     def _model(self) -> Model:
         from armlet.model_file.model import Model
 
-        t, labels, active, state, seed, streams = self._snapshot()
-        retired = [arm for arm, plays in zip(labels, active, strict=True) if not plays]
-        return Model(
-            settings=self._settings,
-            arms=labels,
-            retired=retired,
-            t=t,
-            state=state,
-            seed=seed,
-            streams=streams,
-            fixed_rows=self._fixed_rows,
-        )
+        return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
     # ---- what it is
 
@@ -754,7 +711,7 @@ class Bandit(Engine):
     @property
     def retired(self) -> list[Arm]:
         """The labels of retired arms."""
-        return [arm for arm, active in zip(self.arms, self._active, strict=True) if not active]
+        return self._retired
 
     @property
     def policy(self) -> Policy:
@@ -848,7 +805,7 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     if seed is not None:
         bandit.reseed(seed)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 
@@ -868,22 +825,14 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
         check_given(policy)
     bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
     if log is not None:
-        bandit._tell_to(log)
+        bandit._attach_log(log)
     return bandit
 
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
-    bandit._set_up(
-        saved.settings,
-        saved.arms,
-        saved.state,
-        seed=saved.seed,
-        streams=saved.streams,
-        retired=saved.retired,
-        t=saved.t,
-        fixed_rows=saved.fixed_rows,
-    )
+    now = Snapshot(saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams))
+    bandit._set_up(saved.settings, now, saved.fixed_rows)
     return bandit
 
 

@@ -18,32 +18,32 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
     ) from error
 
 from armlet import errors
-from armlet._kernel import Act as Act
 from armlet._kernel import ArmSet as ArmSet
 from armlet._kernel import AutoEvidence as AutoEvidence
 from armlet._kernel import AutoSchedule as AutoSchedule
+from armlet._kernel import AutoTunedStatistics as AutoTunedStatistics
 from armlet._kernel import ConstantRate as ConstantRate
 from armlet._kernel import Decision as Decision
 from armlet._kernel import Decisions as Decisions
 from armlet._kernel import Engine as Engine
 from armlet._kernel import Evidence as Evidence
 from armlet._kernel import ForcedSampling as ForcedSampling
+from armlet._kernel import FrozenStatistics as FrozenStatistics
 from armlet._kernel import HeldLines as HeldLines
 from armlet._kernel import InverseGaps as InverseGaps
-from armlet._kernel import Layers as Layers
+from armlet._kernel import LayeredStatistics as LayeredStatistics
+from armlet._kernel import LazyStatistics as LazyStatistics
 from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
 from armlet._kernel import OptimisticGreedy as OptimisticGreedy
-from armlet._kernel import Paced as Paced
 from armlet._kernel import Schedule as Schedule
-from armlet._kernel import Snapshots as Snapshots
 from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
-from armlet._kernel import Tuned as Tuned
 from armlet._kernel import add_rows as add_rows
 from armlet._kernel import argmax_rows as argmax_rows
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
+from armlet._kernel import exploration_weights as exploration_weights
 from armlet._kernel import exps as exps
 from armlet._kernel import gram as gram
 from armlet._kernel import json_bytes as json_bytes
@@ -59,11 +59,10 @@ from armlet._kernel import sum_features as sum_features
 from armlet._kernel import sum_moments as sum_moments
 from armlet._kernel import sum_rows as sum_rows
 from armlet._kernel import value_greedy as value_greedy
-from armlet._kernel import wants as wants
 from armlet._kernel import win_probabilities as win_probabilities
 from armlet.inputs import columns
 from armlet.inputs.settings import Units
-from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes
+from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes, Snapshot
 
 if TYPE_CHECKING:
     from armlet.environments.environment import FiniteEnvironment
@@ -81,12 +80,13 @@ Rule: TypeAlias = (
     | ConstantRate
     | InverseGaps
 )
-"""What the kernel can play by itself, on Statistics; but ForcedSampling works on Layers of two, OptimisticGreedy on
-Snapshots, AutoSchedule and AutoEvidence on Tuned, LogBonus on Paced."""
+"""What the kernel can play by itself, on Statistics; but ForcedSampling works on LayeredStatistics of two,
+OptimisticGreedy on FrozenStatistics, AutoSchedule and AutoEvidence on AutoTunedStatistics, LogBonus on
+LazyStatistics."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
-Sums = TypeVar("Sums", bound=Statistics | Layers)
+Sums = TypeVar("Sums", bound=Statistics | LayeredStatistics)
 
 
 class Rollout(NamedTuple, Generic[Sums]):
@@ -270,7 +270,7 @@ def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -
 
 
 def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
-    """Return the shape of what `Paced` keeps of its last solves: five facts, an estimate and a factor of each arm.
+    """Return the shape of what `LazyStatistics` keeps of its solves: five facts, an estimate and a factor of each arm.
 
     A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
     whole tiles is kept apart, after them.
@@ -301,6 +301,7 @@ _kernel.register(
     read_weight=columns.weight,
     coins=Coins,
     interaction=Interaction,
+    snapshot=Snapshot,
     arrow_table=_arrow_table,
     unpickle_decision=_unpickle_decision,
 )

@@ -1,8 +1,8 @@
-"""What a bandit knows a log by.
+"""The interface between a bandit and its log.
 
-A bandit with a recorder tells it everything that changes the bandit, in the order in which it happens: decisions after
-they are made and before anybody sees them, all else after it has been checked and before it is done. So whatever a
-recorder refuses does not happen, but that a refused decision has used its step of the clock.
+The engine passes every state change to the recorder, in order: decisions after they are made and before the caller gets
+them, everything else after it was checked and before it is done. So a change that the recorder refuses does not happen;
+a decision that it refuses is expired, and has used its step of the clock.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Fields: TypeAlias = Mapping[str, Any]
 class Recorder(Protocol):
     """A log, as a bandit sees it: `armlet.Bandit(..., log=recorder)`.
 
-    A bandit calls one method at a time, whatever its threads do. What they are told is enough to do the same again on
-    a bandit that was made of the start's bytes. A recorder that can also be called by others, as a log can be closed,
-    has a `lock`, a `threading.RLock`: the bandit holds it around every change and its record, so that whoever holds it
+    A bandit calls one method at a time, regardless of its threads. What the recorder receives is enough to repeat
+    everything on a bandit made of the start's bytes. A recorder that others call too, as a log can be closed, has a
+    `lock`, a `threading.RLock`: the bandit holds it around every change and its record, so that anyone who holds it
     finds both or neither.
 
     Examples
@@ -73,11 +73,11 @@ class Recorder(Protocol):
         """Record those of a batch, all or none."""
 
     def happened(self, kind: str, fields: Fields) -> None:
-        """Record what is about to happen.
+        """Record a change that is about to be made.
 
         learn: id, reward, weight. correct: id, old_reward, new_reward, and the weight that it was learned with. forget:
-        id, reward, weight. expire: id. Each of them has `decision`, its record, if it is not one that this recorder was
-        told of; learn has `expired`, True, if the decision's reward was not waited for any more.
+        id, reward, weight. expire: id. Each of them has `decision`, its record, if this recorder did not receive that
+        before; learn has `expired`, True, if the decision's reward was not waited for any more.
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
         replace: policy, its name and settings. All rewards are as the user gave them.

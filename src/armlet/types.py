@@ -130,6 +130,17 @@ class State(Protocol):
         """Add what another state knows, its arm i to arm into[i]; MergeError where knowledge does not add up."""
 
 
+class Snapshot(NamedTuple):
+    """A bandit at one moment, but for its settings."""
+
+    t: int  # decisions taken so far
+    arms: list[Arm]
+    retired: list[Arm]
+    state: State
+    seed: int
+    streams: list[int]  # other seeds whose decisions it may learn from
+
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # of checkers alone: Python has it from 3.13 on
 

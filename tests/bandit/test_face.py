@@ -112,9 +112,9 @@ def test_signatures_say_how_correct_and_forget_are_called() -> None:
     bandit.correct(decision, old_reward=1.0, new_reward=0.5)
     bandit.forget(decision=decision, reward=0.5)
     assert bandit.state.n.sum() == 0.0
-    with pytest.raises(TypeError, match=r"correct lacks 'new_reward'; call correct"):
+    with pytest.raises(TypeError, match=r"correct\(\) is missing 'new_reward'; call correct"):
         bandit.correct(decision, 1.0)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"forget has no argument 'amount'; call forget"):
+    with pytest.raises(TypeError, match=r"forget\(\) got an unexpected keyword 'amount', which is .*; call forget"):
         bandit.forget(decision, amount=1.0)  # type: ignore[call-arg]
 
 

@@ -17,10 +17,10 @@ import armlet
 from armlet.environments.environment import FiniteEnvironment
 from armlet.kernel import (
     AutoSchedule,
+    AutoTunedStatistics,
     Schedule,
     Simulated,
     Statistics,
-    Tuned,
     coins,
     simulate_events,
     simulate_steps,
@@ -195,7 +195,7 @@ def simulation(name: str) -> tuple[Callable[..., Simulated[Any]], Schedule | Aut
 
 def simulated(name: str) -> str:
     simulate, rule = simulation(name)
-    start = Tuned(2, 2) if "auto" in name else Statistics(2, 2)
+    start = AutoTunedStatistics(2, 2) if "auto" in name else Statistics(2, 2)
     at = np.array([1, 10, 100, 3000])
     settings = {"rule": rule, "horizon": 3000, "checkpoints": at, "environment_seed": 1, "policy_seed": 2}
     run = simulate(ENVIRONMENT, start=start, **settings)

@@ -55,7 +55,7 @@ def test_a_bandit_replays_what_another_wrote_down(policy: Policy) -> None:
     for kind, what in events(policy, live):
         if kind == "decide":
             record = json.loads(json.dumps(what.to_dict()))
-            again = replayed.decide_at(record["t"], record["x"], eligible=record["eligible"])
+            again = replayed.decide(record["x"], eligible=record["eligible"], t=record["t"])
             assert again.to_dict() == record
             known[again.id] = through_json(again)
         else:
@@ -161,32 +161,32 @@ def test_only_mappings_are_records(record: Any) -> None:
 @pytest.mark.parametrize("policy", [Algorithm1(p=4), InPython(p=4)], ids=["compiled", "in Python"])
 def test_the_clock_goes_forward_only(policy: Policy) -> None:
     bandit = Bandit([0, 1], 1, policy=policy, seed=1)
-    assert bandit.decide_at(10, [1.0]).t == bandit.t == 10
-    assert bandit.decide_many_at(20, [[1.0]] * 3).t.tolist() == [20, 21, 22]
+    assert bandit.decide([1.0], t=10).t == bandit.t == 10
+    assert bandit.decide_many([[1.0]] * 3, t=20).t.tolist() == [20, 21, 22]
     bandit.advance_to(22)
     before = bandit.digest()
     for refused in (22, 5, 0, -1, 2**63, 2**64 + 30, 2**200):
         with pytest.raises(ValueError, match="t is"):
-            bandit.decide_at(refused, [1.0])
-        with pytest.raises(ValueError, match=r"first is|t is"):
-            bandit.decide_many_at(refused, [[1.0]])
+            bandit.decide([1.0], t=refused)
+        with pytest.raises(ValueError, match="t is"):
+            bandit.decide_many([[1.0]], t=refused)
     for refused in (21, 0, -1, 2**63, 2**64 + 30):
         with pytest.raises(ValueError, match="t is"):
             bandit.advance_to(refused)
-    for wrong in ("10", 30.0, None, True):
+    for wrong in ("10", 30.0, True):
         with pytest.raises(TypeError, match="t is"):
-            bandit.decide_at(wrong, [1.0])  # type: ignore[arg-type]  # refused
+            bandit.decide([1.0], t=wrong)  # type: ignore[arg-type]  # refused
     assert bandit.digest() == before
-    assert bandit.decide([1.0]).t == 23
+    assert bandit.decide([1.0], t=None).t == 23
 
 
 def test_the_clock_ends_and_never_wraps() -> None:
     last, bandit = 2**63 - 1, make(2, 1)
     with pytest.raises(ValueError, match="cannot take 2 more steps"):
-        bandit.decide_many_at(last, [[1.0], [1.0]])
+        bandit.decide_many([[1.0], [1.0]], t=last)
     assert bandit.t == 0
-    assert bandit.decide_many_at(last - 1, [[1.0], [1.0]]).t.tolist() == [last - 1, last]
-    assert Decision.from_dict(make(2, 1).decide_at(last, [1.0]).to_dict()).t == last
+    assert bandit.decide_many([[1.0], [1.0]], t=last - 1).t.tolist() == [last - 1, last]
+    assert Decision.from_dict(make(2, 1).decide([1.0], t=last).to_dict()).t == last
     with pytest.raises(ValueError, match="ends at 2\\^63 - 1"):
         bandit.decide([1.0])
     bandit.advance_to(last)
@@ -197,8 +197,8 @@ def test_steps_named_one_by_one_are_those_of_a_batch_and_of_the_clock() -> None:
     X = np.random.default_rng(1).normal(size=(40, 2))
     one, named, batch = (make(3, 2, p=10) for _ in range(3))
     expected = [facts(one.decide(x)) for x in X]
-    assert [facts(named.decide_at(t, x)) for t, x in enumerate(X, start=1)] == expected
-    assert [facts(each) for each in batch.decide_many_at(1, X)] == expected
+    assert [facts(named.decide(x, t=t)) for t, x in enumerate(X, start=1)] == expected
+    assert [facts(each) for each in batch.decide_many(X, t=1)] == expected
 
 
 # ---- the digest

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import random
 import threading
+import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -109,8 +112,8 @@ def test_the_rarer_calls_are_replayed_too(policy: Policy) -> None:
     other.learn(other.decide([1.0, 1.0]), 0.25)
     other.retire_arm("d")
     bandit.merge(other)
-    bandit.learn(bandit.decide_at(40, [0.1, 0.2]), 1.0)
-    bandit.decide_many_at(50, [[0.0, 1.0]])
+    bandit.learn(bandit.decide([0.1, 0.2], t=40), 1.0)
+    bandit.decide_many([[0.0, 1.0]], t=50)
     assert [event["kind"] for event in notebook.events] == [
         *("advance", "partial_fit", "merge", "decide", "learn", "decide")
     ]
@@ -243,8 +246,9 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         lambda: bandit.add_arm("a"),
         lambda: bandit.retire_arm("d"),
         lambda: bandit.remove_arm("d"),
+        lambda: bandit.remove_arm(None),  # type: ignore[arg-type]  # refused
         lambda: bandit.advance_to(0),
-        lambda: bandit.decide_at(1, [1.0, 2.0]),
+        lambda: bandit.decide([1.0, 2.0], t=1),
         lambda: bandit.decide([1.0]),
         lambda: bandit.partial_fit([[1.0, 2.0]] * 2, ["a", "a"], [0.5, 2.0], explored=True),
         lambda: bandit.merge(Bandit(["a"], 3, policy=policy)),
@@ -271,21 +275,20 @@ def test_copies_sums_and_pickles_are_without_the_log() -> None:
     ]
     for other in others:
         assert type(other) is Bandit
-        assert "_recording" not in vars(other)
         other.decide([1.0, 2.0])
     assert notebook.lines == told
 
 
 def test_a_bandit_with_a_log_looks_like_one_without() -> None:
     bandit, _ = logged(Algorithm1(p=8))
-    assert isinstance(bandit, Bandit)
-    assert type(bandit).__name__ == "Bandit"
+    assert type(bandit) is Bandit
+    assert vars(bandit).keys() == vars(bandit.copy()).keys()
     assert repr(bandit) == repr(bandit.copy())
     assert bandit.predict(np.ones((1, 2))).tolist() == bandit.copy().predict(np.ones((1, 2))).tolist()
 
 
-def test_without_a_log_decide_and_learn_are_the_engines_own() -> None:
-    for name in ("decide", "decide_at", "learn", "correct", "forget", "advance_to"):
+def test_decide_and_learn_are_the_engines_own() -> None:
+    for name in ("decide", "learn", "correct", "forget", "expire", "advance_to"):
         assert getattr(Bandit, name) is getattr(Engine, name)
 
 
@@ -302,13 +305,95 @@ def test_a_subclass_keeps_what_is_its_own() -> None:
     assert replay(notebook).digest() == bandit.digest()
 
 
-def test_a_subclass_that_overrides_what_is_told_is_refused() -> None:
+def test_a_subclass_may_override_what_is_recorded() -> None:
     class Loud(Bandit):
         def decide(self, x: Any, **settings: Any) -> Decision:
-            return super().decide(x, **settings)
+            decision = super().decide([2 * value for value in x], **settings)
+            super().learn(decision, 0.25)
+            return decision
 
-    with pytest.raises(TypeError, match="Loud overrides decide"):
-        Loud(["a"], 1, policy=Algorithm1(p=1), log=Notebook())
+        def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
+            self.correct(decision, 0.25, reward * weight)
+
+    notebook = Notebook()
+    bandit = Loud(["a", "b"], 1, policy=Algorithm1(p=4), seed=1, log=notebook)
+    bandit.learn(bandit.decide([1.0]), 0.5)
+    assert type(bandit) is Loud
+    assert [event["kind"] for event in notebook.events] == ["decide", "learn", "correct"]
+    assert notebook.events[0]["x"] == [2.0]
+    assert replay(notebook).digest() == bandit.digest()
+
+
+class Interrupted(Notebook):
+    """Somebody presses Ctrl-C while it writes."""
+
+    def happened_many(self, kind: str, many: Any) -> None:
+        if self.is_full:
+            raise KeyboardInterrupt
+        super().happened_many(kind, many)
+
+
+def test_a_decision_whose_record_was_interrupted_is_not_waited_for() -> None:
+    notebook = Interrupted()
+    bandit = Bandit(["a", "b"], 1, seed=7, log=notebook)
+    notebook.is_full = True
+    for call in (lambda: bandit.decide([1.0]), lambda: bandit.decide_many([[1.0]] * 3)):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert bandit.state.under_way.tolist() == [0, 0]
+    notebook.is_full = False
+    assert bandit.decide([1.0]).t == 5
+
+
+def test_a_recorder_may_look_at_the_bandit_and_sees_it_before_the_change() -> None:
+    class Curious(Notebook):
+        def happened_many(self, kind: str, many: Any) -> None:
+            super().happened_many(kind, many)
+            seen.append(self.digest())
+
+    seen: list[str] = []
+    bandit = Bandit(["a", "b"], 1, policy=InPython(p=8), seed=7, log=Curious())
+    decision = bandit.decide([1.0])
+    before = bandit.digest()
+    bandit.learn(decision, 0.5)
+    assert seen == [before, before]
+    assert bandit.digest() != before
+
+
+def test_a_bandit_and_its_log_that_know_each_other_are_collected() -> None:
+    bandit, notebook = logged(Algorithm1(p=8))
+    bandit.decide([1.0, 2.0])
+    gone = weakref.ref(notebook)
+    del bandit, notebook
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("rewards", [99, 100])
+def test_the_watch_of_rewards_that_are_all_the_same_counts_each_once(rewards: int) -> None:
+    bandit, notebook = logged(Algorithm1(p=8))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(rewards):
+            bandit.learn(bandit.decide([1.0, 2.0]), 1.0)
+    assert len(caught) == rewards // 100
+    assert all("rewards are all the same" in str(warning.message) for warning in caught)
+    assert len(notebook.lines) == 2 * rewards
+
+
+def test_a_warning_that_is_an_error_refuses_the_reward_before_it_is_told() -> None:
+    bandit, notebook = logged(Algorithm1(p=8))
+    for _ in range(99):
+        bandit.learn(bandit.decide([1.0, 2.0]), 1.0)
+    decision = bandit.decide([1.0, 2.0])
+    told = len(notebook.lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="rewards are all the same"):
+            bandit.learn(decision, 1.0)
+    assert len(notebook.lines) == told
+    bandit.learn(decision, 1.0)
+    assert replay(notebook).digest() == bandit.digest()
 
 
 def test_a_log_that_is_none_or_refuses_is_refused() -> None:

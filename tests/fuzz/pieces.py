@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet import kernel
 from armlet.environments.environment import FiniteEnvironment
-from armlet.kernel import Layers, Snapshots, Statistics, Tuned
+from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
 from fuzz import values
 from fuzz.faults import REFUSALS, Fault, Hostility
 from fuzz.values import pick
@@ -59,7 +59,7 @@ class Desk:
     def sums(self) -> Any:
         """Give statistics, or one layer of several."""
         s = self.one()
-        return s[self.rng.choice((0, 0, 0, 1, 2, -1, 2**40))] if isinstance(s, Layers) else s
+        return s[self.rng.choice((0, 0, 0, 1, 2, -1, 2**40))] if isinstance(s, LayeredStatistics) else s
 
     def arm(self) -> Any:
         return self.rng.choice(
@@ -114,12 +114,12 @@ def make(rng: Random, n_arms: int, dim: int) -> Any:
     )
     kind = rng.randrange(5)
     if kind == 0:
-        return Layers(rng.choice((1, 2, 3)), n_arms, dim, **given)
-    return (Statistics, Statistics, Snapshots, Tuned)[kind - 1](n_arms, dim, **given)
+        return LayeredStatistics(rng.choice((1, 2, 3)), n_arms, dim, **given)
+    return (Statistics, Statistics, FrozenStatistics, AutoTunedStatistics)[kind - 1](n_arms, dim, **given)
 
 
 def build(d: Desk) -> None:
-    kind: Any = d.rng.choice((Statistics, Layers, Snapshots, Tuned))
+    kind: Any = d.rng.choice((Statistics, LayeredStatistics, FrozenStatistics, AutoTunedStatistics))
     shape = [d.rng.choice((0, -1, 1, 3, 2.0, "2", None, True)) for _ in range(d.rng.choice((1, 2, 3)))]
     d.held[d.rng.randrange(4)] = kind(
         *shape, ridge=d.rng.choice(("paper", "1/n", "constant", "", None)), value=d.number()
@@ -275,7 +275,7 @@ def small(d: Desk) -> None:
 
 def tune(d: Desk) -> None:
     s = d.one()
-    if isinstance(s, Tuned):
+    if isinstance(s, AutoTunedStatistics):
         plan = rule(d)
         s.p(plan), s.look(plan, d.number()), s.learned(plan, d.array(d.dim), d.number(), d.arm())
 

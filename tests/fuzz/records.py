@@ -29,11 +29,12 @@ def decide_at(s: Session) -> Call:
     t, x = a_step(s), [s.scale] * s.dim
 
     def check(d: Decision, before: View) -> None:
-        require(before.t < d.t == s.bandit.t == plain(t), lambda: f"step {t!r} was decided as {d.t}, after {before.t}")
+        due = before.t + 1 if t is None else plain(t)
+        require(before.t < d.t == s.bandit.t == due, lambda: f"step {t!r} was decided as {d.t}, after {before.t}")
         s.decisions.append(d)
         del s.decisions[:-PLENTY]
 
-    return Call("decide_at", lambda: s.bandit.decide_at(t, x), "decides", check)
+    return Call("decide_at", lambda: s.bandit.decide(x, t=t), "decides", check)
 
 
 def advance_to(s: Session) -> Call:

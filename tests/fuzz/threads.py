@@ -228,7 +228,7 @@ class Worker:
 def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:
     """Give n and the sum of rewards of every arm."""
     state = bandit.state
-    if isinstance(state, armlet.kernel.Layers):
+    if isinstance(state, armlet.kernel.LayeredStatistics):
         state = state[1]  # all rows; the other layer is what was solved
     if isinstance(state, armlet.Statistics):
         n, total = state.n, state.sum_r

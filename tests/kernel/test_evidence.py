@@ -38,10 +38,10 @@ counts = st.one_of(st.floats(0, 1e6), st.integers(0, 1000).map(float), st.sample
 
 @settings(max_examples=scaled(400))
 @given(st.lists(counts, min_size=1, max_size=20), st.floats(1e-40, 1e40))
-def test_wants_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
+def test_exploration_weights_are_the_same_bits_in_numpy_and_in_the_kernel(n: list[float], q: float) -> None:
     rows = np.array(n)
-    ours = evidence.wants(rows, q)
-    np.testing.assert_array_equal(kernel.wants(rows, q), ours)
+    ours = evidence.exploration_weights(rows, q)
+    np.testing.assert_array_equal(kernel.exploration_weights(rows, q), ours)
     assert ((ours >= 0.0) & (ours <= 1.0)).all()
     assert (ours[rows <= q] == 1.0).all()
 

@@ -17,7 +17,7 @@ spec.loader.exec_module(kernel)
 assert not any(name.split(".")[0] == "armlet" for name in sys.modules)
 for call in (
     lambda: kernel.Decision.restore("1-0000000000000001", "a", 0.5, True, [1.0], None, 0.0),
-    lambda: kernel.Snapshots(1, 1).merge(kernel.Snapshots(1, 1), [0]),
+    lambda: kernel.FrozenStatistics(1, 1).merge(kernel.FrozenStatistics(1, 1), [0]),
 ):
     try:
         call()

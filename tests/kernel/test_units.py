@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from armlet import kernel
 from armlet.inputs.settings import Ridge, RidgeLike
-from armlet.kernel import Layers, Snapshots, Statistics, Tuned
+from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
 from armlet.policies import Algorithm1, ScheduledEpsilonGreedy
 from armlet.policies.base import sums
 from armlet.reference.schedule import Reference
@@ -132,7 +132,7 @@ def learn(state: Statistics, stream: Stream, first: int = 0) -> None:
         state.add(arm, x, float(stream.rewards[i, arm]))
 
 
-@pytest.mark.parametrize("make", [free, lambda *a: Tuned(*a, units="free")])
+@pytest.mark.parametrize("make", [free, lambda *a: AutoTunedStatistics(*a, units="free")])
 def test_a_restored_state_goes_on_bit_for_bit_at_any_row(make: Any) -> None:
     stream = make_stream(60, 4, 3, seed=1)
     whole = make(3, 4)
@@ -335,8 +335,12 @@ def test_removing_an_arm_looks_again() -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: free(2, 3), lambda: Layers(2, 2, 3, units="free"), lambda: Snapshots(2, 3, units="free")],
-    ids=["Statistics", "Layers", "Snapshots"],
+    [
+        lambda: free(2, 3),
+        lambda: LayeredStatistics(2, 2, 3, units="free"),
+        lambda: FrozenStatistics(2, 3, units="free"),
+    ],
+    ids=["Statistics", "LayeredStatistics", "FrozenStatistics"],
 )
 @pytest.mark.parametrize(("place", "value"), [(0, -1.0), (2, np.nan), (9, 1e50), (-1, -2.0), (-1, 1e-70)])
 def test_units_that_no_rows_can_have_are_refused(make: Any, place: int, value: float) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from armlet import _kernel, kernel
 from armlet.inputs.settings import Ridge
-from armlet.kernel import Layers, Optimism, Statistics
+from armlet.kernel import LayeredStatistics, Optimism, Statistics
 from armlet.reference.schedule import Reference
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
@@ -157,8 +157,8 @@ def test_a_policy_may_keep_a_note_on_the_statistics() -> None:
 # ---- layers
 
 
-def make_layers() -> Layers:
-    return Layers(2, 3, 2, ridge="constant", value=1.0)
+def make_layers() -> LayeredStatistics:
+    return LayeredStatistics(2, 3, 2, ridge="constant", value=1.0)
 
 
 def test_a_layer_is_the_memory_of_its_layers() -> None:
@@ -212,6 +212,6 @@ def test_layers_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="not those of any rows"):
         layers.restore_arrays({"records": np.full((2, 3, 8), np.nan)})
     with pytest.raises(ValueError, match="3 layers there and 2 here"):
-        layers.merge(Layers(3, 3, 2), [0, 1, 2])
+        layers.merge(LayeredStatistics(3, 3, 2), [0, 1, 2])
     with pytest.raises(ValueError, match="at least 1"):
-        Layers(0, 3, 2)
+        LayeredStatistics(0, 3, 2)

@@ -15,7 +15,7 @@ from scipy import integrate, stats
 from armlet import _kernel, kernel
 from armlet.environments.environment import FiniteEnvironment
 from armlet.inputs.settings import Units
-from armlet.kernel import ForcedSampling, Layers, Optimism, Statistics, Thompson
+from armlet.kernel import ForcedSampling, LayeredStatistics, Optimism, Statistics, Thompson
 from armlet.policies.linucb import LinUCB
 from armlet.policies.oful import OFUL
 from armlet.policies.ols_bandit import OLSBandit, forced_arm
@@ -57,7 +57,7 @@ def play(policy: Ridged, stream: Stream, seed: int, start: Statistics | None = N
     return choices, state
 
 
-def play_layers(policy: OLSBandit, stream: Stream, seed: int) -> tuple[list[Choice], Layers]:
+def play_layers(policy: OLSBandit, stream: Stream, seed: int) -> tuple[list[Choice], LayeredStatistics]:
     state, everyone = policy.init(stream.n_arms, stream.dim), np.ones(stream.n_arms, dtype=np.bool_)
     choices = []
     for t, (x, r) in enumerate(zip(stream.contexts, stream.rewards, strict=True), start=1):
@@ -500,9 +500,9 @@ def test_settings_that_make_no_sense_are_refused(make: object, message: str) -> 
 
 def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
     x, r = np.ones((1, 2)), np.ones((1, 3))
-    with pytest.raises(TypeError, match="works on Layers of two"):
+    with pytest.raises(TypeError, match="works on LayeredStatistics of two"):
         kernel.rollout(x, r, start=LinUCB().init(3, 2), rule=OLSBandit().rule(), seed=1)
-    with pytest.raises(TypeError, match="this rule works on Statistics; got a Layers"):
+    with pytest.raises(TypeError, match="this rule works on Statistics; got a LayeredStatistics"):
         kernel.rollout(x, r, start=OLSBandit().init(3, 2), rule=LinUCB().rule(), seed=1)
     with pytest.raises(TypeError, match=r"rule must be a Schedule, .*; got a str"):
         kernel.rollout(x, r, start=LinUCB().init(3, 2), rule="LinUCB", seed=1)  # type: ignore[arg-type]

@@ -88,6 +88,13 @@ void ArmTable::index() {
 
 nb::list ArmTable::labels() const { return nb::steal<nb::list>(PySequence_List(labels_.ptr())); }
 
+nb::list ArmTable::retired() const {
+    nb::list out;
+    for (std::size_t arm = 0; arm < size(); ++arm)
+        if (!is_active(arm)) out.append(label(arm));
+    return out;
+}
+
 nb::object ArmTable::labels_of(Arms arms) const {
     nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(arms.size())));
     if (!out.is_valid()) throw nb::python_error();

@@ -46,12 +46,12 @@ class ArmTable {
     nb::list labels() const;
     nb::object label(std::size_t arm) const { return labels_[arm]; }
     nb::object labels_of(Arms arms) const;  // as a tuple
+    nb::list retired() const;
     std::optional<std::uint32_t> find(const nb::object& key) const;
     std::uint32_t at(const nb::object& key) const;  // or KeyError
 
     Arms active() const { return active_; }
     bool is_active(std::size_t arm) const { return is_active_[arm] != 0; }
-    const std::vector<std::uint8_t>& mask() const { return is_active_; }
     bool is_last_active(std::size_t arm) const { return is_active(arm) && active_.size() == 1; }
     // The indices of those that may be played, ascending, among the eligible if these are named; ValueError if there is
     // none.

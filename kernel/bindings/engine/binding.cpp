@@ -55,9 +55,6 @@ void watch_forks(nb::module_& m) {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-    nb::enum_<Act>(m, "Act", "Whether a call is to change the bandit, or only to be refused if it would be.")
-        .value("perform", Act::perform)
-        .value("rehearse", Act::rehearse);
     nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arm_set`.")
         .def("__len__", [](const ArmSet& s) { return s.keys.size(); })
         .def(
@@ -75,31 +72,29 @@ void bind_engine(nb::module_& m) {
                      "reward_range: tuple[float, float] | None = None) -> "
                      "None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
-             nb::arg("first").none() = nb::none(),
-             nb::sig("def _decide_many(self, X: object, eligible: object | None, first: int | None = None) -> "
+             nb::arg("t").none() = nb::none(),
+             nb::sig("def _decide_many(self, X: object, eligible: object | None, t: int | None = None) -> "
                      "Decisions"))
         .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("act") = Act::perform,
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
-                     "NDArray[numpy.float64], act: Act = ...) -> None"))
+                     "NDArray[numpy.float64]) -> None"))
         .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("explored"), nb::arg("steps"), nb::arg("act") = Act::perform,
+             nb::arg("explored"), nb::arg("steps"),
              nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
                      "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool], steps: "
-                     "int, act: Act = ...) -> None"))
+                     "int) -> None"))
         .def(
             "_learn_logged",
             [](Engine& e, nb::handle X, const nb::list& arms, nb::handle steps, nb::handle rewards, nb::handle weights,
-               nb::handle explored, nb::handle propensities, nb::handle tags, nb::handle replaces, Act act) {
-                e.learn_logged({X, arms, steps, rewards, weights, explored, propensities, tags, replaces}, act);
+               nb::handle explored, nb::handle propensities, nb::handle tags, nb::handle replaces) {
+                e.learn_logged({X, arms, steps, rewards, weights, explored, propensities, tags, replaces});
             },
             nb::arg("X"), nb::arg("arms"), nb::arg("steps"), nb::arg("rewards"), nb::arg("weights"),
             nb::arg("explored"), nb::arg("propensities"), nb::arg("tags"), nb::arg("replaces"),
-            nb::arg("act") = Act::perform,
             nb::sig("def _learn_logged(self, X: NDArray[numpy.float64], arms: list[str | int], steps: "
                     "NDArray[numpy.int64], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: "
                     "NDArray[numpy.bool], propensities: NDArray[numpy.float64], tags: NDArray[numpy.int64], replaces: "
-                    "NDArray[numpy.float64], act: Act = ...) -> None"))
+                    "NDArray[numpy.float64]) -> None"))
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
              "(n, K): at step t, or at the next one.")
         .def("_view", &Engine::view, nb::arg("eligible").none(),
@@ -110,69 +105,37 @@ void bind_engine(nb::module_& m) {
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
         .def("_arm_set", &Engine::arm_set, nb::arg("labels").none(),
              nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
-        .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("act") = Act::perform,
-             nb::sig("def _replace(self, policy: object, rule: object | None, act: Act = ...) -> None"))
-        .def("_add_arm", &Engine::add_arm, nb::arg("label"), nb::arg("act") = Act::perform,
-             nb::sig("def _add_arm(self, label: object, act: Act = ...) -> None"))
-        .def("_remove_arm", &Engine::remove_arm, nb::arg("label"), nb::arg("act") = Act::perform,
-             nb::sig("def _remove_arm(self, label: object, act: Act = ...) -> None"))
-        .def("_set_active", &Engine::set_active, nb::arg("label"), nb::arg("active"), nb::arg("act") = Act::perform,
-             nb::sig("def _set_active(self, label: object, active: bool, act: Act = ...) -> None"))
-        .def(
-            "_check_learn",
-            [](Engine& e, nb::handle d, nb::handle reward, nb::handle weight, Word since) {
-                nb::object r = nb::float_(read_reward(reward)), w = nb::float_(read_weight(weight));
-                e.learn(d, r, w, Act::rehearse);
-                nb::dict told = e.named(d, since);
-                told["reward"] = r, told["weight"] = w;
-                return told;
-            },
-            nb::arg("decision").none(), nb::arg("reward").none(), nb::arg("weight").none(), nb::arg("since"),
-            nb::sig("def _check_learn(self, decision: Decision, reward: float, weight: float, since: int) -> dict[str, "
-                    "typing.Any]"),
-            "What a recorder is told: the decision's id, or all of it if it was not made here since a step, reward and "
-            "weight.")
-        .def(
-            "_check_correct",
-            [](Engine& e, nb::handle d, nb::handle before, nb::handle after) {
-                e.correct(d, before, after, Act::rehearse);
-            },
-            nb::arg("decision").none(), nb::arg("old_reward").none(), nb::arg("new_reward").none(),
-            nb::sig("def _check_correct(self, decision: Decision, old_reward: float, new_reward: float) -> None"))
-        .def(
-            "_check_forget", [](Engine& e, nb::handle d, nb::handle reward) { e.forget(d, reward, Act::rehearse); },
-            nb::arg("decision").none(), nb::arg("reward").none(),
-            nb::sig("def _check_forget(self, decision: Decision, reward: float) -> None"))
-        .def(
-            "_check_expire", [](Engine& e, nb::handle d) { e.expire(d, Act::rehearse); }, nb::arg("decision").none(),
-            nb::sig("def _check_expire(self, decision: Decision) -> None"))
+        .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("fields"),
+             nb::sig("def _replace(self, policy: object, rule: object | None, fields: "
+                     "collections.abc.Callable[[], collections.abc.Mapping[str, typing.Any]]) -> None"))
+        .def("_add_arm", &Engine::add_arm, nb::arg("label").none(),
+             nb::sig("def _add_arm(self, label: object) -> None"))
+        .def("_remove_arm", &Engine::remove_arm, nb::arg("label").none(),
+             nb::sig("def _remove_arm(self, label: object) -> None"))
+        .def("_set_active", &Engine::set_active, nb::arg("label").none(), nb::arg("active"),
+             nb::sig("def _set_active(self, label: object, active: bool) -> None"))
         .def("_begin_decision", &Engine::begin_decision, nb::arg("label"),
              nb::sig("def _begin_decision(self, label: str | int) -> None"),
              "A decision of this arm, made elsewhere, waits for its reward.")
-        .def(
-            "_check_advance", [](Engine& e, Word step) { e.advance_to(step, Act::rehearse); }, nb::arg("t"))
-        .def("_named", &Engine::named, nb::arg("decision"), nb::arg("since"),
-             nb::sig("def _named(self, decision: Decision, since: int) -> dict[str, typing.Any]"),
-             "The decision's id; and its record, unless it came from this bandit's own coins, in this process, since a "
-             "step.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))
         .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")
-        .def("_snapshot", &Engine::snapshot,
-             nb::sig("def _snapshot(self) -> tuple[int, list[str | int], NDArray[numpy.bool], typing.Any, int, "
-                     "list[int]]"),
-             "Clock, labels, which are active, a copy of the state, the seed and other known seeds, of one moment.")
+        .def("_snapshot", &Engine::snapshot, nb::sig("def _snapshot(self) -> armlet.types.Snapshot"),
+             "All of the bandit, of one moment.")
         .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
              "The arms are those of another bandit in this process, so what was removed there is removed here.")
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
              nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
-             nb::arg("seeds"), nb::arg("act") = Act::perform,
+             nb::arg("seeds"), nb::arg("fields"),
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
-                     "seeds: list[int], act: Act = ...) -> None"))
+                     "seeds: list[int], fields: collections.abc.Callable[[], collections.abc.Mapping[str, "
+                     "typing.Any]]) -> None"))
+        .def("_attach", &Engine::attach, nb::arg("recording"), nb::sig("def _attach(self, recording: object) -> None"),
+             "From now on `recording.recorder` receives every change, under `recording.lock`.")
         .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))
         .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
-        .def_prop_ro("_active", &Engine::active, owned)
+        .def_prop_ro("_retired", &Engine::retired, nb::sig("def _retired(self, /) -> list[str | int]"))
         .def_prop_ro(
             "t", [](const Engine& e) { return e.t; }, "Decisions taken so far.")
         .def_ro("state", &Engine::state, nb::sig("def state(self, /) -> typing.Any"),

@@ -19,7 +19,8 @@ nb::object new_decision(std::size_t dim) {
     d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
     d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
-    d->propensity = d->weight = 1.0, d->reward = 0.0, d->given_exploring = d->rate = d->smallest = NAN;
+    d->propensity = d->weight = 1.0, d->reward = 0.0,
+    d->exploration_propensity = d->exploration_rate = d->min_exploration_probability = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
 }
 
@@ -37,7 +38,8 @@ void settle(Decision& d, const Choice& choice, nb::object label, Word table, con
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
     d.index = choice.arm, d.table = table;
     d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
-    d.given_exploring = choice.given_exploring, d.rate = choice.rate, d.smallest = choice.smallest;
+    d.exploration_propensity = choice.exploration_propensity, d.exploration_rate = choice.exploration_rate,
+    d.min_exploration_probability = choice.min_exploration_probability;
     d.greedy = choice.explored ? choice.greedy : Choice::Greedy::yes;
 }
 
@@ -48,12 +50,18 @@ std::string decision_id(Word t, Word mark) {
 }
 
 const char* design_of(const Choice& choice) {
-    if (std::isnan(choice.given_exploring)) return "choice";
-    return choice.explored && choice.rate == 1.0 && choice.smallest == 0.0 ? "turn" : "coin";
+    if (std::isnan(choice.exploration_propensity)) return "choice";
+    return choice.explored && choice.exploration_rate == 1.0 && choice.min_exploration_probability == 0.0 ? "turn"
+                                                                                                          : "coin";
 }
 
 const char* Decision::design() const {
-    return design_of({index, propensity, explored, tag, given_exploring, rate, smallest});
+    return design_of({.arm = index,
+                      .propensity = propensity,
+                      .explored = explored,
+                      .exploration_propensity = exploration_propensity,
+                      .exploration_rate = exploration_rate,
+                      .min_exploration_probability = min_exploration_probability});
 }
 
 namespace {
@@ -84,12 +92,14 @@ PyGetSetDef attributes[] = {
      "The probability with which this arm was to be played.", nullptr},
     {"probabilities", get<[](Decision& d) { return probabilities_of(d).release().ptr(); }>, nullptr,
      "(K,): a copy of the probability of every arm at this step; None unless decide was asked for them.", nullptr},
-    {"exploration_propensity", get<[](Decision& d) { return known(d.given_exploring).release().ptr(); }>, nullptr,
+    {"exploration_propensity", get<[](Decision& d) { return known(d.exploration_propensity).release().ptr(); }>,
+     nullptr,
      "The probability of this arm given that the step explores, which no context moves; None if the policy has none.",
      nullptr},
-    {"exploration_rate", get<[](Decision& d) { return known(d.rate).release().ptr(); }>, nullptr,
+    {"exploration_rate", get<[](Decision& d) { return known(d.exploration_rate).release().ptr(); }>, nullptr,
      "The probability that the step explores; None if the policy has none.", nullptr},
-    {"min_exploration_probability", get<[](Decision& d) { return known(d.smallest).release().ptr(); }>, nullptr,
+    {"min_exploration_probability",
+     get<[](Decision& d) { return known(d.min_exploration_probability).release().ptr(); }>, nullptr,
      "The smallest probability of an eligible arm given that the step explores; None if the policy has none.", nullptr},
     {"explored", get<[](Decision& d) { return PyBool_FromLong(d.explored); }>, nullptr,
      "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},

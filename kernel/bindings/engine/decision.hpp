@@ -27,9 +27,10 @@ struct Decision {
     bool explored, learned;
     bool expired;  // without a reward, nobody waits for one any more: it was expired, or learned and forgotten
     Choice::Greedy greedy;
-    double propensity, given_exploring, rate, smallest;  // the last three NaN if the policy has no such thing
-    double reward, weight;                               // what was learned
-    double x[1];                                         // as it was given, before any scaling
+    double propensity;
+    double exploration_propensity, exploration_rate, min_exploration_probability;  // NaN if the policy has none
+    double reward, weight;                                                         // what was learned
+    double x[1];  // as it was given, before any scaling
 
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const { return decision_id(t, mark); }

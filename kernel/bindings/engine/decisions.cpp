@@ -130,11 +130,11 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("indices", &indices, owned, "(n,): the arms by index.")
         .def_prop_ro("propensities", &doubles_of<&Choice::propensity>, owned,
                      "(n,): the probability with which each arm was to be played.")
-        .def_prop_ro("exploration_propensities", &doubles_of<&Choice::given_exploring>, owned,
+        .def_prop_ro("exploration_propensities", &doubles_of<&Choice::exploration_propensity>, owned,
                      "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
-        .def_prop_ro("exploration_rates", &doubles_of<&Choice::rate>, owned,
+        .def_prop_ro("exploration_rates", &doubles_of<&Choice::exploration_rate>, owned,
                      "(n,): the probability that each step explores; NaN if the policy has none.")
-        .def_prop_ro("min_exploration_probabilities", &doubles_of<&Choice::smallest>, owned,
+        .def_prop_ro("min_exploration_probabilities", &doubles_of<&Choice::min_exploration_probability>, owned,
                      "(n,): the smallest probability of an eligible arm given that the step explores; NaN if the "
                      "policy has none.")
         .def_prop_ro("explored", &explored, owned, "(n,): which steps explored.")

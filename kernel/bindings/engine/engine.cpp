@@ -38,11 +38,11 @@ std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) 
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
-    if (nb::isinstance<Tuned>(state)) return model_of(nb::cast<Tuned&>(state));
-    if (nb::isinstance<Statistics>(state)) return model_of(nb::cast<Statistics&>(state));
-    if (nb::isinstance<Layers>(state) && nb::cast<Layers&>(state).size() == 2)
-        return model_of(nb::cast<Layers&>(state));
-    return {nullptr};
+    if (nb::isinstance<AutoTunedStatistics>(state)) return Model(nb::cast<AutoTunedStatistics&>(state));
+    if (nb::isinstance<Statistics>(state)) return Model(nb::cast<Statistics&>(state));
+    if (nb::isinstance<LayeredStatistics>(state) && nb::cast<LayeredStatistics&>(state).size() == 2)
+        return Model(nb::cast<LayeredStatistics&>(state));
+    return {};
 }
 
 Seed parse_seed(nb::handle seed) {
@@ -60,7 +60,6 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
       model_(rule_ ? read_model(*rule_, state) : model_in(state)),
-      statistics_(model_.all),
       arms_(labels),
       streams_(parse_seed(seed)),
       read_context_(read_context),
@@ -71,8 +70,8 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
     features_ = names_of_features(features, dim_);
-    if (!rule_) asked_.emplace(policy, state, dim_);
-    if (statistics_ && !statistics_->units().is_free()) digits_.emplace(dim_);
+    if (!rule_) python_policy_.emplace(policy, state, dim_);
+    if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
     tell_state();
 }
 
@@ -92,7 +91,8 @@ std::optional<Turns::Whole> Engine::learn_turn() {
 
 // Only a finaliser can still reach a bandit that the garbage collector has taken apart.
 void Engine::check_alive() const {
-    if (!rule_ && !asked_) fail(PyExc_RuntimeError, "this bandit is being collected as garbage; it cannot be used");
+    if (!rule_ && !python_policy_)
+        fail(PyExc_RuntimeError, "this bandit is being collected as garbage; it cannot be used");
 }
 
 // ---- contexts and rewards
@@ -179,30 +179,52 @@ Word Engine::step_ahead(std::optional<Word> at) const {
     return *at;
 }
 
-void Engine::advance_to(Word step, Act act) {
-    const auto turn = decide_turn();
-    const Word after = step == t ? t : step_ahead(step);
-    if (act == Act::perform) t = after;
+void Engine::advance_to(Word step) {
+    if (recording_ && step == 0)  // no event is of a step before the first
+        fail(PyExc_ValueError, "t is 0; give a step, a whole number from 1 to 2^63 - 1");
+    const auto fields = [&] {
+        nb::dict out;
+        out["t"] = step;
+        return out;
+    };
+    change("advance", fields, [&](Act act) {
+        const auto turn = decide_turn();
+        const Word after = step == t ? t : step_ahead(step);
+        if (act == Act::perform) t = after;
+    });
 }
 
 // ---- one step
 
 // Whoever holds the state may have changed its arms behind the bandit's back.
 void Engine::check_state() const {
-    for (const Statistics* sums : {model_.all, model_.forced, model_.solved})
-        if (sums && sums->n_arms() != arms_.size())
+    for (const Statistics* sums : model_.sums())
+        if (sums->n_arms() != arms_.size())
             fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
                                        std::to_string(arms_.size()) + "; add and remove arms of the bandit");
 }
 
 // A state that is none of sums has no use for it.
 void Engine::tell_state() {
-    for (Statistics* sums : {model_.all, model_.forced, model_.solved})
-        for (std::size_t arm = 0; sums && arm < std::min(sums->n_arms(), arms_.size()); ++arm)
+    for (Statistics* sums : model_.sums())
+        for (std::size_t arm = 0; arm < std::min(sums->n_arms(), arms_.size()); ++arm)
             sums->set_active(arm, arms_.is_active(arm));
 }
 
 nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
+    if (!recording_) return make_decision(x, eligible, probabilities, at);
+    const Recording::Locked lock(*recording_);
+    nb::object made = make_decision(x, eligible, probabilities, at);
+    try {
+        recording_->decided(made);
+    } catch (const nb::python_error&) {
+        expire(decision_of(made), Act::perform);
+        throw;
+    }
+    return made;
+}
+
+nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
     const auto wanted = wanted_of(eligible);
     const bool wants_all = !probabilities.is_none();
     if (wants_all && !(PyUnicode_Check(probabilities.ptr()) && text(probabilities) == "all"))
@@ -220,13 +242,13 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabil
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
     const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
-                                : asked_->decide(step, context, coins, arms, arms_.size());
+                                : python_policy_->decide(step, context, coins, arms, arms_.size());
     if (wants_all) {
         d.probabilities = new std::vector<double>(arms_.size());
         if (rule_)
             armlet::probabilities(*rule_, model_, step, context, arms, scratch_, *d.probabilities);
         else
-            asked_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
+            python_policy_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
     }
     t = step;
     stamp(d, step, coins.mark, streams_.own());
@@ -278,16 +300,16 @@ void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const cha
 
 // There is a row of this weight.
 void Engine::check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const {
-    if (model_.solved)
+    if (!model_.can_forget())
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (statistics_ && (explored || learns_always_)) check_holds(*statistics_, arm, weight, verb);
-    if (model_.forced && explored) check_holds(*model_.forced, arm, weight, verb);
+    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, verb);
+    if (model_.is<LayeredStatistics>() && explored) check_holds(model_.as<LayeredStatistics>()[0], arm, weight, verb);
 }
 
 void Engine::update(const Event& event) {
-    if (asked_) return asked_->update(event);
+    if (python_policy_) return python_policy_->update(event);
     if (!learns(*rule_, event.explored)) return;
     const Row row{event.arm, event.x, event.reward, event.weight, event.explored, event.t};
     if (event.replaces)
@@ -304,33 +326,40 @@ Event Engine::event_of(const Decision& d, std::uint32_t arm, double reward, doub
 
 // A compiled rule takes any row; a policy in Python may refuse one.
 void Engine::rehearse(const Event& event) const {
-    if (asked_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
+    if (python_policy_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
 }
 
-nb::dict Engine::named(nb::handle decision, Word since) const {
-    const Decision& d = as_decision(decision);
+nb::dict Engine::recorded(const Decision& d) const {
     nb::dict out;
     out["id"] = nb::str(d.id().c_str());
     if (d.expired && !d.learned) out["expired"] = true;
-    if (!(d.has_stream && d.stream == streams_.own() && d.t > since)) out["decision"] = to_dict(d);
+    if (!(d.has_stream && d.stream == streams_.own() && d.t > recording_->since)) out["decision"] = to_dict(d);
     return out;
 }
 
 // In the next four, all that may run Python comes first: between the look at `learned` and its change nobody else
-// runs, or, for a policy in Python, nobody else has the turn.
+// runs, or, for a policy in Python, nobody else has the turn. Numbers are read once, so that a recorder receives those
+// that are learned.
 
-void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act) {
+void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     watch(d.x, d.dim(), r);
-    const auto turn = learn_turn();
-    check_state();
-    check_learnable(d);
-    const auto arm = locate(d);
-    const Event event = event_of(d, arm, r, w, std::nullopt);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    note_learned(d, arm, r, w);
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = r, out["weight"] = w;
+        return out;
+    };
+    change("learn", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learnable(d);
+        const auto arm = locate(d);
+        const Event event = event_of(d, arm, r, w, std::nullopt);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        note_learned(d, arm, r, w);
+    });
 }
 
 void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double weight) {
@@ -338,37 +367,55 @@ void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double 
     d.learned = true, d.reward = reward, d.weight = weight, d.life = arms_.life(arm);
 }
 
-void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act) {
+void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
     Decision& d = as_decision(decision);
     const double before = armlet::read_reward(old_reward), after = read_reward(new_reward);
-    const auto turn = learn_turn();
-    check_state();
-    check_learned(d, before, "old_reward");
-    const auto arm = locate(d);
-    check_can_take_back(d, arm, "correct");
-    const Event event = event_of(d, arm, after, d.weight, before);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    d.reward = after;
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["old_reward"] = before, out["new_reward"] = after, out["weight"] = d.weight;
+        return out;
+    };
+    change("correct", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learned(d, before, "old_reward");
+        const auto arm = locate(d);
+        check_can_take_back(d, arm, "correct");
+        const Event event = event_of(d, arm, after, d.weight, before);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        d.reward = after;
+    });
 }
 
-void Engine::forget(nb::handle decision, nb::handle reward, Act act) {
+void Engine::forget(nb::handle decision, nb::handle reward) {
     Decision& d = as_decision(decision);
     const double r = armlet::read_reward(reward);
-    const auto turn = learn_turn();
-    check_state();
-    check_learned(d, r, "reward");
-    const auto arm = locate(d);
-    check_can_take_back(d, arm, "forget");
-    const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
-    if (act == Act::rehearse) return rehearse(event);
-    update(event);
-    d.learned = false, d.expired = true;
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = r, out["weight"] = d.weight;
+        return out;
+    };
+    change("forget", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learned(d, r, "reward");
+        const auto arm = locate(d);
+        check_can_take_back(d, arm, "forget");
+        const Event event = event_of(d, arm, r, -d.weight, std::nullopt);
+        if (act == Act::rehearse) return rehearse(event);
+        update(event);
+        d.learned = false, d.expired = true;
+    });
+}
+
+void Engine::expire(nb::handle decision) {
+    Decision& d = as_decision(decision);
+    change("expire", [&] { return recorded(d); }, [&](Act act) { expire(d, act); });
 }
 
 // An arm that was removed has taken its count along.
-void Engine::expire(nb::handle decision, Act act) {
-    Decision& d = as_decision(decision);
+void Engine::expire(Decision& d, Act act) {
     const auto turn = learn_turn();
     check_state();
     if (d.learned)
@@ -397,15 +444,18 @@ int Engine::traverse(visitproc visit, void* arg) const {
     Py_VISIT(policy.ptr());
     Py_VISIT(state.ptr());
     Py_VISIT(read_context_.ptr());
-    if (asked_)
-        if (const int stop = asked_->traverse(visit, arg)) return stop;
+    if (python_policy_)
+        if (const int stop = python_policy_->traverse(visit, arg)) return stop;
+    if (recording_)
+        if (const int stop = recording_->traverse(visit, arg)) return stop;
     return arms_.traverse(visit, arg);
 }
 
 void Engine::clear() {
-    rule_.reset(), model_ = {nullptr}, statistics_ = nullptr;
+    rule_.reset(), model_ = {};
     policy = state = read_context_ = nb::none();
-    asked_.reset();
+    python_policy_.reset();
+    recording_.reset();
     arms_.clear();
 }
 

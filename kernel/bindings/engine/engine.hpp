@@ -5,6 +5,7 @@
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decisions.hpp"
 #include "bindings/engine/python_policy.hpp"
+#include "bindings/engine/recording.hpp"
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
 #include "rules/rules.hpp"
@@ -17,8 +18,8 @@ struct RewardRange {
     double low, high;
 };
 
-// Whether a call is to change the bandit, or to be refused or not without changing anything: what is recorded
-// before it happens must be sure to happen.
+// Whether a change is to be made, or only to be refused if it would be: what is recorded before it is made must be
+// sure to succeed.
 enum class Act { perform, rehearse };
 
 // Columns of a log; a row that replaces nothing has NaN there.
@@ -44,22 +45,20 @@ class Engine {
     nb::object decide(nb::handle x, nb::handle eligible, nb::handle probabilities,
                       std::optional<Word> at = std::nullopt);
     // The weight may be missing.
-    void learn(nb::handle decision, nb::handle reward, nb::handle weight, Act act = Act::perform);
-    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward, Act act = Act::perform);
-    void forget(nb::handle decision, nb::handle reward, Act act = Act::perform);
+    void learn(nb::handle decision, nb::handle reward, nb::handle weight);
+    void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
+    void forget(nb::handle decision, nb::handle reward);
     // Its reward is no longer waited for.
-    void expire(nb::handle decision, Act act = Act::perform);
+    void expire(nb::handle decision);
     // A decision of this arm, made elsewhere, waits for its reward.
     void begin_decision(nb::handle label);
-    // Its id; and its record, unless it came from this bandit's own coins, in this process, since a step.
-    nb::dict named(nb::handle decision, Word since) const;
 
     // ---- many at once
-    Decisions decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
-    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act);
+    nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
+    void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
-                    Word steps, Act act);
-    void learn_logged(const LoggedRows& given, Act act);
+                    Word steps);
+    void learn_logged(const LoggedRows& given);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
     Array<double> scaled(nb::handle X) const;
@@ -67,27 +66,30 @@ class Engine {
     nb::tuple view(nb::handle eligible);
 
     // ---- arms
-    void add_arm(nb::object label, Act act);
-    void remove_arm(nb::handle label, Act act);
-    void set_active(nb::handle label, bool active, Act act);
+    void add_arm(nb::object label);
+    void remove_arm(nb::handle label);
+    void set_active(nb::handle label, bool active);
     nb::list labels() const { return arms_.labels(); }
     ArmSet arm_set(nb::handle labels) const;
-    Array<bool> active() const;
+    nb::list retired() const { return arms_.retired(); }
 
     // ---- the whole
     void advance(Word steps);
-    void advance_to(Word step, Act act = Act::perform);
+    void advance_to(Word step);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
-    nb::tuple snapshot();
-    // Another policy that goes on with the same numbers.
-    void replace(nb::object next, nb::object rule, Act act);
+    // Clock, labels, those retired, a copy of the state, the seed and other known seeds, of one moment.
+    nb::object snapshot();
+    // Another policy that goes on with the same numbers. `fields` gives what a recorder receives.
+    void replace(nb::object next, nb::object rule, const nb::callable& fields);
     void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_); }
     // Takes over another state of the same arms, which stands for this many steps more.
     void restore(nb::object other, const nb::list& labels, Word steps);
-    // Adds another bandit's state, arms, clock and streams.
+    // Adds another bandit's state, arms, clock and, without a recorder, streams. `fields` gives what one receives.
     void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-               Act act);
+               const nb::callable& fields);
+    // From now on a recorder receives every change.
+    void attach(nb::object recording) { recording_.emplace(std::move(recording), t); }
 
     nb::object policy, state;
     Word t = 0;
@@ -97,6 +99,24 @@ class Engine {
     void clear();
 
   private:
+    // The one place where the bandit changes: without a recorder at once; with one, under its lock, the change is
+    // rehearsed, recorded as `kind` with what `fields` gives, and then made. Nothing that is refused is recorded, and
+    // nothing that could not be recorded is done.
+    template <typename Fields, typename Make>
+    void change(const char* kind, Fields&& fields, Make&& make) {
+        if (!recording_) return make(Act::perform);
+        const Recording::Locked lock(*recording_);
+        make(Act::rehearse);
+        recording_->happened(kind, fields());
+        make(Act::perform);
+    }
+    // The same for decisions, which are made first: one that could not be recorded is expired, since nobody gets it.
+    nb::object make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at);
+    Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first);
+    void expire(Decision& decision, Act act);
+    // What a recorder receives of a decision: its id; and its record, unless it received that before.
+    nb::dict recorded(const Decision& decision) const;
+
     void read(nb::handle x, double* out) const;
     const double* seen(const double* x);  // as the policy sees it: scaled, if the bandit scales
     void scale(double* x) const;
@@ -114,8 +134,8 @@ class Engine {
 
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
-    void begin(std::uint32_t arm) { statistics_ ? statistics_->begin_decision(arm) : void(); }
-    void end(std::uint32_t arm) { statistics_ ? statistics_->end_decision(arm) : void(); }
+    void begin(std::uint32_t arm) { model_.has_sums() ? model_.all().begin_decision(arm) : void(); }
+    void end(std::uint32_t arm) { model_.has_sums() ? model_.all().end_decision(arm) : void(); }
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
@@ -138,9 +158,8 @@ class Engine {
     void rehearse_all(std::size_t rows, Get&& event_at) const;
 
     std::optional<Rule> rule_;
-    Model model_;                        // what the rule works on
-    Statistics* statistics_;             // what can be forgotten from, or null if the state is no sum of rows
-    std::optional<PythonPolicy> asked_;  // where there is no rule
+    Model model_;                                // what the rule works on, or the sums of a policy in Python, if any
+    std::optional<PythonPolicy> python_policy_;  // where there is no rule
     ArmTable arms_;
     Streams streams_;
     nb::object read_context_;
@@ -154,7 +173,8 @@ class Engine {
     Scratch scratch_;
     std::vector<double> scaled_;  // one context
     SameRewards rewards_;
-    std::optional<DigitWatch> digits_;  // in units as given
+    std::optional<DigitWatch> digits_;    // in units as given
+    std::optional<Recording> recording_;  // of a bandit with a log
 };
 
 }  // namespace armlet

@@ -31,15 +31,16 @@ struct Parameters {
         return std::string(function) + "(" + out + ")";
     }
     [[noreturn]] void refuse(const std::string& what) const {
-        fail(PyExc_TypeError, std::string(function) + " " + what + "; call " + signature());
+        fail(PyExc_TypeError, std::string(function) + "() " + what);
     }
-    // Says which keyword it does not know, and the nearest that it does.
-    [[noreturn]] void refuse_keyword(nb::handle given) const {
+    // Names a keyword that it does not know, its value, and the closest one that it does know.
+    [[noreturn]] void refuse_keyword(nb::handle name, nb::handle value) const {
         nb::list known;
-        for (const char* name : names) known.append(name);
-        nb::object near = nb::module_::import_("difflib").attr("get_close_matches")(given, known, 1, 0.5);
-        const std::string meant = nb::len(near) > 0 ? " (did you mean " + quoted(near[0]) + "?)" : "";
-        refuse("has no argument " + quoted(given) + meant);
+        for (const char* each : names) known.append(each);
+        nb::object close = nb::module_::import_("difflib").attr("get_close_matches")(name, known, 1, 0.5);
+        nb::object shown = nb::module_::import_("reprlib").attr("repr")(value);
+        const std::string fix = nb::len(close) > 0 ? "did you mean " + quoted(close[0]) + "?" : "call " + signature();
+        refuse("got an unexpected keyword " + quoted(name) + ", which is " + text(shown) + "; " + fix);
     }
 };
 
@@ -51,18 +52,19 @@ std::array<PyObject*, N> parse(const Parameters<N>& parameters, PyObject* const*
     const auto given = static_cast<std::size_t>(n_args);
     if (given > parameters.positional)
         parameters.refuse("takes " + std::to_string(parameters.positional) + " by position but got " +
-                          std::to_string(given));
+                          std::to_string(given) + "; call " + parameters.signature());
     std::copy_n(args, given, out.begin());
     const Py_ssize_t n_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;
     for (Py_ssize_t k = 0; k < n_keywords; ++k) {
         PyObject* name = PyTuple_GET_ITEM(keywords, k);
         const std::size_t i = parameters.find(name);
-        if (i == N) parameters.refuse_keyword(name);
-        if (out[i]) parameters.refuse("got " + quoted(name) + " twice");
+        if (i == N) parameters.refuse_keyword(name, args[n_args + k]);
+        if (out[i]) parameters.refuse("got " + quoted(name) + " twice; call " + parameters.signature());
         out[i] = args[n_args + k];
     }
     for (std::size_t i = 0; i < parameters.required; ++i)
-        if (!out[i]) parameters.refuse("lacks '" + std::string(parameters.names[i]) + "'");
+        if (!out[i])
+            parameters.refuse("is missing '" + std::string(parameters.names[i]) + "'; call " + parameters.signature());
     return out;
 }
 
@@ -89,15 +91,6 @@ Engine& engine_of(PyObject* self) {
 
 nb::handle or_none(PyObject* given) { return given ? given : Py_None; }
 
-PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<3> parameters{"decide", {"x", "eligible", "probabilities"}, 1, 1};
-    return guarded([&] {
-        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
-        const auto in = parse(parameters, args, n, keywords);
-        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2])).release().ptr();
-    });
-}
-
 // A step as a caller names it.
 Word read_step(nb::handle t) {
     nb::object number = nb::steal(PyBool_Check(t.ptr()) ? nullptr : PyNumber_Index(t.ptr()));
@@ -110,12 +103,13 @@ Word read_step(nb::handle t) {
     return step;
 }
 
-PyObject* decide_at_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<4> parameters{"decide_at", {"t", "x", "eligible", "probabilities"}, 2, 2};
+PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    static constexpr Parameters<4> parameters{"decide", {"x", "eligible", "probabilities", "t"}, 1, 1};
     return guarded([&] {
+        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
-        const Word step = read_step(in[0]);
-        return engine_of(self).decide(in[1], or_none(in[2]), or_none(in[3]), step).release().ptr();
+        const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
+        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2]), at).release().ptr();
     });
 }
 
@@ -172,7 +166,7 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None, probabilities=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None, t=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -186,30 +180,19 @@ eligible
     `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
 probabilities
     "all" for `decision.probabilities`, those of every arm at this very step.
-)"},
-    {"decide_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_at_call)),
-     METH_FASTCALL | METH_KEYWORDS,
-     R"(decide_at($self, t, x, *, eligible=None, probabilities=None)
---
-
-Decide step t, with the coins of that step: for clocks that are handed out in ranges, and to play a log again.
-
-Parameters
-----------
 t
-    The step, later than the clock, which stands at it afterwards; steps in between stay unused.
-x, eligible, probabilities
-    As in `decide`.
+    The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
+    is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
 
 Examples
 --------
 >>> import armlet
 >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
->>> one.decide([0.5]).id == other.decide_at(1, [0.5]).id
+>>> one.decide([0.5]).id == other.decide([0.5], t=1).id
 True
->>> one.decide_at(1, [0.5])
+>>> one.decide([0.5], t=1)
 Traceback (most recent call last):
-ValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
 )"},
     {"advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
      METH_FASTCALL | METH_KEYWORDS,

@@ -45,7 +45,7 @@ std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
 // batch is long enough to be worth slices.
 template <typename Learn>
 void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Refusals refusals) {
-    if (asked_) {
+    if (python_policy_) {
         nb::object before = state.attr("copy")();
         try {
             for (std::size_t i = 0; i < rows; ++i) learn(i);
@@ -55,13 +55,13 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
         }
         return;
     }
-    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.tuner && rows > 16);
+    const bool is_long = rows * dim_ * dim_ > 1'000'000 || (model_.is<AutoTunedStatistics>() && rows > 16);
     std::optional<Undo> undo;
     if (is_long || refusals == Refusals::possible)
         undo.emplace(model_, each_once(arms),
                      refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
-    const Holding holding(*model_.all);
+    const Holding holding(model_.all());
     try {
         for (std::size_t i = 0; i < rows; ++i) {
             learn(i);
@@ -76,12 +76,12 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
 // A policy in Python may refuse a row only after those before it.
 template <typename Get>
 void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
-    if (!asked_) return;
+    if (!python_policy_) return;
     const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
     for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
 }
 
-void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights, Act act) {
+void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights) {
     const std::size_t rows = nb::len(decisions);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
@@ -93,24 +93,35 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
     for (std::size_t i = 0; i < rows; ++i) watch(all[i]->x, all[i]->dim(), r[i]);
-    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
-    check_state();
-    std::vector<std::uint32_t> arms;
-    for (std::size_t i = 0; i < rows; ++i) {
-        if (all[i]->learned)
-            fail("DecisionError",
-                 "decision " + all[i]->id() + " in row " + std::to_string(i) + " was learned already; leave it out");
-        arms.push_back(locate(*all[i]));
-    }
-    const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
-    if (act == Act::rehearse) return rehearse_all(rows, event_at);
-    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
-    for (std::size_t i = 0; i < rows; ++i) note_learned(*all[i], arms[i], r[i], w[i]);
+    const auto fields = [&] {
+        nb::list many;
+        for (std::size_t i = 0; i < rows; ++i) {
+            nb::dict out = recorded(*all[i]);
+            out["reward"] = r[i], out["weight"] = w[i];
+            many.append(out);
+        }
+        return many;
+    };
+    change("learn", fields, [&](Act act) {
+        const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
+        check_state();
+        std::vector<std::uint32_t> arms;
+        for (std::size_t i = 0; i < rows; ++i) {
+            if (all[i]->learned)
+                fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
+                                          " was learned already; leave it out");
+            arms.push_back(locate(*all[i]));
+        }
+        const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
+        if (act == Act::rehearse) return rehearse_all(rows, event_at);
+        learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+        for (std::size_t i = 0; i < rows; ++i) note_learned(*all[i], arms[i], r[i], w[i]);
+    });
 }
 
 // Rows of a log are steps that somebody took: the clock counts them, once all are learned.
 void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
-                        nb::handle explored, Word steps, Act act) {
+                        nb::handle explored, Word steps) {
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
@@ -120,27 +131,37 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     const auto keys = keys_of_rows(labels, rows);
     for (const double reward : r) check_reward(reward);
     for (std::size_t i = 0; i < rows; ++i) watch(x.data() + i * dim_, dim_, r[i]);
+    nb::dict fields;
+    if (recording_) {
+        fields["X"] = rows_to_list(x, dim_), fields["arms"] = to_list(keys), fields["rewards"] = to_list(r);
+        fields["explored"] = to_list(coin), fields["weights"] = to_list(w), fields["steps"] = steps;
+    }
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
-    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
-    check_state();
-    std::vector<std::uint32_t> arms;
-    for (const auto& key : keys) arms.push_back(arms_.at(key));
-    next_steps(steps);  // is there room for them?
-    const Word before = t;
-    const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
-        return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
-    };
-    const auto event_at = [&](std::size_t i) {
-        return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0, coin[i], 0, std::nullopt};
-    };
-    if (act == Act::rehearse) return rehearse_all(rows, event_at);
-    learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
-    t += std::min(steps, last_step - t);  // others may have decided meanwhile
+    change(
+        "partial_fit", [&] { return fields; },
+        [&](Act act) {
+            const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
+            check_state();
+            std::vector<std::uint32_t> arms;
+            for (const auto& key : keys) arms.push_back(arms_.at(key));
+            next_steps(steps);  // is there room for them?
+            const Word before = t;
+            const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
+                return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
+            };
+            const auto event_at = [&](std::size_t i) {
+                return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0,
+                             coin[i],    0,       std::nullopt};
+            };
+            if (act == Act::rehearse) return rehearse_all(rows, event_at);
+            learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+            t += std::min(steps, last_step - t);  // others may have decided meanwhile
+        });
 }
 
 // What `learn` and `correct` would do with the decisions of a log, one after the other; the clock stays.
-void Engine::learn_logged(const LoggedRows& given, Act act) {
+void Engine::learn_logged(const LoggedRows& given) {
     const std::size_t rows = count_rows(given.X, "X", dim_);
     std::vector<double> x = copy(doubles(given.X, "X", {rows, dim_}), rows * dim_);
     const std::vector<double> r = copy(doubles(given.rewards, "reward", {rows}), rows),
@@ -160,33 +181,55 @@ void Engine::learn_logged(const LoggedRows& given, Act act) {
         else
             corrects = true;
     }
+    nb::dict fields;
+    if (recording_) {
+        nb::dict columns;
+        columns["t"] = to_list(steps), columns["x"] = rows_to_list(x, dim_), columns["arm"] = to_list(keys);
+        columns["reward"] = to_list(r), columns["propensity"] = to_list(q), columns["explored"] = to_list(coin);
+        columns["tag"] = to_list(tag), columns["weight"] = to_list(w);
+        nb::list replaces;
+        for (const double reward : old) replaces.append(known(reward));
+        columns["replaces"] = replaces;
+        fields["columns"] = columns;
+    }
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
-    const BatchTurn<Turns::Learning> turn(turns_, asked_.has_value(), Purpose::change);
-    check_state();
-    std::vector<std::uint32_t> arms;
-    for (const auto& key : keys) arms.push_back(arms_.at(key));
-    const auto event_at = [&](std::size_t i) {
-        const auto before = std::isnan(old[i]) ? std::nullopt : std::optional(sign_ * old[i]);
-        return Event{static_cast<Word>(steps[i]),       arms[i], x.data() + i * dim_, sign_ * r[i], w[i], q[i], coin[i],
-                     static_cast<std::int32_t>(tag[i]), before};
-    };
-    const auto learn = [&](std::size_t i) {
-        const Event event = event_at(i);
-        if (event.replaces) check_held(event.arm, event.explored, event.weight, "correct");
-        update(event);
-    };
-    const auto refusals = corrects ? Refusals::possible : Refusals::none;
-    if (act == Act::perform) return learn_all(rows, arms, learn, refusals);
-    if (!asked_ && !corrects) return;
-    // a row may correct one that comes before it, so that nothing short of learning them all will tell
-    nb::object before = asked_ ? nb::object(state.attr("copy")()) : nb::none();
-    const Undo undo(model_, each_once(arms), Undo::Solved::kept);
-    learn_all(rows, arms, learn, refusals);
-    if (asked_)
-        state.attr("restore_arrays")(before.attr("arrays")());
-    else
-        undo.restore();
+    change(
+        "learn_logged", [&] { return fields; },
+        [&](Act act) {
+            const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
+            check_state();
+            std::vector<std::uint32_t> arms;
+            for (const auto& key : keys) arms.push_back(arms_.at(key));
+            const auto event_at = [&](std::size_t i) {
+                const auto before = std::isnan(old[i]) ? std::nullopt : std::optional(sign_ * old[i]);
+                return Event{.t = static_cast<Word>(steps[i]),
+                             .arm = arms[i],
+                             .x = x.data() + i * dim_,
+                             .reward = sign_ * r[i],
+                             .weight = w[i],
+                             .propensity = q[i],
+                             .explored = coin[i],
+                             .tag = static_cast<std::int32_t>(tag[i]),
+                             .replaces = before};
+            };
+            const auto learn = [&](std::size_t i) {
+                const Event event = event_at(i);
+                if (event.replaces) check_held(event.arm, event.explored, event.weight, "correct");
+                update(event);
+            };
+            const auto refusals = corrects ? Refusals::possible : Refusals::none;
+            if (act == Act::perform) return learn_all(rows, arms, learn, refusals);
+            if (!python_policy_ && !corrects) return;
+            // a row may correct one that comes before it, so that nothing short of learning them all will tell
+            nb::object before = python_policy_ ? nb::object(state.attr("copy")()) : nb::none();
+            const Undo undo(model_, each_once(arms), Undo::Solved::kept);
+            learn_all(rows, arms, learn, refusals);
+            if (python_policy_)
+                state.attr("restore_arrays")(before.attr("arrays")());
+            else
+                undo.restore();
+        });
 }
 
 }  // namespace armlet

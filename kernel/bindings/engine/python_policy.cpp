@@ -96,10 +96,10 @@ void PythonPolicy::read_exploring(Word step, const nb::object& answer, Choice& c
                        (least > 0.0 ? "above 0 and" : "at least 0 and") + " at most 1, or None");
         return std::min(*value, 1.0);
     };
-    choice.given_exploring =
+    choice.exploration_propensity =
         chance(4, std::numeric_limits<double>::denorm_min(), "of the arm given that the step explores");
-    choice.rate = chance(5, 0.0, "that the step explores");
-    choice.smallest = chance(6, 0.0, "of the least likely arm given that the step explores");
+    choice.exploration_rate = chance(5, 0.0, "that the step explores");
+    choice.min_exploration_probability = chance(6, 0.0, "of the least likely arm given that the step explores");
     nb::object greedy = n > 7 ? nb::object(answer[7]) : nb::none();
     if (greedy.is_none()) return;
     const int is_best = PyObject_IsTrue(greedy.ptr());

@@ -30,8 +30,8 @@ nb::tuple fields_of(const Decision& d) {
     nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
     return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
                           d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
-                          known(d.given_exploring), known(d.rate), known(d.smallest), greedy_of(d), eligible,
-                          probabilities_of(d), d.expired);
+                          known(d.exploration_propensity), known(d.exploration_rate),
+                          known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired);
 }
 
 namespace {
@@ -107,9 +107,9 @@ nb::dict to_dict(const Decision& d) {
     put(Key::arm, Py_NewRef(d.arm));
     put(Key::propensity, PyFloat_FromDouble(d.propensity));
     put(Key::explored, PyBool_FromLong(d.explored));
-    put(Key::exploration_rate, known(d.rate).release().ptr());
-    put(Key::exploration_propensity, known(d.given_exploring).release().ptr());
-    put(Key::min_exploration_probability, known(d.smallest).release().ptr());
+    put(Key::exploration_rate, known(d.exploration_rate).release().ptr());
+    put(Key::exploration_propensity, known(d.exploration_propensity).release().ptr());
+    put(Key::min_exploration_probability, known(d.min_exploration_probability).release().ptr());
     put(Key::greedy, greedy_of(d).release().ptr());
     put(Key::design, PyUnicode_FromString(d.design()));
     if (d.probabilities)
@@ -191,9 +191,9 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
     if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
-    d.given_exploring = read_chance("exploration_propensity", given_exploring, "1e-100", least_chance);
-    d.rate = read_chance("exploration_rate", rate, "0", 0.0);
-    d.smallest = read_chance("min_exploration_probability", smallest, "0", 0.0);
+    d.exploration_propensity = read_chance("exploration_propensity", given_exploring, "1e-100", least_chance);
+    d.exploration_rate = read_chance("exploration_rate", rate, "0", 0.0);
+    d.min_exploration_probability = read_chance("min_exploration_probability", smallest, "0", 0.0);
     if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);

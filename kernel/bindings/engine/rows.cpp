@@ -15,20 +15,20 @@ using Purpose = Turns::Whole::Purpose;
 // The decisions of a batch as it is made; nobody gets any of them if it fails.
 class Begun {
   public:
-    explicit Begun(Statistics* sums) : sums_(sums) {}
+    explicit Begun(const Model& model) : model_(model) {}
     Begun(const Begun&) = delete;
     ~Begun() {
-        for (const auto arm : arms_) sums_->end_decision(arm);
+        for (const auto arm : arms_) model_.all().end_decision(arm);
     }
     void add(std::uint32_t arm) {
-        if (!sums_ || !sums_->under_way().is_open()) return;
+        if (!model_.has_sums() || !model_.all().under_way().is_open()) return;
         arms_.push_back(arm);
-        sums_->begin_decision(arm);
+        model_.all().begin_decision(arm);
     }
     void keep() { arms_.clear(); }
 
   private:
-    Statistics* sums_;
+    const Model& model_;
     std::vector<std::uint32_t> arms_;
 };
 
@@ -39,10 +39,11 @@ class Begun {
 // One theta for all rows, so that most of the work is done without the interpreter lock.
 template <typename When>
 void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const {
-    const Estimates live = statistics_->estimates();
+    const Statistics& all = model_.all();
+    const Estimates live = all.estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
-    const Units units = statistics_->units();  // likewise
+    const Units units = all.units();  // likewise
     const Seed seed = streams_.own();
     const BatchArgmax argmax(frozen, eligible);
     const std::size_t slice = std::max<std::size_t>(64, (std::size_t{1} << 24) / (live.dim * live.width));
@@ -72,7 +73,7 @@ void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decis
 // As `decide` would, one after the other: each finds those before it under way.
 void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& out) {
     Slices slices;
-    Begun begun(statistics_);
+    Begun begun(model_);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const Word step = out.before + i + 1;
         const Coins coins = toss(streams_.own(), step);
@@ -86,12 +87,12 @@ void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& ou
 
 // A refusal gives the steps back; an interrupted batch has used them.
 void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& out) {
-    Begun begun(statistics_);
+    Begun begun(model_);
     try {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const Word step = out.before + i + 1;
             const Coins coins = toss(streams_.own(), step);
-            const Choice choice = asked_->decide(step, X + i * dim_, coins, eligible, arms_.size());
+            const Choice choice = python_policy_->decide(step, X + i * dim_, coins, eligible, arms_.size());
             out.note(i, choice);
             begun.add(choice.arm);
         }
@@ -102,7 +103,20 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
     }
 }
 
-Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
+nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
+    if (!recording_) return nb::cast(make_decisions(X, eligible, first));
+    const Recording::Locked lock(*recording_);
+    nb::object made = nb::cast(make_decisions(X, eligible, first));
+    try {
+        recording_->decided_many(made);
+    } catch (const nb::python_error&) {
+        for (nb::handle decision : nb::cast<Decisions&>(made).items()) expire(as_decision(decision), Act::perform);
+        throw;
+    }
+    return made;
+}
+
+Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first) {
     const auto wanted = wanted_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
@@ -110,7 +124,7 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<W
         scaled = given;
         for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_);
     }
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::change);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::change);
     check_state();
     const auto arms = arms_.playable(wanted);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
@@ -118,20 +132,20 @@ Decisions Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<W
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
-    if (asked_) {
+    if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
-        statistics_->refresh();
+        model_.all().refresh();
         choose_rows(*schedule, contexts, arms, out);
     } else if (const auto* constant = std::get_if<ConstantRate>(&*rule_)) {
-        statistics_->refresh();
+        model_.all().refresh();
         choose_rows(*constant, contexts, arms, out);
     } else if (auto exploring = exploring_of(*rule_, model_)) {
-        statistics_->refresh();
-        const std::vector<double> wants(exploring->wants.begin(),
-                                        exploring->wants.end());  // others may learn meanwhile
+        model_.all().refresh();
+        // copies, since others may learn meanwhile
+        const std::vector<double> weights(exploring->exploration_weights.begin(), exploring->exploration_weights.end());
         const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());
-        exploring->wants = wants, exploring->quotas = quotas;
+        exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
     } else {
         choose_rows_in_slices(contexts, arms, out);
@@ -147,7 +161,7 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_);
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
     const auto arms = arms_.playable(wanted);
     const std::size_t n_arms = arms_.size();
@@ -157,8 +171,8 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     for (std::size_t i = 0; i < rows; ++i) {
         const double* x = contexts.data() + i * dim_;
         double* row = out.data() + i * n_arms;
-        if (asked_)
-            asked_->probabilities(step, x, arms, n_arms, row);
+        if (python_policy_)
+            python_policy_->probabilities(step, x, arms, n_arms, row);
         else
             armlet::probabilities(*rule_, model_, step, x, arms, scratch_, {row, n_arms});
         if (slices.pause()) check_state();
@@ -168,7 +182,7 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
 
 nb::tuple Engine::view(nb::handle eligible) {
     const auto wanted = wanted_of(eligible);
-    const BatchTurn<Turns::SameArms> turn(turns_, asked_.has_value(), Purpose::look);
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
     const std::size_t n_arms = arms_.size();
     std::vector<std::uint8_t> mask(n_arms);
@@ -180,7 +194,7 @@ nb::tuple Engine::view(nb::handle eligible) {
         return nb::make_tuple(labels, playable, fitted.attr("standard_estimates")(), units);
     }
     nb::object theta = policy.attr("estimates")(state);
-    if (asked_) asked_->check_estimates(theta, n_arms);
+    if (python_policy_) python_policy_->check_estimates(theta, n_arms);
     return nb::make_tuple(labels, playable, theta, nb::none());
 }
 

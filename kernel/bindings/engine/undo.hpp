@@ -13,28 +13,25 @@ class Undo {
     enum class Solved { again, kept };
 
     Undo(const Model& model, std::vector<std::uint32_t> arms, Solved solved) : model_(model), arms_(std::move(arms)) {
-        for (Statistics* sums : {model.all, model.forced, model.solved})
-            for (const auto arm : arms_)
-                if (sums) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
-        for (const Statistics* sums : {model.all, model.forced, model.solved})
-            if (sums) units_.push_back(sums->units().values());
-        if (model.tuner) tuner_ = *model.tuner;
-        if (const auto* paced = std::get_if<Paced*>(&model.state); paced && solved == Solved::kept) {
-            (*paced)->refresh();
-            solved_ = (*paced)->solved_values();
+        for (Statistics* sums : model.sums()) {
+            for (const auto arm : arms_) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
+            units_.push_back(sums->units().values());
+        }
+        if (model.is<AutoTunedStatistics>()) tuner_ = model.as<AutoTunedStatistics>().tuner;
+        if (model.is<LazyStatistics>() && solved == Solved::kept) {
+            model.as<LazyStatistics>().refresh();
+            solved_ = model.as<LazyStatistics>().solved_values();
         }
     }
 
     void restore() const {
         auto record = kept_.begin();
-        for (Statistics* sums : {model_.all, model_.forced, model_.solved})
-            for (const auto arm : arms_)
-                if (sums) sums->restore(arm, *record++);
+        for (Statistics* sums : model_.sums())
+            for (const auto arm : arms_) sums->restore(arm, *record++);
         auto units = units_.begin();
-        for (Statistics* sums : {model_.all, model_.forced, model_.solved})
-            if (sums) sums->restore_units(*units++);
-        if (tuner_) *model_.tuner = *tuner_;
-        if (!solved_.empty()) model_.as<Paced>().restore_solved(solved_);
+        for (Statistics* sums : model_.sums()) sums->restore_units(*units++);
+        if (tuner_) model_.as<AutoTunedStatistics>().tuner = *tuner_;
+        if (!solved_.empty()) model_.as<LazyStatistics>().restore_solved(solved_);
     }
 
   private:

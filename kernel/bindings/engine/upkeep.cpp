@@ -1,6 +1,7 @@
 // What happens to a bandit now and then: arms that come and go, copies, merges.
 #include "bindings/binding.hpp"
 #include "bindings/engine/engine.hpp"
+#include "bindings/handed_over.hpp"
 #include "bindings/rule_binding.hpp"
 
 namespace armlet {
@@ -9,47 +10,65 @@ namespace {
 
 nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
 
+// What a recorder receives of an arm.
+nb::dict of_arm(const nb::object& key) {
+    nb::dict out;
+    out["arm"] = key;
+    return out;
+}
+
 }  // namespace
 
 // ---- arms
 
-void Engine::add_arm(nb::object label, Act act) {
+void Engine::add_arm(nb::object label) {
     const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    if (arms_.find(key))
-        fail(PyExc_ValueError, "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
-    policy.attr("check")(arms_.size() + 1, dim_, t);
-    if (act == Act::rehearse) return void(state.attr("copy")().attr("add_arm")());  // it may refuse
-    state.attr("add_arm")();
-    arms_.add(label);
+    change(
+        "add_arm", [&] { return of_arm(key); },
+        [&](Act act) {
+            const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+            if (arms_.find(key))
+                fail(PyExc_ValueError,
+                     "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
+            policy.attr("check")(arms_.size() + 1, dim_, t);
+            if (act == Act::rehearse) return void(state.attr("copy")().attr("add_arm")());  // it may refuse
+            state.attr("add_arm")();
+            arms_.add(label);
+        });
 }
 
-void Engine::remove_arm(nb::handle label, Act act) {
+void Engine::remove_arm(nb::handle label) {
     const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const auto arm = arms_.at(key);
-    if (arms_.is_last_active(arm) || arms_.size() == 1)
-        fail(PyExc_ValueError,
-             "arm " + quoted(label) + " is the only one left to play; add another before removing it");
-    policy.attr("check")(arms_.size() - 1, dim_, t);
-    if (act == Act::rehearse) return void(state.attr("copy")().attr("remove_arm")(arm));
-    state.attr("remove_arm")(arm);
-    arms_.remove(arm);
+    change(
+        "remove_arm", [&] { return of_arm(key); },
+        [&](Act act) {
+            const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+            const auto arm = arms_.at(key);
+            if (arms_.is_last_active(arm) || arms_.size() == 1)
+                fail(PyExc_ValueError,
+                     "arm " + quoted(label) + " is the only one left to play; add another before removing it");
+            policy.attr("check")(arms_.size() - 1, dim_, t);
+            if (act == Act::rehearse) return void(state.attr("copy")().attr("remove_arm")(arm));
+            state.attr("remove_arm")(arm);
+            arms_.remove(arm);
+        });
 }
 
-void Engine::set_active(nb::handle label, bool active, Act act) {
+void Engine::set_active(nb::handle label, bool active) {
     const nb::object key = key_of(label);
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const auto arm = arms_.at(key);
-    if (!active && arms_.is_last_active(arm))
-        fail(PyExc_ValueError,
-             "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
-    if (act == Act::rehearse) return;
-    arms_.set_active(arm, active);
-    tell_state();
+    change(
+        active ? "restore_arm" : "retire_arm", [&] { return of_arm(key); },
+        [&](Act act) {
+            const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+            const auto arm = arms_.at(key);
+            if (!active && arms_.is_last_active(arm))
+                fail(PyExc_ValueError,
+                     "arm " + quoted(label) + " is the only one left to play; add another before retiring it");
+            if (act == Act::rehearse) return;
+            arms_.set_active(arm, active);
+            tell_state();
+        });
 }
-
-Array<bool> Engine::active() const { return to_numpy<bool>(std::vector<std::uint8_t>(arms_.mask()), {arms_.size()}); }
 
 ArmSet Engine::arm_set(nb::handle labels) const {
     const auto keys = keys_of(labels);
@@ -65,6 +84,8 @@ nb::object Engine::seed() const { return to_python(streams_.own()); }
 
 void Engine::reseed(nb::handle seed) {
     const Seed next = parse_seed(seed);
+    if (recording_)
+        fail("BusyError", "a new seed ends a log; save the bandit, and load it with a seed and a log of its own");
     const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
     if (streams_.knows(next))
         fail(PyExc_ValueError, "seed is " + text(seed) +
@@ -73,19 +94,21 @@ void Engine::reseed(nb::handle seed) {
     streams_.change(next);
 }
 
-nb::tuple Engine::snapshot() {
+nb::object Engine::snapshot() {
     check_alive();
     std::optional<Turns::Whole> turn;
-    if (asked_)
+    if (python_policy_)
         turn.emplace(turns_, Turns::Whole::Purpose::look);
     else
         turns_.await_settled();
     nb::list others;
     for (const Seed stream : streams_.others()) others.append(to_python(stream));
-    return nb::make_tuple(t, arms_.labels(), active(), state.attr("copy")(), seed(), others);
+    return handed_over(Part::snapshot)(t, labels(), retired(), state.attr("copy")(), seed(), others);
 }
 
 void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
+    if (recording_)
+        fail("BusyError", "fit forgets what the bandit's log tells; begin a new bandit, with a log of its own");
     const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
     const Word after = next_steps(steps);
     if (!arms_.labels().equal(labels))
@@ -94,49 +117,58 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
     t = after;
 }
 
-void Engine::replace(nb::object next, nb::object rule, Act act) {
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    next.attr("check")(arms_.size(), dim_, t);
-    nb::object fresh = next.attr("init")(arms_.size(), dim_);
-    fresh.attr("restore_arrays")(state.attr("arrays")());
-    const auto next_rule = rule.is_none() ? std::nullopt : std::optional(read_rule(rule));
-    const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
-    if (act == Act::rehearse) return;
-    policy = next, state = fresh, rule_ = next_rule, model_ = model, statistics_ = model.all;
-    asked_.reset();
-    if (!rule_) asked_.emplace(policy, state, dim_);
-    learns_always_ = text(policy.attr("learns_from")) == "every step";
-    tell_state();
+void Engine::replace(nb::object next, nb::object rule, const nb::callable& fields) {
+    change(
+        "replace", [&] { return nb::object(fields()); },
+        [&](Act act) {
+            const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+            next.attr("check")(arms_.size(), dim_, t);
+            nb::object fresh = next.attr("init")(arms_.size(), dim_);
+            fresh.attr("restore_arrays")(state.attr("arrays")());
+            const auto next_rule = rule.is_none() ? std::nullopt : std::optional(read_rule(rule));
+            const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
+            if (act == Act::rehearse) return;
+            policy = next, state = fresh, rule_ = next_rule, model_ = model;
+            python_policy_.reset();
+            if (!rule_) python_policy_.emplace(policy, state, dim_);
+            learns_always_ = text(policy.attr("learns_from")) == "every step";
+            tell_state();
+        });
 }
 
 // Tried on a copy first, so that a refusal leaves everything as it was.
 void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-                   Act act) {
-    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-    const Word after = next_steps(steps);
-    std::vector<nb::object> fresh;
-    nb::list into;
-    for (nb::handle label : labels) {
-        const auto arm = arms_.find(key_of(label));
-        into.append(arm ? *arm : arms_.size() + fresh.size());
-        if (!arm) fresh.push_back(nb::borrow(label));
-    }
-    policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
-    nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
-    for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
-    trial.attr("merge")(other, into);
-    nb::object arrays = trial.attr("arrays")();
-    rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
-    if (act == Act::rehearse) return;
-    for (const auto& label : fresh) {
-        state.attr("add_arm")();
-        arms_.add(label);
-        if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
-    }
-    state.attr("restore_arrays")(arrays);
-    tell_state();
-    for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
-    t = after;
+                   const nb::callable& fields) {
+    change(
+        "merge", [&] { return nb::object(fields()); },
+        [&](Act act) {
+            const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+            const Word after = next_steps(steps);
+            std::vector<nb::object> fresh;
+            nb::list into;
+            for (nb::handle label : labels) {
+                const auto arm = arms_.find(key_of(label));
+                into.append(arm ? *arm : arms_.size() + fresh.size());
+                if (!arm) fresh.push_back(nb::borrow(label));
+            }
+            policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
+            nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
+            for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
+            trial.attr("merge")(other, into);
+            nb::object arrays = trial.attr("arrays")();
+            rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
+            if (act == Act::rehearse) return;
+            for (const auto& label : fresh) {
+                state.attr("add_arm")();
+                arms_.add(label);
+                if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
+            }
+            state.attr("restore_arrays")(arrays);
+            tell_state();
+            if (!recording_)  // a log holds no seeds, so a replay could not know the other's decisions
+                for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
+            t = after;
+        });
 }
 
 }  // namespace armlet

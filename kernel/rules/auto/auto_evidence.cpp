@@ -15,7 +15,7 @@ double active_rows(const Statistics& sums) {
 
 }  // namespace
 
-bool AutoEvidence::look_if_due(Tuned& tuned, const double* x, double weight, Word t) const {
+bool AutoEvidence::look_if_due(AutoTunedStatistics& tuned, const double* x, double weight, Word t) const {
     Tuner& tuner = tuned.tuner;
     if (weight < 0.0) tuner.drop(x);
     if (!(weight > 0.0)) return false;

@@ -119,7 +119,7 @@ Prospect look(const AutoSchedule& rule, Statistics& sums, std::span<const double
     return out;
 }
 
-bool AutoSchedule::look_if_due(Tuned& tuned, const double* x, double weight, Word t) const {
+bool AutoSchedule::look_if_due(AutoTunedStatistics& tuned, const double* x, double weight, Word t) const {
     Tuner& tuner = tuned.tuner;
     if (weight < 0.0) tuner.drop(x);
     if (!(weight > 0.0)) return false;

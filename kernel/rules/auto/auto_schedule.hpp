@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "rules/schedule.hpp"
-#include "state/tuned.hpp"
+#include "state/auto_tuned_statistics.hpp"
 
 namespace armlet {
 
 // Algorithm 1 without a p.
 struct AutoSchedule {
-    using State = Tuned;
-    static constexpr const char* works_on = "Tuned statistics";
+    using State = AutoTunedStatistics;
+    static constexpr const char* works_on = "AutoTunedStatistics statistics";
 
     double horizon;    // steps that are going to be played
     double caution;    // what predicted losses of exploiting are multiplied by
@@ -21,29 +21,29 @@ struct AutoSchedule {
     double most;       // and at most this share of the horizon
     bool round_robin;  // while every step explores: arm t mod K, or uniform
 
-    double p(const Tuned& tuned) const {
+    double p(const AutoTunedStatistics& tuned) const {
         return std::max(tuned.tuner.raised(), start * static_cast<double>(tuned.n_arms()));
     }
-    Schedule schedule(const Tuned& tuned) const { return {p(tuned), round_robin, false}; }
-    Schedule in_force(const Tuned& tuned) const { return schedule(tuned).in_force(tuned); }
+    Schedule schedule(const AutoTunedStatistics& tuned) const { return {p(tuned), round_robin, false}; }
+    Schedule in_force(const AutoTunedStatistics& tuned) const { return schedule(tuned).in_force(tuned); }
 
-    void refresh(Tuned& tuned, Word t) const { schedule(tuned).refresh(tuned, t); }
-    Choice choose(const Tuned& tuned, const Step& step, const Coins& coins) const {
+    void refresh(AutoTunedStatistics& tuned, Word t) const { schedule(tuned).refresh(tuned, t); }
+    Choice choose(const AutoTunedStatistics& tuned, const Step& step, const Coins& coins) const {
         return schedule(tuned).choose(tuned, step, coins);
     }
-    void probabilities(const Tuned& tuned, const Step& step, std::span<double> out) const {
+    void probabilities(const AutoTunedStatistics& tuned, const Step& step, std::span<double> out) const {
         schedule(tuned).probabilities(tuned, step, out);
     }
     bool learns(bool explored) const { return explored; }
-    void learn(Tuned& tuned, const Row& row) const {
+    void learn(AutoTunedStatistics& tuned, const Row& row) const {
         learn_row(tuned, row);
         look_if_due(tuned, row.x, row.weight, row.t);
     }
-    void correct(Tuned& tuned, const Row& row, double before) const { correct_row(tuned, row, before); }
+    void correct(AutoTunedStatistics& tuned, const Row& row, double before) const { correct_row(tuned, row, before); }
 
     // An explored row of step t was added to the sums, or, with a negative weight, taken back. Looks if enough rows
     // came since the last time; returns whether p has changed.
-    bool look_if_due(Tuned& tuned, const double* x, double weight, Word t) const;
+    bool look_if_due(AutoTunedStatistics& tuned, const double* x, double weight, Word t) const;
 };
 
 // What explored rows say about exploring.

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.kernel import AutoEvidence, Tuned
+from armlet.kernel import AutoEvidence, AutoTunedStatistics
 from armlet.parallel.pool import make_pool, reporter
 from armlet.parallel.seeds import Seeds
 from armlet.policies import ContextualEpsilonGreedy
@@ -49,7 +49,7 @@ def play(task: Task) -> Arrays:
     entries = [together.Entry.of(policy, environment) for policy in fixed]
     for caution in CAUTIONS:
         rule = AutoEvidence(horizon=float(T), caution=caution, start=START, most=MOST, even=EVEN)
-        entries.append(together.Entry(rule, Tuned(environment.n_arms, environment.dim, units="free")))
+        entries.append(together.Entry(rule, AutoTunedStatistics(environment.n_arms, environment.dim, units="free")))
     which = (task.family, task.problem, T)
     runs = [together.play(environment, entries, T, SEEDS, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret / run.random for run in runs])

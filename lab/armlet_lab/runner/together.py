@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.environments.environment import Environment, check_still
 from armlet.errors import InvalidValueError
-from armlet.kernel import AutoEvidence, AutoSchedule, Rule, Tuned
+from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, Rule
 from armlet.parallel.seeds import Seeds
 from armlet.policies.dispatch import compiled_rule
 from armlet.simulation.play import InKernel, draw, run_streams
@@ -68,5 +68,7 @@ def play(environment: Environment, entries: Sequence[Entry], horizon: int, seeds
 
 def _p(rule: Rule, state: State) -> float:
     return (
-        state.p(rule) if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, Tuned) else float("nan")
+        state.p(rule)
+        if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, AutoTunedStatistics)
+        else float("nan")
     )

@@ -19,7 +19,7 @@ from armlet.errors import ArgumentError
 from armlet.inputs.columns import check_labels
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
-from armlet.kernel import Statistics, Tuned, add_rows
+from armlet.kernel import AutoTunedStatistics, Statistics, add_rows
 from armlet.log.rows import (
     Data,
     Piece,
@@ -156,7 +156,7 @@ def is_sums(bandit: Bandit) -> bool:
     policy, state = bandit.policy, bandit.state
     return (
         isinstance(state, Statistics)
-        and not isinstance(state, Tuned)
+        and not isinstance(state, AutoTunedStatistics)
         and type(state).add is Statistics.add
         and getattr(type(policy), "update", None) in UPDATES
         and policy.rewards == "any"

@@ -43,7 +43,7 @@ class LoggedPast:
 
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
-        decision = bandit.decide_at(event["t"], event["x"], eligible=event["eligible"])
+        decision = bandit.decide(event["x"], eligible=event["eligible"], t=event["t"])
         if len(self._recent) >= RECENT and self._find is not None:
             self._before, self._recent = self._recent, {}
         self._recent[decision.id] = decision

@@ -30,7 +30,7 @@ from armlet.inputs.settings import (
     settle,
     unboxed,
 )
-from armlet.kernel import AutoEvidence, AutoSchedule, Tuned, sum_shapes
+from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, sum_shapes
 from armlet.policies.epsilon_greedy import ByClock, ByEvidence, EpsilonGreedy, Warmup
 from armlet.reference import auto_schedule, outlook
 from armlet.reference.units import FreeUnits
@@ -60,12 +60,12 @@ def _horizon(fix: str, *, can_be_none: bool = False) -> Check:
     return check
 
 
-def quotas(state: Tuned, p: float) -> Float64:
+def quotas(state: AutoTunedStatistics, p: float) -> Float64:
     """Return each arm's part of p, (K,), in proportion to the shares of the arms that are not retired.
 
     Examples
     --------
-    >>> quotas(Tuned(4, 1, units="free"), 8.0)
+    >>> quotas(AutoTunedStatistics(4, 1, units="free"), 8.0)
     array([2., 2., 2., 2.])
     """
     shares, total = state.shares, 0.0
@@ -75,7 +75,7 @@ def quotas(state: Tuned, p: float) -> Float64:
     return out
 
 
-class _Auto(EpsilonGreedy[Tuned]):
+class _Auto(EpsilonGreedy[AutoTunedStatistics]):
     __slots__ = ()
 
     design: ClassVar[Literal["auto"]] = "auto"
@@ -85,14 +85,14 @@ class _Auto(EpsilonGreedy[Tuned]):
         """Return how p is found; apart from `rule`, which a subclass may change to be asked in Python."""
 
     @abstractmethod
-    def look(self, state: Tuned, t: int) -> auto_schedule.Prospect:
+    def look(self, state: AutoTunedStatistics, t: int) -> auto_schedule.Prospect:
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
 
-    def current_p(self, state: Tuned) -> float:
+    def current_p(self, state: AutoTunedStatistics) -> float:
         """Return the p in force: what was found so far."""
         return state.p(self._tuning())
 
-    def update(self, state: Tuned, interaction: Interaction) -> None:
+    def update(self, state: AutoTunedStatistics, interaction: Interaction) -> None:
         """Record an explored step, and look for a better p if enough of them have come; skip the others."""
         EpsilonGreedy.update(self, state, interaction)
         if interaction.explored and interaction.replaces is None:  # a corrected reward is no other context
@@ -100,7 +100,7 @@ class _Auto(EpsilonGreedy[Tuned]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AutoEpsilonGreedy(_Auto, ByEvidence[Tuned]):
+class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
     """The exploration of `ContextualEpsilonGreedy` with a p that is found on the way; free units.
 
     p rises while explored steps say that more exploring would save more than it costs, and never falls. An arm's share
@@ -147,9 +147,9 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[Tuned]):
         records = sum_shapes(n_arms, dim, units="free")
         return {**records, "sample": (None, dim), "tuning": (2,), "shares": (n_arms,)}
 
-    def init(self, n_arms: int, dim: int) -> Tuned:
+    def init(self, n_arms: int, dim: int) -> AutoTunedStatistics:
         ridge, origin = Ridge.parse(self.ridge), check_origin(self.origin, dim)
-        return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value, units="free", origin=origin)
+        return AutoTunedStatistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units="free", origin=origin)
 
     def rule(self) -> AutoEvidence:
         return self._tuning()
@@ -159,11 +159,11 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[Tuned]):
         how = {"caution": CAUTION, "start": START, "most": MOST, "even": EVEN}
         return AutoEvidence(horizon=horizon, **how, cap=self.cap, floor=self.floor)
 
-    def quotas(self, state: Tuned) -> Float64:
+    def quotas(self, state: AutoTunedStatistics) -> Float64:
         """Return each arm's part of p, (K,)."""
         return quotas(state, self.current_p(state))
 
-    def look(self, state: Tuned, t: int) -> outlook.Outlook:
+    def look(self, state: AutoTunedStatistics, t: int) -> outlook.Outlook:
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
         s, units = state, FreeUnits.of(np.asarray(state.arrays()["units"]))
         sums = {"n": s.n, "A": s.A, "b": s.b, "sum_r": s.sum_r, "sum_rr": s.sum_rr}
@@ -172,7 +172,7 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[Tuned]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AutoAlgorithm1(_Auto, ByClock[Tuned]):
+class AutoAlgorithm1(_Auto, ByClock[AutoTunedStatistics]):
     """`Algorithm1` with a p that is found on the way, for a horizon; units as given.
 
     Parameters
@@ -196,9 +196,9 @@ class AutoAlgorithm1(_Auto, ByClock[Tuned]):
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         return {**sum_shapes(n_arms, dim), "sample": (None, dim), "tuning": (2,)}
 
-    def init(self, n_arms: int, dim: int) -> Tuned:
+    def init(self, n_arms: int, dim: int) -> AutoTunedStatistics:
         ridge = Ridge.parse(self.ridge)
-        return Tuned(n_arms, dim, ridge=ridge.kind, value=ridge.value)
+        return AutoTunedStatistics(n_arms, dim, ridge=ridge.kind, value=ridge.value)
 
     def rule(self) -> AutoSchedule:
         return self._tuning()
@@ -207,13 +207,13 @@ class AutoAlgorithm1(_Auto, ByClock[Tuned]):
         how = {"caution": CAUTION, "start": START, "most": MOST}
         return AutoSchedule(horizon=float(self.horizon), **how, round_robin=self.warmup == "round-robin")
 
-    def exploration_rate(self, t: int, state: Tuned | None = None) -> float:
+    def exploration_rate(self, t: int, state: AutoTunedStatistics | None = None) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible."""
         if state is None:
             raise InvalidValueError("state is None but p is found on the way: it depends on what was seen; pass state")
         return self.exploring(state, t, state.active).rate
 
-    def look(self, state: Tuned, t: int) -> auto_schedule.Prospect:
+    def look(self, state: AutoTunedStatistics, t: int) -> auto_schedule.Prospect:
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
         sums = {"n": state.n, "A": state.A, "b": state.b, "sum_r": state.sum_r, "sum_rr": state.sum_rr}
         rows = auto_schedule.Rows(**sums, ridge=Ridge.parse(self.ridge))

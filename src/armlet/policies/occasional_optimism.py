@@ -47,7 +47,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import LogBonus, Paced, solved_shape, sum_shapes
+from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Weighted, by_evidence
@@ -64,7 +64,7 @@ from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OccasionalOptimism(SumsPolicy[Paced]):
+class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     """Explore what lacks rows, else play the best estimate, and on some steps the highest confidence bound.
 
     Parameters
@@ -126,20 +126,20 @@ class OccasionalOptimism(SumsPolicy[Paced]):
             "under_way": (n_arms,),
         }
 
-    def init(self, n_arms: int, dim: int) -> Paced:
-        return Paced(n_arms, dim, ridge=self.ridge, units=self.units, origin=check_origin(self.origin, dim))
+    def init(self, n_arms: int, dim: int) -> LazyStatistics:
+        return LazyStatistics(n_arms, dim, ridge=self.ridge, units=self.units, origin=check_origin(self.origin, dim))
 
     def rule(self) -> LogBonus:
         return LogBonus(
             p=self.p or 0.0, share=self.share, width_scale=self.width_scale, noise=self.noise, floor=self.floor
         )
 
-    def exploring(self, state: Paced, t: int, eligible: Bool) -> Weighted:
+    def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
         return by_evidence(state.n + _waits(state), eligible, t, q=q, floor=self.floor)
 
-    def exploration_rate(self, t: int, state: Paced) -> float:
+    def exploration_rate(self, t: int, state: LazyStatistics) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.
 
         Examples
@@ -150,7 +150,7 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         """
         return self.exploring(state, t, state.active).rate
 
-    def upper_bounds(self, state: Paced, t: int, x: Float64, arms: Int64 | None = None) -> Float64:
+    def upper_bounds(self, state: LazyStatistics, t: int, x: Float64, arms: Int64 | None = None) -> Float64:
         """Return the bound of each arm at step t, (K,): its estimate less `state.base`, and its bonus.
 
         Parameters
@@ -167,23 +167,23 @@ class OccasionalOptimism(SumsPolicy[Paced]):
         bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return bounds
 
-    def _best(self, state: Paced, t: int, x: Float64, arms: Int64) -> Int64:
+    def _best(self, state: LazyStatistics, t: int, x: Float64, arms: Int64) -> Int64:
         if is_optimistic(t, self.share):
             return best_arms(self.upper_bounds(state, t, x, arms), arms)
         return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
 
-    def probabilities(self, state: Paced, t: int, x: Float64, eligible: Bool) -> Float64:
+    def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
         law = self.exploring(state, t, eligible)
         return law.with_best(state.n_arms, lambda arms: self._best(state, t, x, arms))
 
-    def decide(self, state: Paced, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+    def decide(self, state: LazyStatistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: what exploring takes, or an arm that is best at step t, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
         return law.decide(state.n_arms, lambda arms: self._best(state, t, x, arms), coins)
 
 
-def _waits(state: Paced) -> Float64:
+def _waits(state: LazyStatistics) -> Float64:
     """(K,): m, what rules look at; below 0, as in what a worker learned since a base, it is none."""
     out: Float64 = np.maximum(state.under_way, 0).astype(np.float64)
     return out

@@ -37,7 +37,7 @@ from armlet.inputs.settings import (
     settle,
     units_word,
 )
-from armlet.kernel import OptimisticGreedy, Snapshots, Statistics, sum_shapes
+from armlet.kernel import FrozenStatistics, OptimisticGreedy, Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, record
 from armlet.policies.state import fresh
 from armlet.reference.choice import best_arms
@@ -49,7 +49,7 @@ SOLVED, ALL = 0, 1  # the layers of the state: the rows that estimates are from,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
+class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
     """Explore with probability p/t, else play the highest confidence bound, of estimates that are solved rarely.
 
     Parameters
@@ -112,21 +112,21 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         return sum_shapes(n_arms, dim, 2, units=self.units)
 
-    def init(self, n_arms: int, dim: int) -> Snapshots:
+    def init(self, n_arms: int, dim: int) -> FrozenStatistics:
         """Start two empty sets of sums: of rows solved for, and of all rows."""
         ridge = Ridge.parse(self.ridge)
         origin = check_origin(self.origin, dim)
-        return Snapshots(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
+        return FrozenStatistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=self.units, origin=origin)
 
     def rule(self) -> OptimisticGreedy:
         how = {"width_scale": self.width_scale, "growth": self.growth, "floor": self.floor}
         return OptimisticGreedy(p=self.p or 0.0, by_evidence=self.clock == "evidence", **how)
 
-    def estimates(self, state: Snapshots) -> Float64:
+    def estimates(self, state: FrozenStatistics) -> Float64:
         """Return theta_hat of every arm at its last solve, which is what decisions use, (K, d)."""
         return state[SOLVED].estimates()
 
-    def fitted(self, state: Snapshots) -> Statistics:
+    def fitted(self, state: FrozenStatistics) -> Statistics:
         """Predict from the rows that arms were last solved for."""
         return state[SOLVED]
 
@@ -143,19 +143,19 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
     def _warming_up(self, t: int, n_arms: int) -> bool:
         return t <= math.ceil(self.p or n_arms)
 
-    def _bounds(self, state: Snapshots, x: Float64, widths: Float64) -> Float64:
+    def _bounds(self, state: FrozenStatistics, x: Float64, widths: Float64) -> Float64:
         bounds: Float64 = state[SOLVED].scores(x) + self.width_scale * state[SOLVED].noise() * widths
         return bounds
 
-    def rough_bounds(self, state: Snapshots, x: Float64) -> Float64:
+    def rough_bounds(self, state: FrozenStatistics, x: Float64) -> Float64:
         """Return the bound of each arm by its rough width, (K,)."""
         return self._bounds(state, x, state[SOLVED].rough_widths(x))
 
-    def upper_bounds(self, state: Snapshots, x: Float64) -> Float64:
+    def upper_bounds(self, state: FrozenStatistics, x: Float64) -> Float64:
         """Return the bound of each arm by its width, (K,)."""
         return self._bounds(state, x, state[SOLVED].widths(x))
 
-    def leaders(self, state: Snapshots, x: Float64, arms: Int64) -> Int64:
+    def leaders(self, state: FrozenStatistics, x: Float64, arms: Int64) -> Int64:
         """Return those of `arms` that have the highest bound, none of them by a rough width that does not fit it."""
         bounds, exact = self.rough_bounds(state, x), self.upper_bounds(state, x)
         rough = state[SOLVED].inflations() >= FITS_BELOW
@@ -163,7 +163,7 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
             bounds[waiting[0]], rough[waiting[0]] = exact[waiting[0]], False
         return best
 
-    def exploring(self, state: Snapshots, t: int, eligible: Bool) -> Exploring:
+    def exploring(self, state: FrozenStatistics, t: int, eligible: Bool) -> Exploring:
         """Return whether step t explores, and with which arm, whatever x is."""
         if self.clock == "evidence":
             q = 1.0 if self.p is None else self.p / state[ALL].n_active
@@ -171,17 +171,17 @@ class OptimisticEpsilonGreedy(BasePolicy[Snapshots]):
         arms, K = np.flatnonzero(eligible), state.n_arms
         return turn(arms, t) if self._warming_up(t, K) else alike(arms, self.exploration_rate(t, K))
 
-    def probabilities(self, state: Snapshots, t: int, x: Float64, eligible: Bool) -> Float64:
+    def probabilities(self, state: FrozenStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the exact probability of each arm: exploration, plus the share of the arms in the lead."""
         law = self.exploring(state, t, eligible)
         return law.with_best(state.n_arms, lambda arms: self.leaders(state, x, arms))
 
-    def decide(self, state: Snapshots, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+    def decide(self, state: FrozenStatistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: by turns, by the coin, or an arm in the lead, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
         return law.decide(state.n_arms, lambda arms: self.leaders(state, x, arms), coins)
 
-    def update(self, state: Snapshots, interaction: Interaction) -> None:
+    def update(self, state: FrozenStatistics, interaction: Interaction) -> None:
         """Record every step; the arm is solved for all of its rows once they are enough more."""
         arm = interaction.arm
         fresh(interaction, type(self).__name__)

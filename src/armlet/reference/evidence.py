@@ -25,12 +25,12 @@ Best: TypeAlias = Callable[[Int64], Int64]
 """Gives those of some arms that look best; not asked where a step is sure to explore."""
 
 
-def wants(n: Float64, q: float | Float64) -> Float64:
+def exploration_weights(n: Float64, q: float | Float64) -> Float64:
     """Return min(1, exp(1 - n/q)), how much arms with n rows want to be explored: 1 up to q rows.
 
     Examples
     --------
-    >>> wants(np.array([0.0, 5.0, 10.0, 15.0]), 5.0).round(4).tolist()
+    >>> exploration_weights(np.array([0.0, 5.0, 10.0, 15.0]), 5.0).round(4).tolist()
     [1.0, 1.0, 0.3679, 0.1353]
     """
     with np.errstate(over="ignore"):
@@ -134,7 +134,7 @@ def by_evidence(
     """
     arms = np.flatnonzero(eligible)
     each = np.broadcast_to(q, n.shape)[arms]
-    weights = np.maximum(np.minimum(1.0, each / t), wants(n[arms], each))
+    weights = np.maximum(np.minimum(1.0, each / t), exploration_weights(n[arms], each))
     total = float(np.cumsum(weights)[-1])
     shared = (1.0 - floor) * min(cap, total)
     chances, rate = floor / len(arms) + shared * (weights / total), floor + shared

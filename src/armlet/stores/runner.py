@@ -136,7 +136,7 @@ class LoopRunner:
         bandit = self._awake(tx)
         if event is not None:
             _check_no_id(event, bandit)
-        decision = bandit.decide_at(tx.lease(self.record.id, 1), x, eligible=eligible)
+        decision = bandit.decide(x, eligible=eligible, t=tx.lease(self.record.id, 1))
         event = decision.id if event is None else event
         seq = self._append(tx, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
         due = None if self.rules.window is None else now.steady + self.rules.window

@@ -20,7 +20,7 @@ from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import RidgeLike
-from armlet.kernel import AutoEvidence, Tuned
+from armlet.kernel import AutoEvidence, AutoTunedStatistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import AutoEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START, quotas
@@ -40,16 +40,16 @@ def rule_of(policy: AutoEpsilonGreedy) -> AutoEvidence:
     return rule
 
 
-def tuned(bandit: armlet.Bandit) -> Tuned:
+def tuned(bandit: armlet.Bandit) -> AutoTunedStatistics:
     state = bandit.state
-    assert isinstance(state, Tuned)
+    assert isinstance(state, AutoTunedStatistics)
     return state
 
 
-def explored(policy: AutoEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> Tuned:
+def explored(policy: AutoEpsilonGreedy, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
-    assert isinstance(state, Tuned)
+    assert isinstance(state, AutoTunedStatistics)
     for t, (x, arm, reward) in enumerate(zip(X, arms, rewards, strict=True), start=1):
         state.add(arm, x, float(reward))
         state.learned(rule, x, 1.0, t)
@@ -104,7 +104,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         assert decision.arm == fast.arms[t]
         assert (decision.propensity, decision.explored) == (fast.propensities[t], fast.explored[t])
         slow.learn(decision, float(row[int(decision.arm)]))
-    assert isinstance(fast.statistics, Tuned)
+    assert isinstance(fast.statistics, AutoTunedStatistics)
     assert all(np.array_equal(mine, slow.state.arrays()[name]) for name, mine in fast.statistics.arrays().items())
 
 
@@ -124,7 +124,7 @@ def test_p_rises_to_what_is_wanted_but_no_faster_than_by_the_clock() -> None:
     """Every look is made again in numpy, with all that it leads to."""
     rng, policy = np.random.default_rng(8), auto(5000)
     state = policy.init(3, 2)
-    assert isinstance(state, Tuned)
+    assert isinstance(state, AutoTunedStatistics)
     p, following, shares = START * 3, 0.0, np.ones(3)
     for t in range(1, 1500, 3):
         x, arm = rng.standard_normal(2), int(rng.integers(3))

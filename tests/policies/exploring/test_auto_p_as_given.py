@@ -19,7 +19,7 @@ from armlet import kernel
 from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import Ridge, RidgeLike
-from armlet.kernel import AutoSchedule, Tuned
+from armlet.kernel import AutoSchedule, AutoTunedStatistics
 from armlet.parallel.seeds import Seeds
 from armlet.policies import AutoAlgorithm1
 from armlet.policies.auto_epsilon_greedy import MOST, START
@@ -41,10 +41,10 @@ def rule_of(policy: AutoAlgorithm1) -> AutoSchedule:
     return rule
 
 
-def explored(policy: AutoAlgorithm1, X: Float64, arms: list[int], rewards: Float64) -> Tuned:
+def explored(policy: AutoAlgorithm1, X: Float64, arms: list[int], rewards: Float64) -> AutoTunedStatistics:
     """Learn rows as if every step had explored."""
     state, rule = policy.init(max(arms) + 1, X.shape[1]), rule_of(policy)
-    assert isinstance(state, Tuned)
+    assert isinstance(state, AutoTunedStatistics)
     for t, (x, arm, reward) in enumerate(zip(X, arms, rewards, strict=True), start=1):
         state.add(arm, x, float(reward))
         state.learned(rule, x, 1.0, t)
@@ -82,7 +82,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-        def update(self, state: Tuned, interaction: armlet.Interaction) -> None:
+        def update(self, state: AutoTunedStatistics, interaction: armlet.Interaction) -> None:
             policy.update(state, interaction)
 
     X = environment.contexts(np.random.default_rng(1), 1500)
@@ -96,7 +96,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         assert decision.arm == fast.arms[t]
         assert (decision.propensity, decision.explored) == (fast.propensities[t], fast.explored[t])
         slow.learn(decision, float(row[int(decision.arm)]))
-    assert isinstance(fast.statistics, Tuned)
+    assert isinstance(fast.statistics, AutoTunedStatistics)
     assert all(np.array_equal(mine, slow.state.arrays()[name]) for name, mine in fast.statistics.arrays().items())
 
 

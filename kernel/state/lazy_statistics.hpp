@@ -10,9 +10,9 @@
 
 namespace armlet {
 
-class Paced : public Statistics {
+class LazyStatistics : public Statistics {
   public:
-    Paced(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
+    LazyStatistics(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
         solve_rarely();
         refresh();
         count_under_way();

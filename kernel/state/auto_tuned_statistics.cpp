@@ -1,4 +1,4 @@
-#include "state/tuned.hpp"
+#include "state/auto_tuned_statistics.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -75,7 +75,7 @@ void Tuner::merge_shares(double rows, const Tuner& other, double other_rows, std
     for (std::size_t i = 0; i < into.size(); ++i) shares_[into[i]] += theirs * other.shares_[i];
 }
 
-void Tuned::set_quotas(double p) {
+void AutoTunedStatistics::set_quotas(double p) {
     const auto shares = tuner.shares();
     double total = 0.0;
     for (std::size_t arm = 0; arm < shares.size(); ++arm)

@@ -1,4 +1,4 @@
-#include "state/layers.hpp"
+#include "state/layered_statistics.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,20 +12,20 @@ namespace armlet {
 
 namespace {
 
-void create(Layers* self, std::size_t n_layers, std::size_t n_arms, std::size_t dim, const std::string& ridge,
-            double value, const std::string& units, nb::handle origin) {
+void create(LayeredStatistics* self, std::size_t n_layers, std::size_t n_arms, std::size_t dim,
+            const std::string& ridge, double value, const std::string& units, nb::handle origin) {
     if (n_layers == 0 || n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_layers, n_arms and dim must be at least 1");
-    new (self) Layers(n_layers, n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
+    new (self) LayeredStatistics(n_layers, n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
-Statistics& layer(Layers& layers, std::ptrdiff_t i) {
+Statistics& layer(LayeredStatistics& layers, std::ptrdiff_t i) {
     const auto n = static_cast<std::ptrdiff_t>(layers.size());
     if (i < -n || i >= n)
         fail(PyExc_IndexError, "layer is " + std::to_string(i) + " but there are " + std::to_string(n) + " layers");
     return layers[static_cast<std::size_t>(i < 0 ? i + n : i)];
 }
 
-nb::dict arrays(Layers& layers) {
+nb::dict arrays(LayeredStatistics& layers) {
     std::vector<double> out;
     for (auto& one : layers) out.insert(out.end(), one.records().begin(), one.records().end());
     nb::dict named;
@@ -40,7 +40,7 @@ nb::dict arrays(Layers& layers) {
     return named;
 }
 
-void restore_arrays(Layers& layers, nb::dict arrays) {
+void restore_arrays(LayeredStatistics& layers, nb::dict arrays) {
     const std::size_t size = layers[0].record_size(), of_layer = layers.n_arms() * size;
     const double* values = doubles(arrays["records"], "records", {layers.size(), layers.n_arms(), size});
     check_records(values, layers.size() * of_layer, size);
@@ -60,39 +60,39 @@ void restore_arrays(Layers& layers, nb::dict arrays) {
     }
 }
 
-void check_layers(const Layers& layers, const Layers& other) {
+void check_layers(const LayeredStatistics& layers, const LayeredStatistics& other) {
     if (other.size() != layers.size())
         fail(PyExc_ValueError, "there are " + std::to_string(other.size()) + " layers there and " +
                                    std::to_string(layers.size()) + " here");
 }
 
-void subtract(Layers& layers, Layers& earlier, const std::vector<std::size_t>& into) {
+void subtract(LayeredStatistics& layers, LayeredStatistics& earlier, const std::vector<std::size_t>& into) {
     check_layers(layers, earlier);
-    Layers rest(layers);  // one layer may be refused after another was taken away
+    LayeredStatistics rest(layers);  // one layer may be refused after another was taken away
     for (std::size_t i = 0; i < layers.size(); ++i) subtract_statistics(rest[i], earlier[i], into);
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = rest[i];
 }
 
-void merge(Layers& layers, Layers& other, const std::vector<std::size_t>& into) {
+void merge(LayeredStatistics& layers, LayeredStatistics& other, const std::vector<std::size_t>& into) {
     check_layers(layers, other);
     for (std::size_t i = 0; i < layers.size(); ++i) check_mergeable(layers[i], other[i], into);
     for (std::size_t i = 0; i < layers.size(); ++i) merge_statistics(layers[i], other[i], into);
 }
 
-void remove_arm(Layers& layers, std::size_t arm) {
+void remove_arm(LayeredStatistics& layers, std::size_t arm) {
     if (arm >= layers.n_arms())
         fail(PyExc_IndexError,
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(layers.n_arms()) + " arms");
     layers.erase_arm(arm);
 }
 
-void create_snapshots(Snapshots* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
-                      const std::string& units, nb::handle origin) {
+void create_snapshots(FrozenStatistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge,
+                      double value, const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Snapshots(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
+    new (self) FrozenStatistics(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
-void refuse_merge(Snapshots&, nb::handle, nb::handle) {
+void refuse_merge(FrozenStatistics&, nb::handle, nb::handle) {
     fail("MergeError",
          "what each arm was last solved for depends on the order of its rows, so two such states cannot be added, and "
          "have no difference");
@@ -100,18 +100,19 @@ void refuse_merge(Snapshots&, nb::handle, nb::handle) {
 
 }  // namespace
 
-void bind_layers(nb::module_& m) {
+void bind_layered_statistics(nb::module_& m) {
     auto layers =
-        nb::class_<Layers>(m, "Layers", nb::dynamic_attr(), "Several sets of statistics about the same arms.")
+        nb::class_<LayeredStatistics>(m, "LayeredStatistics", nb::dynamic_attr(),
+                                      "Several sets of statistics about the same arms.")
             .def("__init__", &create, nb::arg("n_layers"), nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
                  nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
                  nb::arg("origin") = nb::none())
-            .def("__len__", &Layers::size)
+            .def("__len__", &LayeredStatistics::size)
             .def("__getitem__", &layer, nb::arg("layer"), nb::rv_policy::reference_internal,
                  "One set of statistics; it is the layer itself, not a copy.")
-            .def_prop_ro("n_arms", &Layers::n_arms)
-            .def_prop_ro("dim", &Layers::dim)
-            .def_prop_ro("nbytes", &Layers::bytes, "Bytes held by all layers.")
+            .def_prop_ro("n_arms", &LayeredStatistics::n_arms)
+            .def_prop_ro("dim", &LayeredStatistics::dim)
+            .def_prop_ro("nbytes", &LayeredStatistics::bytes, "Bytes held by all layers.")
             .def(
                 "arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                 "All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).")
@@ -121,19 +122,20 @@ void bind_layers(nb::module_& m) {
             .def("merge", &merge, nb::arg("other"), nb::arg("into"), "Adds the other's arm i to this arm into[i].")
             .def("subtract", &subtract, nb::arg("earlier"), nb::arg("into"),
                  "Takes the earlier one's arm i away from this arm into[i].")
-            .def("renew", &Layers::renew, "In free units: takes the means and deviations of all rows anew.")
-            .def("add_arm", &Layers::append_arm, "One more arm, of which nothing is known.")
+            .def("renew", &LayeredStatistics::renew, "In free units: takes the means and deviations of all rows anew.")
+            .def("add_arm", &LayeredStatistics::append_arm, "One more arm, of which nothing is known.")
             .def("remove_arm", &remove_arm, nb::arg("arm"))
-            .def("copy", [](const Layers& layers) { return Layers(layers); });
+            .def("copy", [](const LayeredStatistics& layers) { return LayeredStatistics(layers); });
     layers.attr("not_summed") = nb::make_tuple("units");
-    nb::class_<Snapshots, Layers>(m, "Snapshots", nb::dynamic_attr(),
-                                  "Two layers: the rows that each arm was last solved for, and all of them.")
+    nb::class_<FrozenStatistics, LayeredStatistics>(
+        m, "FrozenStatistics", nb::dynamic_attr(),
+        "Two layers: the rows that each arm was last solved for, and all of them.")
         .def("__init__", &create_snapshots, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(),
              nb::arg("ridge") = "paper", nb::arg("value") = 1.0, nb::arg("units") = "as given",
              nb::arg("origin") = nb::none())
         .def("merge", &refuse_merge, nb::arg("other"), nb::arg("into"), "Refuses: these do not add up.")
         .def("subtract", &refuse_merge, nb::arg("earlier"), nb::arg("into"), "Refuses: these do not add up.")
-        .def("copy", [](const Snapshots& layers) { return Snapshots(layers); });
+        .def("copy", [](const FrozenStatistics& layers) { return FrozenStatistics(layers); });
 }
 
 }  // namespace armlet

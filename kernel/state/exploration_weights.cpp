@@ -1,4 +1,4 @@
-#include "state/wants.hpp"
+#include "state/exploration_weights.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,12 +7,12 @@
 
 namespace armlet {
 
-double want(double n, double q) {
+double exploration_weight(double n, double q) {
     const double u = 1.0 - n / q;
     return u >= 0.0 ? 1.0 : std::min(1.0, elementary::exp(u));
 }
 
-void Wants::mark_all(std::size_t n_arms) {
+void ExplorationWeights::mark_all(std::size_t n_arms) {
     values_.resize(n_arms);
     is_stale_.assign(n_arms, 1);
     stale_.resize(n_arms);

@@ -7,10 +7,10 @@
 
 namespace armlet {
 
-class Layers {
+class LayeredStatistics {
   public:
     // Each layer has units of its own.
-    Layers(std::size_t n_layers, std::size_t n_arms, const Units& units, Ridge ridge) {
+    LayeredStatistics(std::size_t n_layers, std::size_t n_arms, const Units& units, Ridge ridge) {
         layers_.reserve(n_layers);
         for (std::size_t i = 0; i < n_layers; ++i) layers_.emplace_back(n_arms, units, ridge);
     }
@@ -46,9 +46,10 @@ class Layers {
 
 // Two layers: the rows that each arm was last solved for, and all of them. What was last solved for depends on the
 // order in which rows came, so these do not add up and rows cannot be taken back.
-class Snapshots : public Layers {
+class FrozenStatistics : public LayeredStatistics {
   public:
-    Snapshots(std::size_t n_arms, const Units& units, Ridge ridge) : Layers(2, n_arms, units, ridge) {}
+    FrozenStatistics(std::size_t n_arms, const Units& units, Ridge ridge)
+        : LayeredStatistics(2, n_arms, units, ridge) {}
 
     Statistics& solved() { return (*this)[0]; }
     const Statistics& solved() const { return (*this)[0]; }

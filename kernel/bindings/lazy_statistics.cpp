@@ -1,4 +1,4 @@
-#include "state/paced.hpp"
+#include "state/lazy_statistics.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -14,19 +14,19 @@ namespace armlet {
 
 namespace {
 
-void create(Paced* self, std::size_t n_arms, std::size_t dim, double ridge, const std::string& units,
+void create(LazyStatistics* self, std::size_t n_arms, std::size_t dim, double ridge, const std::string& units,
             nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Paced(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge));
+    new (self) LazyStatistics(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge));
 }
 
-Array<std::int64_t> under_way(const Paced& paced) {
+Array<std::int64_t> under_way(const LazyStatistics& paced) {
     std::vector<std::int64_t> out(paced.n_arms());
     for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = paced.under_way().count(arm);
     return to_numpy<std::int64_t>(std::move(out), {paced.n_arms()});
 }
 
-nb::dict arrays(Paced& paced) {
+nb::dict arrays(LazyStatistics& paced) {
     paced.refresh();
     const auto records = paced.records();
     const std::size_t n_arms = paced.n_arms();
@@ -52,7 +52,7 @@ void check_under_way(std::span<const std::int64_t> counts) {
             fail(PyExc_ValueError, "under_way is " + std::to_string(count) + ", beyond what is counted: 2^53");
 }
 
-void restore_arrays(Paced& paced, nb::dict arrays) {
+void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     const std::size_t n_arms = paced.n_arms(), size = paced.record_size(), more = paced.solved_size();
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
     const std::span solved(doubles(arrays["solved"], "solved", {n_arms, more}), n_arms * more);
@@ -68,12 +68,12 @@ void restore_arrays(Paced& paced, nb::dict arrays) {
     paced.restore_under_way(under_way);
 }
 
-Array<double> fits(Paced& paced) {
+Array<double> fits(LazyStatistics& paced) {
     paced.refresh();
     return to_numpy(paced.fits(), {paced.n_arms(), std::size_t{3}});
 }
 
-Array<double> deviations(Paced& paced, const std::string& noise) {
+Array<double> deviations(LazyStatistics& paced, const std::string& noise) {
     paced.refresh();
     std::vector<double> out;
     paced.Statistics::deviations(parse_noise(noise), out);
@@ -82,18 +82,19 @@ Array<double> deviations(Paced& paced, const std::string& noise) {
 
 }  // namespace
 
-void bind_paced(nb::module_& m) {
+void bind_lazy_statistics(nb::module_& m) {
     auto paced =
-        nb::class_<Paced, Statistics>(m, "Paced", nb::dynamic_attr(),
-                                      "Sums of rows, of which an arm is solved when it has enough more of them.")
+        nb::class_<LazyStatistics, Statistics>(
+            m, "LazyStatistics", nb::dynamic_attr(),
+            "Sums of rows, of which an arm is solved when it has enough more of them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge"),
                  nb::arg("units") = "as given", nb::arg("origin") = nb::none())
             .def_prop_ro(
-                "rank", [](const Paced& paced) { return paced.units().rank(); },
+                "rank", [](const LazyStatistics& paced) { return paced.units().rank(); },
                 "How many of the values that an estimate multiplies vary, the constant among them.")
-            .def_prop_ro("nbytes", &Paced::bytes, "Bytes held.")
+            .def_prop_ro("nbytes", &LazyStatistics::bytes, "Bytes held.")
             .def_prop_ro(
-                "solves", [](const Paced& paced) { return paced.solves(); },
+                "solves", [](const LazyStatistics& paced) { return paced.solves(); },
                 "How often some arms were solved: by what changes rows, not by what looks at them.")
             .def_prop_ro(
                 "under_way", &under_way, owned,
@@ -107,8 +108,8 @@ void bind_paced(nb::module_& m) {
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
                  nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
                  "Takes back what `arrays` gave, if these are sums of rows.")
-            .def("copy", [](const Paced& state) {
-                Paced out(state);
+            .def("copy", [](const LazyStatistics& state) {
+                LazyStatistics out(state);
                 out.release();  // in the middle of a batch, of which the copy has no part
                 return out;
             });

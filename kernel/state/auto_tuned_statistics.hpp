@@ -63,8 +63,8 @@ inline double rows_of(const Statistics& sums) {
     return n;
 }
 
-struct Tuned : Statistics {
-    Tuned(std::size_t n_arms, const Units& units, Ridge ridge)
+struct AutoTunedStatistics : Statistics {
+    AutoTunedStatistics(std::size_t n_arms, const Units& units, Ridge ridge)
         : Statistics(n_arms, units, ridge), tuner(units.is_free() ? Tuner(units.dim(), n_arms) : Tuner(units.dim())) {}
 
     // p in proportion to the shares of the arms that may be played: rows that each arm is given to begin with.

@@ -1,4 +1,4 @@
-// How much every arm still wants to be explored, by the rows that its sums hold.
+// The weight of every arm in exploration, by the rows that its sums hold.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -9,12 +9,12 @@
 namespace armlet {
 
 // min(1, exp(1 - n / q)): 1 up to q rows, then what Algorithm 1's rate q / t has come to by the time of n rows.
-double want(double n, double q);
+double exploration_weight(double n, double q);
 
-// The wants of all arms, for one q or for a q of each, worked out only for arms that changed.
-class Wants {
+// The weights of all arms, for one q or for a q of each, worked out only for arms that changed.
+class ExplorationWeights {
   public:
-    explicit Wants(std::size_t n_arms) { mark_all(n_arms); }
+    explicit ExplorationWeights(std::size_t n_arms) { mark_all(n_arms); }
 
     // The arm's rows have changed.
     void mark(std::size_t arm) {
@@ -27,7 +27,7 @@ class Wants {
     template <typename Count>
     void refresh(double q, Count&& count) {
         if (q != q_ || !quotas_.empty()) q_ = q, quotas_.clear(), mark_all(values_.size());
-        for (const auto arm : stale_) values_[arm] = want(count(arm), q), is_stale_[arm] = 0;
+        for (const auto arm : stale_) values_[arm] = exploration_weight(count(arm), q), is_stale_[arm] = 0;
         stale_.clear();
     }
     // With a q for each arm.
@@ -37,7 +37,7 @@ class Wants {
             quotas_.assign(quotas.begin(), quotas.end());
             mark_all(values_.size());
         }
-        for (const auto arm : stale_) values_[arm] = want(count(arm), quotas[arm]), is_stale_[arm] = 0;
+        for (const auto arm : stale_) values_[arm] = exploration_weight(count(arm), quotas[arm]), is_stale_[arm] = 0;
         stale_.clear();
     }
     // Only after refresh().

@@ -1,4 +1,4 @@
-#include "state/tuned.hpp"
+#include "state/auto_tuned_statistics.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -14,13 +14,13 @@ namespace armlet {
 
 namespace {
 
-void create(Tuned* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
+void create(AutoTunedStatistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
             const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) Tuned(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
+    new (self) AutoTunedStatistics(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
-nb::dict arrays(Tuned& tuned) {
+nb::dict arrays(AutoTunedStatistics& tuned) {
     const auto records = tuned.records();
     std::vector<double> sample = tuned.tuner.sample();
     const std::size_t dim = tuned.dim(), rows = sample.size() / dim;
@@ -49,7 +49,7 @@ std::span<const double> read_shares(nb::handle given, std::size_t n_arms) {
     return shares;
 }
 
-void restore_arrays(Tuned& tuned, nb::dict arrays) {
+void restore_arrays(AutoTunedStatistics& tuned, nb::dict arrays) {
     const std::size_t n_arms = tuned.n_arms(), size = tuned.record_size(), dim = tuned.dim();
     const std::size_t rows = count_rows(arrays["sample"], "sample", dim);
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
@@ -77,28 +77,29 @@ Statistics& read_sums(nb::handle given, const char* name) {
 }
 
 // Of sums without a p of their own nothing but the rows is known.
-void merge(Tuned& tuned, nb::handle other, const std::vector<std::size_t>& into) {
+void merge(AutoTunedStatistics& tuned, nb::handle other, const std::vector<std::size_t>& into) {
     const double rows = rows_of(tuned);
     merge_statistics(tuned, read_sums(other, "other"), into);
     tuned.tuner.look_soon();
-    if (!nb::isinstance<Tuned>(other)) return;
-    const auto& from = nb::cast<const Tuned&>(other);
+    if (!nb::isinstance<AutoTunedStatistics>(other)) return;
+    const auto& from = nb::cast<const AutoTunedStatistics&>(other);
     tuned.tuner.merge(from.tuner);
     tuned.tuner.merge_shares(rows, from.tuner, rows_of(from), into);
 }
 
-void subtract(Tuned& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
+void subtract(AutoTunedStatistics& tuned, nb::handle earlier, const std::vector<std::size_t>& into) {
     subtract_statistics(tuned, read_sums(earlier, "earlier"), into);
-    if (nb::isinstance<Tuned>(earlier)) tuned.tuner.subtract(nb::cast<const Tuned&>(earlier).tuner);
+    if (nb::isinstance<AutoTunedStatistics>(earlier))
+        tuned.tuner.subtract(nb::cast<const AutoTunedStatistics&>(earlier).tuner);
 }
 
-void add_arm(Tuned& tuned) {
+void add_arm(AutoTunedStatistics& tuned) {
     tuned.append_arm();
     tuned.tuner.append_arm();
     tuned.tuner.look_soon();
 }
 
-void remove_arm(Tuned& tuned, std::size_t arm) {
+void remove_arm(AutoTunedStatistics& tuned, std::size_t arm) {
     if (arm >= tuned.n_arms())
         fail(PyExc_IndexError,
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(tuned.n_arms()) + " arms");
@@ -108,22 +109,22 @@ void remove_arm(Tuned& tuned, std::size_t arm) {
 }
 
 template <typename R>
-bool learned(Tuned& tuned, const R& rule, nb::handle x, double weight, Word t) {
+bool learned(AutoTunedStatistics& tuned, const R& rule, nb::handle x, double weight, Word t) {
     return rule.look_if_due(tuned, doubles(x, "x", {tuned.dim()}), weight, t);
 }
 
 template <typename R>
-double p_of(const Tuned& tuned, const R& rule) {
+double p_of(const AutoTunedStatistics& tuned, const R& rule) {
     return rule.p(tuned);
 }
 
-nb::tuple prospect(Tuned& tuned, const AutoSchedule& rule, double t) {
+nb::tuple prospect(AutoTunedStatistics& tuned, const AutoSchedule& rule, double t) {
     Prospect seen = look(rule, tuned, tuned.tuner.sample(), t);
     const std::size_t n = seen.losses.size();
     return nb::make_tuple(seen.noise, seen.gap, to_numpy(std::move(seen.losses), {n}), seen.p);
 }
 
-nb::tuple outlook(Tuned& tuned, const AutoEvidence& rule, double t) {
+nb::tuple outlook(AutoTunedStatistics& tuned, const AutoEvidence& rule, double t) {
     if (!tuned.units().is_free()) fail(PyExc_ValueError, "the sums are in units as given; the rule looks at free ones");
     Outlook seen = look(rule.how, tuned, tuned.tuner.sample(), t);
     const std::size_t n = seen.losses.size(), arms = seen.shares.size();
@@ -131,12 +132,12 @@ nb::tuple outlook(Tuned& tuned, const AutoEvidence& rule, double t) {
                           to_numpy(std::move(seen.shares), {arms}));
 }
 
-Array<double> shares(const Tuned& tuned) {
+Array<double> shares(const AutoTunedStatistics& tuned) {
     const auto all = tuned.tuner.shares();
     return to_numpy(std::vector<double>(all.begin(), all.end()), {all.size()});
 }
 
-Array<double> sample(const Tuned& tuned) {
+Array<double> sample(const AutoTunedStatistics& tuned) {
     std::vector<double> out = tuned.tuner.sample();
     const std::size_t rows = out.size() / tuned.dim();
     return to_numpy(std::move(out), {rows, tuned.dim()});
@@ -144,18 +145,19 @@ Array<double> sample(const Tuned& tuned) {
 
 }  // namespace
 
-void bind_tuned(nb::module_& m) {
+void bind_auto_tuned_statistics(nb::module_& m) {
     auto tuned =
-        nb::class_<Tuned, Statistics>(m, "Tuned", nb::dynamic_attr(),
-                                      "Sums of explored rows, and the p that follows from them.")
+        nb::class_<AutoTunedStatistics, Statistics>(m, "AutoTunedStatistics", nb::dynamic_attr(),
+                                                    "Sums of explored rows, and the p that follows from them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
                  nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
             .def_prop_ro(
-                "nbytes", [](const Tuned& tuned) { return tuned.bytes() + tuned.tuner.bytes(); }, "Bytes held.")
+                "nbytes", [](const AutoTunedStatistics& tuned) { return tuned.bytes() + tuned.tuner.bytes(); },
+                "Bytes held.")
             .def_prop_ro("sample", &sample, owned,
                          "(m, d): the latest explored contexts, at most 64, the oldest first.")
             .def_prop_ro(
-                "next_look", [](const Tuned& tuned) { return tuned.tuner.next(); },
+                "next_look", [](const AutoTunedStatistics& tuned) { return tuned.tuner.next(); },
                 "Rows at which p is looked at again.")
             .def_prop_ro("shares", &shares, owned,
                          "(K,): of p, whatever they add up to; empty if all arms share alike.")
@@ -186,7 +188,7 @@ void bind_tuned(nb::module_& m) {
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
                  nb::sig("def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None"),
                  "Takes back what `arrays` gave, if these are sums of rows.")
-            .def("copy", [](const Tuned& state) { return Tuned(state); });
+            .def("copy", [](const AutoTunedStatistics& state) { return AutoTunedStatistics(state); });
     // what depends on the order of rows, so that merging cannot just add it up
     tuned.attr("not_summed") = nb::make_tuple("sample", "shares", "tuning", "units");
 }
