@@ -16,7 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import Algorithm1, ArmletError, Bandit, Decision, DecisionError, Policy, Uniform, kernel
+from armlet import (
+    Algorithm1,
+    AllDataEpsilonGreedy,
+    ArmletError,
+    Bandit,
+    Decision,
+    DecisionError,
+    Policy,
+    Uniform,
+    kernel,
+)
 from armlet.policies import Oracle, ScheduledEpsilonGreedy
 from armlet.types import Arm
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
