@@ -430,7 +430,7 @@ def test_file_is_two_readable_lines_and_little_endian_doubles(path: Path) -> Non
     np.testing.assert_array_equal(np.frombuffer(body, dtype="<f8").reshape(2, 8), bandit.state.records())
     header = header_of(path)
     assert (header["arms"], header["t"], header["seed"], header["dim"]) == (["a", "b"], 6, 1, 2)
-    settings = {"p": 4, "ridge": "paper", "warmup": "round-robin"}
+    settings = {"p": 4, "ridge": "paper", "warmup": "round-robin", "units": "as given", "origin": None}
     assert header["policy"] == {"name": "Algorithm1", "settings": settings}
 
 

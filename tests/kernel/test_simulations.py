@@ -26,7 +26,9 @@ def uniforms(seed: int, counter: int) -> list[float]:
     return [int(word >> np.uint64(11)) * 2.0**-53 for word in words]
 
 
-def make_world(noise: Noise = "proportional", n_contexts: int = 8, n_arms: int = 5, dim: int = 3) -> FiniteEnvironment:
+def make_environment(
+    noise: Noise = "proportional", n_contexts: int = 8, n_arms: int = 5, dim: int = 3
+) -> FiniteEnvironment:
     rng = np.random.default_rng(n_contexts + n_arms)
     contexts, theta = rng.random((n_contexts, dim)), rng.random((n_arms, dim)) / dim
     chances = np.full(n_contexts, 1 / n_contexts)
@@ -82,7 +84,7 @@ def plain_loop(
 @pytest.mark.parametrize("warmup", ["round-robin", "uniform"])
 @pytest.mark.parametrize("kind", [partial(Algorithm1, p=12.5), partial(AutoAlgorithm1, horizon=2000)])
 def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, kind: Any) -> None:
-    environment, seed, T = make_world(noise), 77, 400
+    environment, seed, T = make_environment(noise), 77, 400
     policy = kind(warmup=warmup)
     loop, places = plain_loop(environment, policy, seed, T)
     simulated = run(environment, policy, "steps", seed, np.arange(1, T + 1))
@@ -95,15 +97,17 @@ def test_steps_are_those_of_the_compiled_loop(noise: Noise, warmup: Any, kind: A
     np.testing.assert_allclose(simulated.statistics.records(), loop.statistics.records(), rtol=tolerance)
 
 
-def zero_context_world(pays: float) -> FiniteEnvironment:
+def zero_context_environment(pays: float) -> FiniteEnvironment:
     """The arms tie in the first context for good: it cannot tell them apart, whatever it pays."""
-    environment = make_world("none")
+    environment = make_environment("none")
     contexts, means = environment.contexts.copy(), environment.means.copy()
     contexts[0], means[0] = 0.0, pays * np.arange(5)
     return FiniteEnvironment(contexts=contexts, chances=environment.chances, means=means, noise="none", scale=0.0)
 
 
-@pytest.mark.parametrize("environment", [make_world("none"), zero_context_world(0.0), zero_context_world(0.1)])
+@pytest.mark.parametrize(
+    "environment", [make_environment("none"), zero_context_environment(0.0), zero_context_environment(0.1)]
+)
 @pytest.mark.parametrize("p", [6.0, 40.0, 700.5])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_stretches_between_explorations_add_up_to_their_steps(
@@ -148,7 +152,7 @@ def sample(
 
 
 @pytest.mark.parametrize("p", [3.0, 8.5, 60.0])
-@pytest.mark.parametrize("make", [make_world, skewed_environment])
+@pytest.mark.parametrize("make", [make_environment, skewed_environment])
 def test_events_have_the_law_of_the_steps(make: Any, p: float) -> None:
     """Two-sample Kolmogorov-Smirnov at three checkpoints on three quantities: 9 tests a case, 54 in all.
 
@@ -179,7 +183,7 @@ def test_events_that_ignored_rare_contexts_would_be_noticed() -> None:
 
 def test_first_exploration_has_the_law_of_a_ratio_of_gammas() -> None:
     """P(none in p+1..s) is the product of 1 - p/u; 20,000 runs, 30 steps and the rest, chi-square, fixed seeds."""
-    environment, policy, T = make_world(n_contexts=2, n_arms=2, dim=1), Algorithm1(p=2), 32
+    environment, policy, T = make_environment(n_contexts=2, n_arms=2, dim=1), Algorithm1(p=2), 32
     at = np.arange(1, T + 1)
     explored = np.array([run(environment, policy, "events", seed, at).explored for seed in range(20_000)])
     first = (explored <= 2).sum(axis=1) + 1  # the first step at which a third exploration is counted
@@ -192,7 +196,7 @@ def test_first_exploration_has_the_law_of_a_ratio_of_gammas() -> None:
 
 def test_a_trillion_steps_explore_as_often_as_they_should() -> None:
     """The count has mean ceil(p) + p (H_T - H_p) and a smaller variance; 200 runs, four standard errors."""
-    T, p, environment = 10**12, 50, make_world()
+    T, p, environment = 10**12, 50, make_environment()
     counts = sample(environment, p, "events", 200, np.array([T]), 0)["explored"][:, 0]
     harmonic = np.log(T) + np.euler_gamma - np.sum(1 / np.arange(1, p + 1))
     mean = p + p * harmonic
@@ -211,8 +215,7 @@ import numpy as np
 from armlet import kernel
 from armlet.environments.environment import FiniteEnvironment
 from armlet.policies import Algorithm1
-one = np.ones((1, 1))
-environment = FiniteEnvironment(contexts=one, chances=one[0], means=np.ones((1, 2)), noise="none", scale=0.0)
+environment = FiniteEnvironment(contexts=np.ones((1, 1)), chances=np.ones(1), means=np.ones((1, 2)), scale=0.0)
 policy = Algorithm1(p=1e8)
 def peak(horizon):
     kernel.simulate_{method}(environment, start=policy.init(2, 1), rule=policy.rule(), horizon=horizon,
@@ -237,11 +240,11 @@ def test_a_long_warm_up_needs_no_more_memory_than_a_short_one(method: str) -> No
 @pytest.mark.parametrize("at", [[0, 5], [5, 5], [7, 6]])
 def test_checkpoints_that_do_not_ascend_are_refused(method: str, at: list[int]) -> None:
     with pytest.raises(ValueError, match="checkpoints must ascend"):
-        run(make_world(), Algorithm1(p=5), method, 1, np.array(at))
+        run(make_environment(), Algorithm1(p=5), method, 1, np.array(at))
 
 
 def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
-    environment, rule = make_world(), Schedule(5.0, round_robin=True, learn_always=True)
+    environment, rule = make_environment(), Schedule(5.0, round_robin=True, learn_always=True)
     start = Algorithm1(p=5).init(5, 3)
     with pytest.raises(ValueError, match="learns from every step"):
         kernel.simulate_events(
@@ -249,8 +252,8 @@ def test_events_refuse_a_policy_that_learns_from_every_step() -> None:
         )
 
 
-def test_a_world_of_another_shape_is_refused() -> None:
-    policy, environment = Algorithm1(p=5), make_world()
+def test_an_environment_of_another_shape_is_refused() -> None:
+    policy, environment = Algorithm1(p=5), make_environment()
     with pytest.raises(TypeError, match="contexts must be a C-contiguous float64"):
         kernel.simulate_events(
             environment,

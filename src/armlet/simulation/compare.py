@@ -70,7 +70,7 @@ def make_policy(name: str, settings: Mapping[str, Any], environment: Environment
     Examples
     --------
     >>> make_policy("Algorithm1", {"p": 60}, make_environment("FigureA", {}, seed=1))
-    Algorithm1(p=60, ridge='paper', warmup='round-robin')
+    Algorithm1(p=60, ridge='paper', warmup='round-robin', units='as given', origin=None)
     """
     try:
         kind = find_policy(name)

@@ -86,19 +86,19 @@ def test_kernel_sees_what_numpy_sees_to_the_last_bit(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
+    environment, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Slow(AutoEpsilonGreedy):
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-    X = world.contexts(np.random.default_rng(1), 1500)
-    R = world.rewards(np.random.default_rng(2), X)
+    X = environment.contexts(np.random.default_rng(1), 1500)
+    R = environment.rewards(np.random.default_rng(2), X)
     fast = kernel.rollout(
-        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
+        np.ascontiguousarray(X), R, start=policy.init(environment.n_arms, environment.dim), rule=rule_of(policy), seed=9
     )
-    slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(horizon=3000), seed=9)
+    slow = armlet.Bandit(range(environment.n_arms), environment.dim, policy=Slow(horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
         decision = slow.decide(x)
         assert decision.arm == fast.arms[t]
@@ -109,10 +109,10 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
 
 
 def run(steps: int, seed: int, horizon: int | None = None, **settings: Any) -> tuple[list[float], armlet.Bandit]:
-    world, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
-    bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
-    X = world.contexts(np.random.default_rng([seed, 1]), steps)
-    R, ps = world.rewards(np.random.default_rng([seed, 2]), X), []
+    environment, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
+    bandit = armlet.Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
+    X = environment.contexts(np.random.default_rng([seed, 1]), steps)
+    R, ps = environment.rewards(np.random.default_rng([seed, 2]), X), []
     for x, row in zip(X, R, strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -193,7 +193,7 @@ def draw(n: int) -> Drawn:
         played[choice.arm] += 1
         exploring[choice.arm] += choice.explored
         assert choice.propensity == pytest.approx(chances[choice.arm], abs=1e-15)
-        assert choice.given_exploring == law.given[law.arms.tolist().index(choice.arm)]
+        assert choice.exploration_propensity == law.given[law.arms.tolist().index(choice.arm)]
     assert ps[-1] >= START * 6
     return Drawn(chances, law, played, exploring)
 
@@ -347,9 +347,9 @@ def test_late_rewards_are_waited_for() -> None:
 def test_units_do_not_matter_to_the_bit_where_they_are_exact(change: tuple[float, float, float, float]) -> None:
     """Powers of two leave all digits as they are. A level of 512 does not, but decisions are the same."""
     size, offset, unit, level = change
-    world = FigureA.draw(np.random.default_rng(4))
-    X = np.ascontiguousarray(world.contexts(np.random.default_rng(1), 2000))
-    R = world.rewards(np.random.default_rng(2), X)
+    environment = FigureA.draw(np.random.default_rng(4))
+    X = np.ascontiguousarray(environment.contexts(np.random.default_rng(1), 2000))
+    R = environment.rewards(np.random.default_rng(2), X)
     policy = auto()
     start = policy.init(6, 3)
     one = kernel.rollout(X, R, start=start, rule=rule_of(policy), seed=1)
@@ -373,7 +373,7 @@ def test_events_have_the_law_of_steps() -> None:
                     rule=rule_of(policy),
                     horizon=3000,
                     checkpoints=np.array([3000]),
-                    world_seed=1000 + seed,
+                    environment_seed=1000 + seed,
                     policy_seed=seed,
                 ).regret[0]
             )

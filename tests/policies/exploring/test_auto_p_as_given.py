@@ -75,7 +75,7 @@ def test_kernel_sees_what_numpy_sees(K: int, d: int, n: int, ridge: RidgeLike, s
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
-    world, policy = draw_problem(family, Seeds(3), 0), auto(3000)
+    environment, policy = draw_problem(family, Seeds(3), 0), auto(3000)
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Slow(AutoAlgorithm1):
@@ -85,12 +85,12 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         def update(self, state: AutoTunedStatistics, interaction: armlet.types.Interaction) -> None:
             policy.update(state, interaction)
 
-    X = world.contexts(np.random.default_rng(1), 1500)
-    R = world.rewards(np.random.default_rng(2), X)
+    X = environment.contexts(np.random.default_rng(1), 1500)
+    R = environment.rewards(np.random.default_rng(2), X)
     fast = kernel.rollout(
-        np.ascontiguousarray(X), R, start=policy.init(world.n_arms, world.dim), rule=rule_of(policy), seed=9
+        np.ascontiguousarray(X), R, start=policy.init(environment.n_arms, environment.dim), rule=rule_of(policy), seed=9
     )
-    slow = armlet.Bandit(range(world.n_arms), world.dim, policy=Slow(horizon=3000), seed=9)
+    slow = armlet.Bandit(range(environment.n_arms), environment.dim, policy=Slow(horizon=3000), seed=9)
     for t, (x, row) in enumerate(zip(X, R, strict=True)):
         decision = slow.decide(x)
         assert decision.arm == fast.arms[t]
@@ -101,11 +101,11 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
 
 
 def run(horizon: int, seed: int, **settings: Any) -> tuple[list[float], list[bool], armlet.Bandit]:
-    world, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
-    bandit = armlet.Bandit(range(world.n_arms), world.dim, policy=policy, seed=seed)
+    environment, policy = FigureA.draw(np.random.default_rng(seed)), auto(horizon, **settings)
+    bandit = armlet.Bandit(range(environment.n_arms), environment.dim, policy=policy, seed=seed)
     contexts, noise = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
-    X = world.contexts(contexts, horizon)
-    R, ps, coins = world.rewards(noise, X), [], []
+    X = environment.contexts(contexts, horizon)
+    R, ps, coins = environment.rewards(noise, X), [], []
     for x, row in zip(X, R, strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(row[int(decision.arm)]))
@@ -229,7 +229,7 @@ def test_events_have_the_law_of_steps() -> None:
                     rule=rule_of(policy),
                     horizon=3000,
                     checkpoints=np.array([3000]),
-                    world_seed=1000 + seed,
+                    environment_seed=1000 + seed,
                     policy_seed=seed,
                 ).regret[0]
             )
@@ -268,8 +268,8 @@ def test_by_steps_auto_needs_a_horizon() -> None:
 
 def test_two_customers_click_at_least_3_8_percent_of_the_time() -> None:
     """Random play earns 3.5 %, knowing everything 4 %. The mean of 40 runs, from expected clicks: regret is exact."""
-    world = Customers.draw(np.random.default_rng(1))
-    regret = simulate(world, auto(T), horizon=T, runs=40, seed=20, engine="serial").regret[:, -1]
+    environment = Customers.draw(np.random.default_rng(1))
+    regret = simulate(environment, auto(T), horizon=T, runs=40, seed=20, engine="serial").regret[:, -1]
     rates = 0.04 - regret / T
     assert rates.mean() - 2 * rates.std() / math.sqrt(len(rates)) > 0.038
 
