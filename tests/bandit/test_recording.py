@@ -140,7 +140,10 @@ def test_the_start_says_what_the_bandit_is() -> None:
     bandit, notebook = logged(Algorithm1(p=8), reward_range=(0, 1))
     assert notebook.about == {
         "version": armlet.__version__,
-        "policy": {"name": "Algorithm1", "settings": {"p": 8.0, "ridge": "paper", "warmup": "round-robin"}},
+        "policy": {
+            "name": "Algorithm1",
+            "settings": {"p": 8.0, "ridge": "paper", "warmup": "round-robin", "units": "as given", "origin": None},
+        },
         "arms": ["a", "b", "c"],
         "retired": [],
         "dim": 2,
