@@ -71,9 +71,13 @@ class Choice(NamedTuple):
     propensity: float  # the probability with which the policy plays this arm at this step
     explored: bool
     tag: int = 0  # what the policy wants to find again in the interaction, whenever the reward comes
-    given_exploring: float | None = None  # the probability of the arm given that the step explores, if there is one
-    rate: float | None = None  # the probability that the step explores, if there is one
-    smallest: float | None = None  # the smallest probability of an eligible arm, given that the step explores
+    exploration_propensity: float | None = (
+        None  # the probability of the arm given that the step explores, if there is one
+    )
+    exploration_rate: float | None = None  # the probability that the step explores, if there is one
+    min_exploration_probability: float | None = (
+        None  # the smallest probability of an eligible arm, given that the step explores
+    )
     greedy: bool | None = None  # of an explored arm: does it look best; None if nobody looked
 
 

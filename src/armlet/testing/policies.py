@@ -81,9 +81,9 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("propensity", said.propensity, decision.propensity),
         ("explored", said.explored, decision.explored),
         ("tag", said.tag, decision.tag),
-        ("exploration_propensity", said.given_exploring, decision.exploration_propensity),
-        ("exploration_rate", said.rate, decision.exploration_rate),
-        ("min_exploration_probability", said.smallest, decision.min_exploration_probability),
+        ("exploration_propensity", said.exploration_propensity, decision.exploration_propensity),
+        ("exploration_rate", said.exploration_rate, decision.exploration_rate),
+        ("min_exploration_probability", said.min_exploration_probability, decision.min_exploration_probability),
         ("greedy", said.greedy if said.explored else True, decision.greedy),
     ):
         if own != played:
