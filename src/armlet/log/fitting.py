@@ -150,7 +150,7 @@ def is_sums(bandit: Bandit) -> bool:
     Examples
     --------
     >>> import armlet
-    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.Exp3(horizon=10))]
+    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.AutoEpsilonGreedy())]
     [True, False]
     """
     policy, state = bandit.policy, bandit.state
