@@ -95,7 +95,7 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
         if name in policies.POLICIES:
             return policies.POLICIES[name]
         if name in _ELSEWHERE:
-            return getattr(import_module(_ELSEWHERE[name]), name)
+            return globals().setdefault(name, getattr(import_module(_ELSEWHERE[name]), name))  # asked for once
         if name in _MODULES:
             return import_module(f"armlet.{name}")
         lacking = f"module 'armlet' has no attribute {name!r}"
