@@ -21,9 +21,8 @@ from armlet.evaluation.checks import Trained, refuse_trained
 from armlet.evaluation.log import open_rows
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
-from armlet.inference.betting import GammaExponential, Sums
 from armlet.inference.intervals import LEVEL, Interval
-from armlet.inference.sequences import in_range
+from armlet.inference.sequences import GammaExponential, Sums, in_range
 from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 from armlet.types import Arm, Float64, Int64
