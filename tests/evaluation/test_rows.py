@@ -14,7 +14,7 @@ from armlet.evaluation import log as log_module
 from armlet.evaluation.log import open_rows
 from armlet.evaluation.rows import Rows
 from armlet.log import compact, from_dsjson, from_obp
-from armlet.log.schema import FORMAT, SCHEMA
+from armlet.log.events import FORMAT, SCHEMA
 
 
 def same(one: Rows, other: Rows) -> bool:

@@ -25,12 +25,10 @@ import numpy as np
 from armlet.errors import LogError
 from armlet.evaluation.rows import BLOCK, EXPLORATION, Blocks, Rows
 from armlet.inputs.columns import LARGEST
-from armlet.log.faults import check_ordinary, reading
-from armlet.log.lines import parse
+from armlet.log.events import Event, Events, check_ordinary, parse, reading
 from armlet.log.parquet import read_metadata, side_lines
 from armlet.log.reader import Source, read
 from armlet.log.rows import open_file
-from armlet.log.schema import Event, Events
 from armlet.model_file.encoding import decode_model
 from armlet.types import Arm, Bool, Float64, Int64
 

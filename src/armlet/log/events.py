@@ -1,18 +1,33 @@
-"""The schema of a log: events, each with a number, a kind, a time and fields of its kind.
+"""The events of a log: what each holds, as a line of JSON and back, and what is raised where one cannot be read.
 
-The first event is the start, which says whose decisions follow. Its `schema` is counted up whenever an older reader
-would misread what is written; fields that a reader does not know are left alone. `KINDS` is the one table of what an
-event may hold: writers and readers check against it. O(values of an event).
+An event has a number, a kind, a time and fields of its kind. The first is the start, which says whose decisions follow.
+Its `schema` is counted up whenever an older reader would misread what is written; fields that a reader does not know
+are left alone. `KINDS` is the one table of what an event may hold: writers and readers check against it.
+
+Every line ends with a check value of itself and all lines before it. The check value, CRC-32 carried on from line to
+line, finds and names a line that was changed, dropped or moved by accident; what proves a log against others is its
+seals and its replay. A line is read only if the event in it is written as the same bytes: nothing can be in a line that
+its reader does not see. O(bytes).
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import hmac
+import itertools
+import json
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from gzip import GzipFile
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from armlet.errors import LogError
+from armlet.errors import ArgumentError, ArmletError, LogError
 from armlet.inputs.columns import LARGEST
+from armlet.kernel import json_line
 
 FORMAT: Final = "armlet log"
 SCHEMA: Final = 2
@@ -29,6 +44,27 @@ LAST: Final = 253_402_300_800_000_000 - 1
 MOST: Final = 2**63 - 1
 WIDEST: Final = 2**20
 """Values of a context: the sums of a wider one fit no machine."""
+PIECE: Final = 2**20  # bytes of a line that are read before its beginning is looked at
+LONGEST: Final = 2**30  # bytes of a line: a batch of rows is one event
+CHANGED: Final = "its check value differs: it was changed, dropped or moved after it was written"
+_MARK: Final = b',"crc":"'
+_TAIL: Final = len(_MARK) + 8 + len(b'"}\n')
+_BEGINNING: Final = b'{"seq":0,"kind":"start","at":'
+
+
+@runtime_checkable
+class Events(Protocol):
+    """What can be read as a log: what the start says, and the events in order, the start first."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start."""
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events, from the first one on, each time."""
+
+
+# ---- errors
 
 
 class InvalidEventError(LogError):
@@ -37,6 +73,86 @@ class InvalidEventError(LogError):
     def __init__(self, name: str, seq: int, kind: str, why: str) -> None:
         super().__init__(f"event {seq:,} of {name} ({kind}) is not valid: {why}", seq)
         self.at, self.kind, self.why = seq, kind, why
+
+
+class DamagedLineError(InvalidEventError):
+    """A line is not the one that was written in its place."""
+
+
+class NotALogError(LogError):
+    """A file is not a log: nothing says that it ever was one."""
+
+
+class MissingFileError(LogError, FileNotFoundError):
+    """A log, or a file that belongs to it, is not there."""
+
+
+FAULTS: Final = (
+    OSError,
+    EOFError,
+    ValueError,  # of json, UTF-8, base64 and most of Arrow
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+    struct.error,
+    zlib.error,
+)
+"""What damaged bytes make readers raise: files, JSON, gzip, Arrow, numpy and the bandit that plays an event."""
+REASON: Final = 300  # characters of a reason: it may hold any text of a file
+
+
+@contextlib.contextmanager
+def reading(name: str, done: str = "read") -> Iterator[None]:
+    """Raise a LogError about the file where something else would be raised; `done` is what could not be.
+
+    Examples
+    --------
+    >>> with reading("a.parquet"):
+    ...     {}["seq"]
+    Traceback (most recent call last):
+    armlet.errors.LogError: a.parquet cannot be read: 'seq' is missing
+    """
+    try:
+        yield
+    except (ArmletError, ArgumentError):
+        raise
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise LogError(f"{name} cannot be {done}: {explain(error)}") from error
+
+
+def is_fault(error: Exception) -> bool:
+    """Whether damaged bytes can be the reason for an error."""
+    return isinstance(error, FAULTS) or type(error).__module__.startswith("pyarrow")
+
+
+def explain(error: Exception) -> str:
+    """Return the message of an error in one line, a missing field included."""
+    if isinstance(error, KeyError) and not isinstance(error, ArmletError):
+        told = error.args[0] if error.args else ""
+        is_name = isinstance(told, str) and " " not in told  # else a sentence, such as that there is no such arm
+        return (f"{told!r} is missing" if is_name else str(told))[:REASON]
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than there is"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error).strip().partition("\n")[0][:REASON] or type(error).__name__
+
+
+def check_ordinary(path: Path, what: str) -> None:
+    """Refuse a path where there is no ordinary file to be read."""
+    if not path.exists():
+        raise MissingFileError(f"{what} is {path}, which does not exist")
+    if path.is_dir():
+        raise NotALogError(f"{what} is {path}, a directory; give a file")
+    if not path.is_file():
+        raise NotALogError(f"{what} is {path}, a device or a pipe; give an ordinary file")
 
 
 # ---- values
@@ -228,7 +344,7 @@ def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> No
     --------
     >>> check_event({"seq": 3, "kind": "advance", "at": 5, "t": -1}, 3, "a.jsonl")
     Traceback (most recent call last):
-    armlet.log.schema.InvalidEventError: event 3 of a.jsonl (advance) is not valid: t is -1, not a whole number ...
+    armlet.log.events.InvalidEventError: event 3 of a.jsonl (advance) is not valid: t is -1, not a whole number ...
     """
     if type(event) is not dict:
         raise InvalidEventError(name, seq, "not an event", "it is not an object")
@@ -285,18 +401,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
-@runtime_checkable
-class Events(Protocol):
-    """What can be read as a log: what the start says, and the events in order, the start first."""
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """The fields of the start."""
-
-    def __iter__(self) -> Iterator[Event]:
-        """Yield the events, from the first one on, each time."""
-
-
 def check_start(event: Event, name: str) -> None:
     """Refuse a first event that starts no log, or one of another schema than this version reads.
 
@@ -313,3 +417,162 @@ def check_start(event: Event, name: str) -> None:
         raise LogError(
             f"{name} is a log of schema {found}; this version reads schema {SCHEMA} only: use the one that wrote it", 0
         )
+
+
+# ---- lines
+
+
+def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
+    r"""Return the line of an event that follows one of check value `crc`, and its own check value.
+
+    Examples
+    --------
+    >>> encode_event({"seq": 3, "kind": "retire_arm", "at": 1700000000000000, "arm": "north"}, 0)[0]
+    b'{"seq":3,"kind":"retire_arm","at":1700000000000000,"arm":"north","crc":"42a5055b"}\n'
+    """
+    fields = {name: value for name, value in event.items() if name not in HEAD}
+    return json_line(event["seq"], event["kind"], event["at"], fields, crc)
+
+
+def encode_checked(event: Event, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[bytes, int]:
+    """Encode an event of any origin, or refuse it by name."""
+    check_event(event, seq, name, dim)
+    return _encode(event, crc, name)
+
+
+def _encode(event: Event, crc: int, name: str) -> tuple[bytes, int]:
+    try:
+        return encode_event(event, crc)
+    except (ValueError, TypeError) as error:
+        why = f"it cannot be written: {explain(error)}"
+        raise InvalidEventError(name, event["seq"], event["kind"], why) from error
+
+
+# ---- reading
+
+
+def read_lines(file: IO[bytes] | GzipFile, name: str) -> Iterator[bytes]:
+    """Yield the lines of a file, the last one perhaps without its end; refuse a file that is not a log."""
+    for seq in itertools.count():
+        line = file.readline(PIECE)
+        if seq == 0:
+            check_head(line, name)
+        elif not line:
+            return
+        if len(line) == PIECE and not line.endswith(b"\n"):
+            line += _rest(file, line, seq, name)
+        yield line
+
+
+def check_head(data: bytes, name: str) -> None:
+    """Refuse the beginning of a file that is not that of a log."""
+    if not data:
+        raise LogError(f"{name} is empty: no bandit has begun it yet", 0)
+    if not data.startswith(_BEGINNING[: len(data)]) and FORMAT.encode() not in data:  # else a log that was changed
+        raise NotALogError(
+            f"{name} is not an Armlet log: its first line is not an event; for other formats: armlet log import"
+        )
+
+
+def is_beginning(file: IO[bytes]) -> bool:
+    """Whether a file is the beginning of a log, with nothing after its first line."""
+    line = file.readline(LONGEST)
+    return bool(line) and line.startswith(_BEGINNING[: len(line)]) and not file.read(1)
+
+
+def _rest(file: IO[bytes] | GzipFile, begin: bytes, seq: int, name: str) -> bytes:
+    if not begin.startswith(b'{"seq":'):
+        raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
+    rest = file.readline(LONGEST)
+    if len(rest) == LONGEST:
+        raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+    return rest
+
+
+def carried(line: bytes) -> int:
+    """Return the check value that a line ends with, unchecked; -1 if it ends with none."""
+    if line[-_TAIL : -_TAIL + len(_MARK)] != _MARK:
+        return -1
+    try:
+        return int(line[-11:-3], 16)
+    except ValueError:
+        return -1
+
+
+def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[Event, int]:
+    r"""Read the line of event `seq`, which follows one of check value `crc`; refuse any other.
+
+    Examples
+    --------
+    >>> line = encode_event({"seq": 0, "kind": "advance", "at": 5, "t": 7}, 0)[0]
+    >>> decode(line, 0, 0, "a.jsonl")[0]
+    {'seq': 0, 'kind': 'advance', 'at': 5, 't': 7}
+    >>> decode(line.replace(b"7", b"8"), 0, 0, "a.jsonl")
+    Traceback (most recent call last):
+    armlet.log.events.DamagedLineError: event 0 of a.jsonl (advance) is not valid: its check value differs: ...
+    """
+    found = zlib.crc32(line[:-_TAIL], crc)
+    if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
+        raise DamagedLineError(name, seq, _kind_of(line), CHANGED)
+    return parse(line, seq, name, dim), found
+
+
+def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Event:
+    """Read the event of a line without comparing its check value; of any number, if `seq` is None."""
+    event: Event
+    try:
+        event = json.loads(line.decode())
+        number = event["seq"] if seq is None else seq
+        if event["kind"] == "start":
+            check_start(event, name)
+        del event["crc"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedLineError(name, seq or 0, _kind_of(line), f"it is not an event: {explain(error)}") from error
+    check_event(event, number, name, dim)
+    if _encode(event, 0, name)[0][:-_TAIL] != line[:-_TAIL]:
+        why = "it would not be written with these bytes: a key is there twice, or the spelling is not Armlet's"
+        raise DamagedLineError(name, number, event["kind"], why)
+    return event
+
+
+def _kind_of(line: bytes) -> str:
+    found = re.search(rb'"kind":"(\w{1,20})"', line[:200])
+    return found[1].decode(errors="replace") if found else "not an event"
+
+
+# ---- seals
+
+
+class Sealer:
+    """Seals lines: a seal is what only the holder of the start model can write under a stretch of a log.
+
+    It is HMAC-SHA-256 of the lines since the seal before, that line included, so that seals hang together, and of the
+    line that bears it, as it would be without. The key comes from the start model, which holds the seed and is kept
+    apart from the log.
+
+    Examples
+    --------
+    >>> one, other = Sealer(b"model"), Sealer(b"model")
+    >>> one.add(b"a"), one.add(b"b"), other.add(b"ab")
+    (None, None, None)
+    >>> one.seal(b"c") == other.seal(b"c")
+    True
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._key = hashlib.sha256(b"armlet log seal\n" + start).digest()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a stretch."""
+        self._made = hmac.new(self._key, digestmod="sha256")
+
+    def add(self, lines: bytes) -> None:
+        """Take lines."""
+        self._made.update(lines)
+
+    def seal(self, last: bytes) -> str:
+        """Return the seal of the lines of this stretch and of the one that is to bear it, which is not added."""
+        made = self._made.copy()
+        made.update(last)
+        return made.hexdigest()[:32]
