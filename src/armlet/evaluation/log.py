@@ -28,7 +28,7 @@ from armlet.inputs.columns import LARGEST
 from armlet.log.events import Event, Events, check_ordinary, parse, reading
 from armlet.log.parquet import read_metadata, side_lines
 from armlet.log.reader import Source, read
-from armlet.log.rows import open_file
+from armlet.log.tables import open_file
 from armlet.model_file.encoding import decode_model
 from armlet.types import Arm, Bool, Float64, Int64
 
