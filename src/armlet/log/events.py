@@ -12,6 +12,7 @@ its reader does not see. O(bytes).
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import hmac
@@ -25,9 +26,13 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from armlet.errors import ArgumentError, ArmletError, LogError
 from armlet.inputs.columns import LARGEST
 from armlet.kernel import json_line
+from armlet.model_file.encoding import decode_model
+from armlet.types import Arm, Bool, Int64
 
 FORMAT: Final = "armlet log"
 SCHEMA: Final = 2
@@ -324,6 +329,8 @@ OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstanc
 """Left out where they are not known: the probabilities of all arms, and what the environment calls the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
+ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
+"""Kinds of events that change which arms there are."""
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
 """Kinds of events that change nothing in a bandit."""
 
@@ -576,3 +583,62 @@ class Sealer:
         made = self._made.copy()
         made.update(last)
         return made.hexdigest()[:32]
+
+
+# ---- arms
+
+
+class Roster:
+    """All arms that a log has had so far, each under one index, and which of them may be played."""
+
+    def __init__(self, about: Mapping[str, Any]) -> None:
+        self.labels: list[Arm] = list(about["arms"])
+        self.places: dict[Arm, int] = {label: place for place, label in enumerate(self.labels)}
+        self._order = list(range(len(self.labels)))  # as the bandit counts them at this moment
+        self._active = {*self._order} - {self.places[label] for label in about.get("retired") or ()}
+
+    def apply(self, event: Event) -> None:
+        """Follow an event; those that change no arm are ignored."""
+        match event["kind"]:
+            case "add_arm":
+                self._add(event["arm"], active=True)
+            case "retire_arm":
+                self._active.discard(self._place(event))
+            case "restore_arm":
+                self._active.add(self._place(event))
+            case "remove_arm":
+                place = self._place(event)
+                self._order.remove(place)
+                self._active.discard(place)
+            case "merge":
+                header: Any = decode_model(base64.b64decode(event["model"]))[0]
+                here = {self.labels[place] for place in self._order}
+                for label in header["arms"]:
+                    if label not in here:
+                        self._add(label, active=label not in header["retired"])
+
+    def _place(self, event: Event) -> int:
+        place = self.places.get(event["arm"])
+        if place is None or place not in self._order:
+            raise LogError(f"event {event['seq']:,} is about arm {event['arm']!r}, which is not there", event["seq"])
+        return place
+
+    def _add(self, label: Arm, *, active: bool) -> None:
+        if label not in self.places:
+            self.places[label] = len(self.labels)
+            self.labels.append(label)
+        if self.places[label] not in self._order:
+            self._order.append(self.places[label])
+        if active:
+            self._active.add(self.places[label])
+
+    def active(self) -> Bool:
+        """Return which arms may be played now if an event names none."""
+        plays = np.zeros(len(self.labels), dtype=np.bool_)
+        plays[list(self._active)] = True
+        return plays
+
+    @property
+    def order(self) -> Int64:
+        """The indices of the arms in the order in which the bandit counts them now."""
+        return np.array(self._order, dtype=np.int64)
