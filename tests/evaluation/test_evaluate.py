@@ -16,8 +16,9 @@ from armlet.errors import ArgumentError
 from armlet.evaluation import rows as rows_module
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import EXPLORATION, Rows, open_rows, rows_of
+from armlet.evaluation.rows import Rows, open_rows, rows_of
 from armlet.evaluation.targets import read_target
+from armlet.log.events import EXPLORATION
 from armlet.parallel.pool import make_pool
 from armlet.reference.evaluate import Parts
 from armlet.testing.logs import HeldBlocks
