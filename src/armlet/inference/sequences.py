@@ -392,8 +392,7 @@ class MeanSequence:
 class DifferenceSequence:
     """Where the difference of two means over the same rows lies, at any look: first minus second.
 
-    Each row has one reward u and two weights, those of two policies; the means are E w1 u and E w2 u. `add_pairs` is
-    for two rewards a row instead.
+    Each row has one reward u and two weights, those of two policies; the means are E w1 u and E w2 u.
 
     Parameters
     ----------
@@ -439,7 +438,8 @@ class DifferenceSequence:
             top = float(max(w1.max(initial=0.0), w2.max(initial=0.0)))
             if top > most * (1.0 + 1e-9):
                 raise InvalidValueError(f"largest_weight is {most!r} but a weight is {top!r}; declare a larger bound")
-            self._add_bounded((w1 - w2) * (u - self._middles(u)), most)
+            D = (w1 - w2) * (u - self._middles(u))  # D + most >= 0, scaled so that its mean is at most 1
+            self._bets.add_pair((most + D) / (most + 1.0), (most - D) / (most + 1.0))
         self.rows += len(u)
 
     def _middles(self, u: Float64) -> Float64:
@@ -447,18 +447,6 @@ class DifferenceSequence:
         totals = np.cumsum(np.append(self._total, u))
         self._total = float(totals[-1])
         return np.asarray((totals[:-1] + 0.5) / np.arange(self.rows + 1, self.rows + len(u) + 1))
-
-    def add_pairs(self, first: npt.ArrayLike, second: npt.ArrayLike) -> None:
-        """Add rows: two rewards each, without weights."""
-        u1, u2 = in_range(first, self.reward_range), in_range(second, self.reward_range)
-        if len(u1) != len(u2):
-            raise InvalidValueError(f"first has {len(u1)} rewards and second {len(u2)}; give pairs")
-        self._add_bounded(u1 - u2, 1.0 if self.largest_weight is None else self.largest_weight)
-        self.rows += len(u1)
-
-    def _add_bounded(self, D: Float64, most: float) -> None:
-        """Bet on D + most >= 0, scaled so that its mean is at most 1."""
-        self._bets.add_pair((most + D) / (most + 1.0), (most - D) / (most + 1.0))
 
     def interval(self) -> Interval:
         """Return where the difference lies, in the units of rewards."""
