@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ModelFileError, Policy, Uniform
+from armlet import Bandit, Policy, Uniform
+from armlet.errors import ModelFileError
 from armlet.model_file import encoding, model
 from armlet.policies.state import Arrays
 from armlet.types import Array

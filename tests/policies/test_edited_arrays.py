@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ModelFileError
+from armlet import Bandit
+from armlet.errors import ModelFileError
 from armlet.model_file import encoding
 from armlet.types import Array, Policy
 from support import examples

@@ -167,7 +167,7 @@ class RowPast:
         """Take the step of a decision."""
         if event["t"] is None:
             raise StoreError(f"row {event['seq']} of the loop is a decision without its step")
-        bandit.advance_to(event["t"])
+        bandit.replace(t=event["t"])
         bandit._begin_decision(event["arm"])
 
     def get(self, event: Event, reward: float | None = None) -> Decision:

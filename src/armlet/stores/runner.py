@@ -67,7 +67,7 @@ class LoopRunner:
     def reader(self, tx: Transaction) -> ContextReader:
         """Return what reads contexts of the loop, in the callers' threads."""
         bandit = self._awake(tx)
-        return ContextReader(bandit.dim, bandit.features)
+        return ContextReader(bandit.settings.dim, bandit.settings.features)
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
@@ -251,7 +251,7 @@ class LoopRunner:
     def want(self, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> None:
         """Add, restore and retire arms until those of a list are the ones that are played."""
         bandit = self._awake(tx)
-        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
         added = wanted.keys() - set(known)
         changes = [("add_arm", arm) for arm in wanted if arm in added]
         changes += [("restore_arm", arm) for arm in wanted if arm in retired]
@@ -282,7 +282,7 @@ class LoopRunner:
         return self._last
 
     def _keep_snapshot(self, tx: Transaction, bandit: Bandit) -> None:
-        if self._last - self._snapshot >= max(SPACING, bandit.nbytes // BYTES_A_ROW):
+        if self._last - self._snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
             self.save(tx)
 
     def save(self, tx: Transaction) -> None:
