@@ -20,12 +20,13 @@ from armlet.inputs.columns import check_labels
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
 from armlet.kernel import AutoTunedStatistics, Statistics, add_rows
-from armlet.log.rows import (
+from armlet.log.tables import (
     Data,
     Piece,
     RowReader,
     Rows,
     arm_codes,
+    check_one_role_each,
     check_range,
     cut,
     find_files,
@@ -37,7 +38,6 @@ from armlet.log.rows import (
     read_rows,
     vector_width,
 )
-from armlet.log.tables import check_one_role_each
 from armlet.parallel.pool import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
 from armlet.policies.epsilon_greedy import EpsilonGreedy

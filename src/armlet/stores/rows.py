@@ -16,8 +16,8 @@ import numpy as np
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.kernel import Decision
+from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import replay
-from armlet.log.schema import FORMAT, SCHEMA, Event
 from armlet.model_file.model import describe
 from armlet.stores.ledger import Ledger, LoopRecord, Row, Transaction
 from armlet.types import Policy
