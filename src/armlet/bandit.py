@@ -31,7 +31,7 @@ from armlet.inputs.settings import (
 )
 from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores

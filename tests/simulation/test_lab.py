@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.log.tables import load_pyarrow
+from armlet.errors import load_pyarrow
 from armlet.parallel.pool import Pool, WorkerError, make_pool
 from armlet.simulation.lab import Archive, Arrays, Lab, Shelf, Unfinished
 

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.disk import write_atomically
-from armlet.errors import choices
-from armlet.log.tables import load_pyarrow
+from armlet.errors import choices, load_pyarrow
 from armlet.parallel.pool import Pool, PoolLike, Progress, WorkerError, opened, reporter
 from armlet.report.document import check_pictures, document, figure, lines, show
 from armlet.report.document import table as html_table

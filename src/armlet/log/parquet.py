@@ -21,11 +21,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from armlet.errors import LogError
+from armlet.errors import LogError, load_pyarrow
 from armlet.log.faults import MissingFileError, NotALogError, check_ordinary, reading
 from armlet.log.lines import CHANGED, DamagedLineError, carried, encode_event, parse, read_lines
 from armlet.log.schema import DECIDE, EXPLORATION, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
-from armlet.log.tables import load_pyarrow
 from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]

@@ -16,10 +16,9 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.errors import ArgumentError, InvalidValueError
+from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
 from armlet.inputs.encoder import Encoder
-from armlet.log.tables import load_pyarrow
 from armlet.types import Arm, Bool, Float64, Int64
 
 Data: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

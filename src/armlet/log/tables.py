@@ -6,10 +6,9 @@ import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
-from armlet.errors import ArgumentError, load_package
+from armlet.errors import ArgumentError, load_pyarrow
 from armlet.inputs.codes import CONSTANT
 from armlet.inputs.encoder import MOST, Encoder
 from armlet.types import Arm
@@ -36,11 +35,6 @@ class Flags(NamedTuple):
     table: Any
     features: list[str]
     notes: tuple[str, ...]
-
-
-def load_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Import what reads and writes tables, or say how to get it."""
-    return load_package("pyarrow", "tables need"), importlib.import_module("pyarrow.parquet")
 
 
 def read_table(path: Path) -> Any:

@@ -6,6 +6,7 @@ writing. A part that differs is written in the policy itself, as in any class.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
@@ -14,7 +15,7 @@ from armlet.errors import InvalidTypeError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
 from armlet.kernel import Statistics
 from armlet.reference.choice import best_chances, play_best
-from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, RewardKind, StateT
+from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Policy, RewardKind, StateT
 
 if TYPE_CHECKING:
     from armlet.kernel import Rule
@@ -160,3 +161,52 @@ def record(state: Statistics, interaction: Interaction) -> None:
         state.add(i.arm, i.x, i.reward, i.weight)
     else:
         state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)
+
+
+# ---- which policies the kernel may play by itself: those whose rule says the same as their methods in Python. What a
+# user writes is never ignored: a class outside of Armlet cannot bring a compiled rule, since nobody has proved that it
+# is the law of its own `decide`; a subclass that changes the law of a compiled policy is played in Python
+
+HARMLESS = ("init", "check")
+"""What may be overridden without changing the law: the bandit calls these itself."""
+
+
+def compiled_rule(policy: Policy) -> Rule | None:
+    """Return the rule that the kernel plays, or None if the policy is to be asked in Python.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> compiled_rule(armlet.LinUCB()) is None
+    False
+    >>> class Curious(armlet.LinUCB):
+    ...     def upper_bounds(self, state, x):
+    ...         return super().upper_bounds(state, x) + 1.0
+    >>> compiled_rule(Curious()) is None
+    True
+    """
+    rule = policy.rule()
+    if rule is None:
+        return None
+    kind = type(policy)
+    owner = next((base for base in kind.__mro__ if "rule" in vars(base)), None)
+    if owner is None:  # it hands its calls on to another, by ways of its own
+        return None
+    if not owner.__module__.startswith("armlet."):
+        raise InvalidTypeError(
+            f"{kind.__name__}.rule() gives a {type(rule).__name__}, but the kernel plays only Armlet's own "
+            f"policies by their rule, and {owner.__name__} is not one; return None, and its own decide, probabilities "
+            "and update are played"
+        )
+    return None if overridden(kind, owner) else rule
+
+
+def overridden(kind: type, owner: type) -> list[str]:
+    """List the methods that a subclass has changed, those apart that do not bear on the law."""
+    derived = kind.__mro__[: kind.__mro__.index(owner)]
+    return [name for base in derived for name, value in vars(base).items() if _is_law(name, value, owner)]
+
+
+def _is_law(name: str, value: object, owner: type) -> bool:
+    is_method = inspect.isroutine(value) or isinstance(value, (property, classmethod, staticmethod))
+    return is_method and not name.startswith("__") and name not in HARMLESS and hasattr(owner, name)

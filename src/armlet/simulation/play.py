@@ -21,7 +21,7 @@ from armlet.errors import InvalidValueError
 from armlet.inputs.settings import check_seed
 from armlet.kernel import Decision
 from armlet.parallel.seeds import Seeds
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import compiled_rule
 from armlet.types import Bool, Float64, Int64, Policy
 
 

@@ -22,7 +22,7 @@ from armlet.environments.environment import Environment, is_still
 from armlet.errors import InvalidValueError, ModelFileError
 from armlet.model_file.encoding import Json, read_model
 from armlet.parallel.pool import PoolLike, Progress, WorkerError, opened, silent
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import compiled_rule
 from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions
 from armlet.simulation.play import Curves, Job, Method, play
 from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
