@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from armlet.inference.regression import Looks
     from armlet.inference.summary import Coefficients, Explanation, Summary
     from armlet.inputs.encoder import Encoder
-    from armlet.model_file.model import Model
+    from armlet.model_file import Model
     from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
@@ -651,15 +651,15 @@ class Bandit(Engine):
         path
             Where to; or a binary file object, which is written to from where it stands.
         """
-        from armlet.model_file import model  # not before it is needed: files would slow down `import armlet`
+        from armlet import model_file  # not before it is needed: files would slow down `import armlet`
 
-        model.write(path, self._model())
+        model_file.write(path, self._model())
 
     def to_bytes(self) -> bytes:
         """Give what `save` would write; `armlet.from_bytes` reads it back."""
-        from armlet.model_file import model
+        from armlet import model_file
 
-        return model.encode(self._model())
+        return model_file.encode(self._model())
 
     def arm_set(self, labels: Iterable[Arm]) -> ArmSet:
         """Look labels up beforehand, for the `eligible` of many decisions.
@@ -692,12 +692,12 @@ class Bandit(Engine):
         >>> one.digest() == other.digest()
         False
         """
-        from armlet.model_file import model
+        from armlet import model_file
 
-        return model.digest(self._model())
+        return model_file.digest(self._model())
 
     def _model(self) -> Model:
-        from armlet.model_file.model import Model
+        from armlet.model_file import Model
 
         return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
@@ -797,11 +797,11 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
-    from armlet.model_file import model
+    from armlet import model_file
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.read(path, find_policy, policy), Bandit)
+    bandit = _from_model(model_file.read(path, find_policy, policy), Bandit)
     if seed is not None:
         bandit.reseed(seed)
     if log is not None:
@@ -819,11 +819,11 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
     >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
     True
     """
-    from armlet.model_file import model
+    from armlet import model_file
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
+    bandit = _from_model(model_file.decode(data, find_policy, policy), Bandit)
     if log is not None:
         bandit._attach_log(log)
     return bandit
@@ -837,6 +837,6 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 
 
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
-    from armlet.model_file import model
+    from armlet import model_file
 
-    return _from_model(model.decode(data, find_policy, policy), kind)
+    return _from_model(model_file.decode(data, find_policy, policy), kind)

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from armlet.disk import decode_model
 from armlet.errors import LogError
 from armlet.evaluation.rows import BLOCK, EXPLORATION, Blocks, Rows
 from armlet.inputs.columns import LARGEST
@@ -31,7 +32,6 @@ from armlet.log.parquet import read_metadata, side_lines
 from armlet.log.reader import Source, read
 from armlet.log.rows import open_file
 from armlet.log.schema import Event, Events
-from armlet.model_file.encoding import decode_model
 from armlet.types import Arm, Bool, Float64, Int64
 
 CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.disk import Json, read_model
 from armlet.environments.environment import Environment, is_still
 from armlet.errors import InvalidValueError, ModelFileError
-from armlet.model_file.encoding import Json, read_model
 from armlet.parallel.pool import PoolLike, Progress, WorkerError, opened, silent
 from armlet.policies.base import compiled_rule
 from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions

@@ -15,9 +15,8 @@ from typing import Literal, TypeAlias
 
 import apsw
 
-from armlet.disk import sync_directory
+from armlet.disk import LockedFile, sync_directory
 from armlet.errors import StoreError
-from armlet.parallel.forks import LockedFile
 from armlet.stores.ledger import LoopRecord, Moment, Row
 from armlet.stores.sqlite import tables
 from armlet.stores.sqlite.transaction import INCREMENTAL, SQLiteTransaction
