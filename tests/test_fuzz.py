@@ -111,7 +111,7 @@ def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPa
 def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when nobody looked whether a file holds together."""
     for check in ("check_ours", "check_counts"):
-        monkeypatch.setattr(f"armlet.stores.sqlite.tables.{check}", lambda *_: None)
+        monkeypatch.setattr(f"armlet.stores.sqlite.{check}", lambda *_: None)
     assert finds("stores", range(3), "was decided again")
 
 
@@ -121,7 +121,7 @@ def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.Mo
 
 
 def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.sqlite.ledger._Lock.close", lambda _: None)
+    monkeypatch.setattr("armlet.stores.sqlite._Lock.close", lambda _: None)
     assert finds("stores", range(3), "descriptors are left open")
 
 
