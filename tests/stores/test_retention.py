@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Store, sqlite
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from armlet.stores.sqlite import VERSION
 
 
