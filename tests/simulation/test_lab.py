@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from armlet.errors import load_pyarrow
-from armlet.parallel.pool import Pool, WorkerError, make_pool
+from armlet.parallel import Pool, WorkerError, make_pool
 from armlet.simulation.lab import Archive, Arrays, Lab, Shelf, Unfinished
 
 

@@ -16,7 +16,7 @@ from armlet.environments import Linear, LinearArms, NearTies, Rescaled
 from armlet.environments.families import FAMILIES
 from armlet.environments.linear import as_rows
 from armlet.inference.intervals import Estimate
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import (
     Algorithm1,
     AutoAlgorithm1,

@@ -23,7 +23,7 @@ from armlet.advice.runs import predictive
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.linear import LinearArms
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table

@@ -19,7 +19,7 @@ from armlet.environments.environment import Environment, FiniteEnvironment, chec
 from armlet.environments.linear import bit_law
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.settings import unboxed
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.theory import asked_p
 from armlet.types import Float64
 

@@ -37,7 +37,7 @@ from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
-from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened
+from armlet.parallel import PoolLike, Progress, map_in_order, opened
 from armlet.types import Float64
 
 Intervals: TypeAlias = Literal["fixed", "both"]

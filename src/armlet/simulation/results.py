@@ -24,7 +24,7 @@ import numpy.typing as npt
 from armlet.disk import Json, write_atomically
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, load_pyarrow
 from armlet.inference.intervals import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.play import PLACE, Curves, Job
 from armlet.types import Float64, Int64
 
