@@ -13,7 +13,7 @@ import pytest
 
 from armlet import kernel
 from armlet.environments import FigureA
-from armlet.environments.linear import bit_law, scale_bits
+from armlet.environments.environment import bit_law, scale_bits
 from armlet.environments.paper import Rate, Section41
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1

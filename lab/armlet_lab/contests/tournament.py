@@ -18,7 +18,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Customers, Delayed, Environment, LinearArms, News
-from armlet.environments.linear import as_rows
+from armlet.environments.environment import as_rows
 from armlet.inference.intervals import Estimate
 from armlet.kernel import Decision
 from armlet.parallel import Seeds

@@ -20,8 +20,8 @@ from armlet.advice.ask import prepare
 from armlet.advice.pilot import Posterior, as_source
 from armlet.advice.problem import Source
 from armlet.advice.runs import predictive
+from armlet.environments.environment import LinearArms
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear import LinearArms
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy

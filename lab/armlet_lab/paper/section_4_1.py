@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.environments.environment import Constants, scaled_bits_eigenvalue
-from armlet.environments.linear import scale_bits
+from armlet.environments.environment import Constants, scale_bits, scaled_bits_eigenvalue
 from armlet.environments.paper import Entries, Section41
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.inputs.settings import number, positive, whole
