@@ -15,8 +15,8 @@ from armlet.disk import Json, Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
 from armlet.inputs.settings import Settings, check_reward_range, check_seed, units_of
-from armlet.kernel import sum_shapes
-from armlet.types import Arm, Array, Policy, Shapes, State, __version__
+from armlet.kernel import Engine, sum_shapes
+from armlet.types import Arm, Array, Bool, Float64, Policy, Shapes, State, __version__
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
@@ -144,10 +144,20 @@ def _try(policy: Policy, state: State, told: _Told) -> None:
     eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
     for value in (0.0, 0.5):
         x = np.full(told.settings.dim, value)
-        with np.errstate(all="ignore"):
-            chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        chances = _chances(policy, state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
         if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
             raise InvalidValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
+
+
+def _chances(policy: Policy, state: State, t: int, x: Float64, eligible: Bool) -> Float64:
+    """Ask the kernel where it plays the policy by itself; a subclass of others may have a law of its own."""
+    rule = policy.rule() if type(policy).__module__.startswith("armlet.") else None
+    if rule is None:
+        with np.errstate(all="ignore"):
+            return policy.probabilities(state, t, x, eligible)
+    engine = Engine(policy, rule, state, list(range(len(eligible))), 0, np.asarray)
+    chances: Float64 = engine._probabilities(x[None], t, eligible)[0]
+    return chances
 
 
 class _Told(NamedTuple):

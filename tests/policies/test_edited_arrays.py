@@ -93,8 +93,8 @@ def load_with(name: str, settings: dict[str, Any], changes: dict[str, Any]) -> B
             ("Newtron", {"hessian": "full"}, {"H": -1.0}, "H holds -1.0"),
             ("ContextualUCB", SETTINGS["ContextualUCB"][1], {"rows": 0.5}, "rows holds one twice for arm"),
             ("UCB1", {"contexts": "table"}, {"contexts": 0.5}, "contexts holds one twice"),
-            ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"sample": 1e150}, "beyond what rows lead to"),
-            ("ContextualEpsilonGreedy", {"p": "auto", "horizon": 100}, {"records": 1e250}, "not those of any rows"),
+            ("AutoEpsilonGreedy", {"horizon": 100}, {"sample": 1e150}, "beyond what rows lead to"),
+            ("AutoEpsilonGreedy", {"horizon": 100}, {"records": 1e250}, "not those of any rows"),
         ]
     ),
 )
