@@ -74,7 +74,7 @@ def state(dim: int, n_arms: int) -> dict[str, float]:
         "needed": 8 * n_arms * (dim * (dim + 1) // 2 + dim + 3),
         "saved": len(content) - header,
         "header": header,
-        "memory": policy.bandit.nbytes,
+        "memory": policy.bandit.state.nbytes,
     }
 
 

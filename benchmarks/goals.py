@@ -330,7 +330,11 @@ def logged_goals(report: LoggedReport) -> list[Goal]:
     told = ", ".join(f"{name} {us:.2f} us" for name, us in learned.items())
     goals = [
         Goal(f"decide and learn with a log at most {LOGGED_US:.0f} us, by blocks", steps["block"] <= LOGGED_US, shown),
-        Goal(f"learn_logged at most {LEARNED_US:.0f} us a row, d = 32", max(learned.values()) <= LEARNED_US, told),
+        Goal(
+            f"partial_fit of a table at most {LEARNED_US:.0f} us a row, d = 32",
+            max(learned.values()) <= LEARNED_US,
+            told,
+        ),
     ]
     if compiled:
         slowest = min(compiled, key=lambda audit: min(audit["rates"]))

@@ -64,14 +64,14 @@ def logged_bandit(log: armlet.Log | None) -> armlet.Bandit:
 
 
 def learning_costs() -> dict[str, float]:
-    """Give the microseconds a row of `learn_logged`, where every row is one that Algorithm 1 learns."""
+    """Return the microseconds a row of `partial_fit` of a table, where every row is one that Algorithm 1 learns."""
     rng = np.random.default_rng(1)
     decisions = learner().decide_many(rng.normal(size=(LEARNED, LEARNED_DIM)))
     table = decisions.to_arrow().append_column("reward", pa.array(rng.normal(size=LEARNED)))
     columns = {name: table.column(name).to_numpy(zero_copy_only=False) for name in ("t", "propensity", "explored")}
     columns |= {"x": decisions.X, "arm": table.column("arm").to_pylist(), "reward": table.column("reward").to_numpy()}
     forms = {"Arrow": table, "columns": columns}
-    turns = [{name: seconds(lambda: learner().learn_logged(form)) for name, form in forms.items()} for _ in range(5)]  # noqa: B023
+    turns = [{name: seconds(lambda: learner().partial_fit(form)) for name, form in forms.items()} for _ in range(5)]  # noqa: B023
     return {name: 1e6 * min(turn[name] for turn in turns) / LEARNED for name in forms}
 
 

@@ -143,7 +143,7 @@ class LoggedReport(TypedDict):
     """What logged.py prints."""
 
     steps: dict[str, float]  # us of decide and learn; "none" is without a log
-    learned: dict[str, float]  # us a row of learn_logged
+    learned: dict[str, float]  # us a row of partial_fit of a table
     audits: list[AuditReport]
 
 

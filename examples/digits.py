@@ -21,7 +21,7 @@ from armlet.types import Policy
 
 POLICIES: dict[str, Policy | None] = {
     "the default": None,
-    'Algorithm 1 by evidence, p="auto"': armlet.AutoEpsilonGreedy(),
+    "AutoEpsilonGreedy": armlet.AutoEpsilonGreedy(),
     "Greedy": armlet.Greedy(),
 }
 GREY = "#808080"  # is seen on light pages and on dark ones

@@ -63,9 +63,9 @@ def create_app(path: str) -> FastAPI:
         try:
             x = {"returning": visit.returning, "basket": visit.basket}
             decision = opened["loop"].decide(x, event=visit.event)
-        except armlet.EventError as error:
+        except armlet.errors.EventError as error:
             raise HTTPException(409, str(error)) from error
-        except armlet.StoreError as error:  # a full disk, say: the page can show any banner
+        except armlet.errors.StoreError as error:  # a full disk, say: the page can show any banner
             raise HTTPException(503, str(error)) from error
         except armlet.ArmletError as error:  # whatever else a loop refuses
             raise HTTPException(422, str(error)) from error
@@ -75,7 +75,7 @@ def create_app(path: str) -> FastAPI:
     def order(told: Order) -> dict[str, Status]:
         try:
             return {"status": opened["loop"].reward(told.event, told.value)}
-        except armlet.StoreError as error:
+        except armlet.errors.StoreError as error:
             raise HTTPException(503, str(error)) from error
         except armlet.ArmletError as error:
             raise HTTPException(422, str(error)) from error

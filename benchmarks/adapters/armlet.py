@@ -36,7 +36,7 @@ class Armlet(Policy):
 
     def state_bytes(self) -> int:
         """Report what the bandit itself reports."""
-        return int(self.bandit.nbytes)
+        return int(self.bandit.state.nbytes)
 
 
 def make(variant: str, dim: int, n_arms: int) -> Policy:

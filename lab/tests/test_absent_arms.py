@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import PolicyError
+from armlet.errors import PolicyError
 from armlet.testing.policies import check_absent_arms, check_many_arms
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from armlet_lab import literature

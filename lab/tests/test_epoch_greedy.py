@@ -119,7 +119,7 @@ def greedy_chances(bandit: Bandit, x: Float64) -> Float64:
     policy = bandit.policy
     assert isinstance(policy, EpochGreedy)
     arms = len(bandit.arms)
-    t = next(t for t in count(1) if not policy.explores(t, n_arms=arms, dim=bandit.dim))
+    t = next(t for t in count(1) if not policy.explores(t, n_arms=arms, dim=bandit.settings.dim))
     return np.asarray(policy.probabilities(bandit.state, t, x, np.ones(arms, dtype=np.bool_)), dtype=np.float64)
 
 

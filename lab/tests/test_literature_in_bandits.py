@@ -14,7 +14,7 @@ from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 def test_policies_without_sums_say_so() -> None:
     bandit = armlet.Bandit(["a", "b"], 1, policy=literature.Exp3(horizon=10), seed=1)
     with pytest.raises(TypeError, match="Exp3 keeps no sums of rows by arm"):
-        bandit.intervals()
+        bandit.inference.intervals()
 
 
 N_ARMS, DIM, SEED = 3, 2, 11
@@ -40,11 +40,11 @@ def test_range_must_lie_in_that_of_the_policy() -> None:
     narrow = literature.EXP4(horizon=100, reward_range=(0.0, 1.0))
     with pytest.raises(ValueError, match=r"reward_range is \(0\.0, 5\.0\), but EXP4 learns from 0\.0 to 1\.0 only"):
         Bandit(["a", "b"], 1, policy=narrow, reward_range=(0, 5))
-    assert Bandit(["a", "b"], 1, policy=narrow, reward_range=(0.25, 0.5)).reward_range == (0.25, 0.5)
+    assert Bandit(["a", "b"], 1, policy=narrow, reward_range=(0.25, 0.5)).settings.reward_range == (0.25, 0.5)
     with pytest.raises(ValueError, match="Banditron learns from"):
         Bandit(["a", "b"], 1, policy=literature.Banditron(), reward_range=(0, 5))
     costs = literature.EXP4(horizon=100, reward_range=(-4.0, 0.0))  # it sees minus the cost
-    assert Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(0, 4)).reward_range == (0.0, 4.0)
+    assert Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(0, 4)).settings.reward_range == (0.0, 4.0)
     with pytest.raises(ValueError, match="EXP4 learns from"):
         Bandit(["a", "b"], 1, policy=costs, objective="min", reward_range=(-4, 0))
 
@@ -56,15 +56,15 @@ def test_since_a_base_without_a_common_arm_is_all_of_it() -> None:
     bandit.learn(bandit.decide([1.0, 0.0]), 1.0)
     base = Bandit(["gone"], 2, policy=policy, seed=1)
     base.add_arm("left")
-    assert bandit.since(base).digest() == bandit.digest()
+    assert bandit.difference(base).digest() == bandit.digest()
     other = Bandit(["gone"], 2, policy=policy, seed=1)
     other.learn(other.decide([0.0, 1.0]), 1.0)
-    assert bandit.since(other).t == 0
+    assert bandit.difference(other).t == 0
 
 
 def test_a_policy_without_estimates_has_no_greedy_law() -> None:
     with pytest.raises(TypeError, match="keeps no linear estimates"):
-        make(literature.Exp3(horizon=10)).greedy_proba(contexts(4))
+        make(literature.Exp3(horizon=10)).predict_proba(contexts(4), mode="greedy")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_copies_of_a_table_are_exact_and_go_their_own_way() -> None:
 
 def test_a_state_that_is_no_sum_has_no_difference() -> None:
     clicks = Bandit(["a", "b"], 1, policy=literature.Banditron(), seed=1)
-    with pytest.raises(armlet.MergeError, match="there is no difference"):
-        clicks.copy().since(clicks)
+    with pytest.raises(armlet.errors.MergeError, match="there is no difference"):
+        clicks.copy().difference(clicks)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def fair(policy: Policy, step: int) -> float:
 
 
 def assert_alike(one: armlet.Bandit, two: armlet.Bandit, call: str = "") -> None:
-    facts = [(b.t, b.arms, b.retired, b.nbytes, list(b.state.arrays())) for b in (one, two)]
+    facts = [(b.t, b.arms, b.arms.retired, b.state.nbytes, list(b.state.arrays())) for b in (one, two)]
     assert facts[0] == facts[1], call
     first, second = one.state.arrays(), two.state.arrays()
     for name in first:

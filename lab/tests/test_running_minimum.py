@@ -89,7 +89,9 @@ def test_exhibit_is_no_policy_of_armlet_and_its_place_is_named(tmp_path: Path) -
     bandit = armlet.Bandit(["a", "b"], 1, policy=SETTINGS[0], seed=1)
     bandit.learn(bandit.decide([1.0]), 1.0)
     bandit.save(path := tmp_path / "model.armlet")
-    with pytest.raises(armlet.ModelFileError, match=f"its policy is RunningMinimumEpsilonGreedy, which is in {place}"):
+    with pytest.raises(
+        armlet.errors.ModelFileError, match=f"its policy is RunningMinimumEpsilonGreedy, which is in {place}"
+    ):
         armlet.load(path)
     assert armlet.load(path, policy=SETTINGS[0]).to_bytes() == bandit.to_bytes()
 

@@ -721,7 +721,7 @@ class LazyStatistics(Statistics):
     not_summed: ClassVar[tuple[str, ...]]
 
 class ArmSet:
-    """Arms that were looked up beforehand; see `Bandit.arm_set`."""
+    """Arms that were looked up beforehand; see `Bandit.arms`."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str | int]: ...
@@ -763,7 +763,7 @@ class Engine:
             A numpy row, a list, or a mapping by feature name.
         eligible
             The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
-            `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+            `bandit.arms` as a numpy row, or `bandit.arms.subset(labels)`, which need no look-up.
         probabilities
             "all" for `decision.probabilities`, those of every arm at this very step.
         t
@@ -781,17 +781,9 @@ class Engine:
         armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
         """
 
-    def advance_to(self, t: int) -> None:
+    def _advance_to(self, t: int) -> None:
         """
         Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
-        >>> bandit.advance_to(1000)
-        >>> bandit.decide([0.5]).t
-        1001
         """
 
     def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:

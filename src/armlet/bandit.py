@@ -6,8 +6,9 @@ change arms at any time: each call sees and leaves a whole state, and looks labe
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +23,62 @@ from armlet.inputs.settings import (
     Units,
     check_design,
     check_encoder,
+    check_mode,
     check_reward_range,
     check_seed,
     check_step,
     check_steps,
     in_units,
-    units_of,
 )
 from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
-from armlet.policies.base import compiled_rule
+from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
-from armlet.replacing import check_replaceable
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Int64, Policy, Snapshot
+from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot
 
 if TYPE_CHECKING:
     from armlet.disk import Source, Target
-    from armlet.inference import model as inference
-    from armlet.inference.model import Contrast
-    from armlet.inference.regression import Looks
-    from armlet.inference.summary import Coefficients, Explanation, Summary
+    from armlet.inference.view import Inference
     from armlet.inputs.encoder import Encoder
     from armlet.model_file import Model
     from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
+
+
+class Arms(list[Arm]):
+    """A copy of a bandit's labels, in the order of columns, retired arms included."""
+
+    __slots__ = ("_bandit",)
+
+    def __init__(self, bandit: Bandit) -> None:
+        super().__init__(bandit._labels)
+        self._bandit = bandit
+
+    def __reduce__(self) -> tuple[type[list[Arm]], tuple[list[Arm]]]:
+        return list, (list(self),)  # without the bandit
+
+    @property
+    def retired(self) -> list[Arm]:
+        """The labels of arms that are retired now."""
+        return self._bandit._retired
+
+    def subset(self, labels: Iterable[Arm]) -> ArmSet:
+        """Look labels up once, for the `eligible` of many decisions.
+
+        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
+        >>> some = bandit.arms.subset(["a", "c"])
+        >>> bandit.decide([0.5], eligible=some).eligible
+        ('a', 'c')
+        """
+        return self._bandit._arm_set(labels)
 
 
 class Bandit(Engine):
@@ -81,9 +111,9 @@ class Bandit(Engine):
         (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
     seed
-        The policy's coins, a function of the seed and the step; 0 <= seed < 2^128. Drawn at random if left out.
+        All randomness of decisions is a function of it and of the step; 0 <= seed < 2^128, random if left out.
     log
-        Is told of everything that changes the bandit, as it happens: an `armlet.recorder.Recorder`.
+        Receives every state change, in order: an `armlet.Log`, or any `armlet.recorder.Recorder`.
 
     Examples
     --------
@@ -93,7 +123,6 @@ class Bandit(Engine):
     >>> decision.arm, decision.propensity, decision.explored
     ('north', 0.5, True)
     >>> bandit.learn(decision, 0.3)
-    >>> careful = armlet.Bandit(["north", "south"], 2, policy=armlet.OccasionalOptimism(floor=0.02), seed=7)
     """
 
     def __init__(
@@ -127,11 +156,11 @@ class Bandit(Engine):
         )
         policy.check(len(labels), dim, 0)
         state = policy.init(len(labels), dim)
-        self._set_up(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
+        self._init_engine(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
         if log is not None:
             self._attach_log(log)
 
-    def _set_up(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
+    def _init_engine(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
         s = settings
         super().__init__(
             s.policy,
@@ -163,9 +192,9 @@ class Bandit(Engine):
         ours = ("_settings", "_reader", "_fixed_rows")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
-    def _twin(self) -> Self:
+    def _clone(self) -> Self:
         twin = type(self).__new__(type(self))
-        twin._set_up(self._settings, self._snapshot(), self._fixed_rows)
+        twin._init_engine(self._settings, self._snapshot(), self._fixed_rows)
         twin._continue_lives(self)
         twin.__dict__.update(self._user_attributes())
         return twin
@@ -212,36 +241,49 @@ class Bandit(Engine):
     def partial_fit(
         self,
         X: Contexts,
-        arms: npt.ArrayLike,
-        rewards: npt.ArrayLike,
+        arms: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
     ) -> None:
-        """Learn from a log, all of it or nothing. Its rows count as decisions: the clock advances by one a row.
+        """Learn from logged rows, or from a log's table of decisions; all of it or nothing.
 
-        So a bandit that was trained on a log exploits from its first decision on, as much as its policy allows.
+        Rows given as `X, arms, rewards` count as decisions: the clock advances by one a row, so a bandit that was
+        trained on a log exploits from its first decision on, as much as its policy allows. A table alone is learned as
+        `learn` would learn its decisions one by one, bit for bit, and the clock stays: `replace(t=)` sets it. Decisions
+        of any bandit are learned, also again if they have been.
 
         Parameters
         ----------
         X, arms, rewards
-            One row, label and reward per logged step.
+            One row, label and reward per logged step. Or X alone, a table: a mapping of columns, a pandas or polars
+            data frame, or an Arrow table, in the order of learning:
+
+            - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
+              every feature; arm; reward;
+            - propensity, explored: as the decision said;
+            - tag (0), weight (1): the same, if there are such columns;
+            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
+              or NaN in rows that are new.
+
+            Columns of other names are ignored.
         explored
-            Which steps were played at random: a column of booleans, or one for all. Policies that learn from
-            explored steps only insist on it.
+            Which steps were played at random: a column of booleans, or one for all. Required by policies that learn
+            from explored steps only.
         weights
             How much each step counts; 1 if left out.
         steps
-            How many decisions the log stands for, if not one a row: more where only a part of the decisions was
+            How many decisions the rows stand for, if not one a row: more where only a part of the decisions was
             logged, 0 where this very bandit took them, so that they have been counted.
         design
-            How the arms of these rows were chosen, which `summary` and `intervals` need to know. "adaptive": by
-            something that learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows
-            changed; contexts may decide. "randomized": drawn at random regardless of the context, so that `explored`
-            is True unless it is given. While all rows are fixed or randomized, intervals are those of ordinary
-            regression, else wider ones. It is kept in model files; a log does not keep it.
+            How the arms of these rows were chosen, which `inference` needs to know. "adaptive": by something that
+            learned from rewards, as every bandit does. "fixed": by a rule that no reward of these rows changed;
+            contexts may decide. "randomized": drawn at random regardless of the context, so that `explored` is True
+            unless it is given. While all rows are fixed or randomized, intervals are those of ordinary regression,
+            else wider ones. It is kept in model files; a log does not keep it.
 
         Examples
         --------
@@ -250,7 +292,25 @@ class Bandit(Engine):
         >>> bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
         >>> bandit.t, bandit.decide([1.0]).arm
         (2, 'b')
+
+        A table of decisions and rewards, as `Decision.to_dict` names them:
+
+        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
+        >>> decision = one.decide([0.5])
+        >>> one.learn(decision, 1.0)
+        >>> row = decision.to_dict()
+        >>> other.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
+        >>> other.replace(t=one.t)
+        >>> other.digest() == one.digest()
+        True
         """
+        if arms is None and rewards is None:
+            known = None if design == "adaptive" else design
+            self._learn_table(X, explored=explored, weights=weights, steps=steps, design=known)
+            return
+        if arms is None or rewards is None:
+            missing = "arms" if arms is None else "rewards"
+            raise InvalidTypeError(f"{missing} is missing; give X, arms and rewards, or a table of decisions alone")
         if check_design(design) == "randomized" and explored is None:
             explored = True
         if explored is None and self.policy.learns_from == "explored steps":
@@ -267,39 +327,15 @@ class Bandit(Engine):
         if design != "adaptive":
             self._fixed_rows += float(sizes.sum())
 
-    def learn_logged(self, table: object) -> None:
-        """Learn the rows of a log as `learn` would learn its decisions one by one, bit for bit; all of it or nothing.
-
-        The clock stays: `advance_to` sets it. Decisions of any bandit are learned, once more if they have been.
-
-        Parameters
-        ----------
-        table
-            A mapping of columns, a pandas or polars data frame, or an Arrow table, in the order of learning:
-
-            - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
-              every feature; arm; reward;
-            - propensity, explored: as the decision said;
-            - tag (0), weight (1): likewise, if there are such columns;
-            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
-              or NaN in rows that are new.
-
-            Columns of other names are passed over.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> one, other = (armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1) for _ in range(2))
-        >>> decision = one.decide([0.5])
-        >>> one.learn(decision, 1.0)
-        >>> row = decision.to_dict()
-        >>> other.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
-        >>> other.advance_to(one.t)
-        >>> other.digest() == one.digest()
-        True
-        """
+    def _learn_table(self, table: object, **others: object) -> None:
         from armlet.inputs.columns import read_logged  # not before a log comes
 
+        for name, value in others.items():
+            if value is not None:
+                raise InvalidValueError(
+                    f"{name} is {value!r}, but the columns of a table of decisions say that already; leave {name} out, "
+                    "or give arms and rewards too"
+                )
         rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
         self._learn_logged(
             rows.X,
@@ -316,17 +352,17 @@ class Bandit(Engine):
     def fit(
         self,
         X: Contexts,
-        arms: npt.ArrayLike,
-        rewards: npt.ArrayLike,
+        arms: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
     ) -> None:
-        """Forget all sums, then learn from a log as `partial_fit` does; the clock advances as there."""
-        fresh = self._twin()
-        blank = self.policy.init(len(fresh.arms), self.dim)
+        """Forget all sums, then learn as `partial_fit` does; the clock advances as there."""
+        fresh = self._clone()
+        blank = self.policy.init(len(fresh.arms), self._settings.dim)
         fresh._restore(blank, fresh.arms, 0)
         before, fresh._fixed_rows = fresh.t, 0.0
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps, design=design)
@@ -340,7 +376,7 @@ class Bandit(Engine):
     def _estimated(
         self, X: Contexts, eligible: Iterable[Arm] | None
     ) -> tuple[list[Arm], Bool, Float64, Float64, float]:
-        """Give labels, which may be played, contexts as estimates see them, estimates, and what these are on top of."""
+        """Return labels, which may be played, contexts as theta sees them, theta, and the base to add to scores."""
         rows = self._scaled(self._reader.matrix(X))
         labels, playable, theta, units = self._view(eligible)
         if units is None:
@@ -348,21 +384,21 @@ class Bandit(Engine):
         return labels, playable, units.standard(rows), theta, units.base
 
     def _slopes(self, eligible: Iterable[Arm]) -> tuple[Bool, Float64] | None:
-        """Give which arms may be played and the theta that they are ranked by; None if not on contexts as they come."""
+        """Return which arms may be played and the theta that ranks them; None if contexts are transformed first."""
         _, playable, theta, units = self._view(eligible)
-        return None if units is not None or self.normalize is not None else (playable, theta)
+        return None if units is not None or self._settings.normalize is not None else (playable, theta)
 
     def _leading(self, X: Float64, eligible: Iterable[Arm]) -> Int64:
-        """Give the place of the arm that looks best, (n,): -1 where another is close, or a row is no context."""
+        """Return the place of the highest estimate, (n,): -1 where another is close, or a row is not finite."""
         _, playable, theta, units = self._view(eligible)
-        rows = X if self.normalize is None else self._scaled(X)  # which would copy them
+        rows = X if self._settings.normalize is None else self._scaled(X)  # which would copy them
         rows = rows if units is None else units.standard(rows)
         arms = np.flatnonzero(playable)
         best = clear_argmax(rows, theta[arms])
         return best if len(arms) == len(theta) else np.where(best < 0, -1, arms[best])
 
     def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
-        """Give the arm that looks best for each context, (n,); the first of those that tie.
+        """Return the arm with the highest estimate for each context, (n,); the first of those that tie.
 
         An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
         Python objects if not.
@@ -372,137 +408,51 @@ class Bandit(Engine):
         return columns.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
     def predict_expectations(self, X: Contexts) -> Float64:
-        """Give the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
+        """Return the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
         _, _, rows, theta, base = self._estimated(X, None)
         return self._settings.sign * (base + expectations(rows, theta))
 
-    def predict_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
-        """Give the probability with which the next decision would play each arm, (n, K).
+    def predict_proba(self, X: Contexts, *, mode: Mode = "exploring", eligible: Iterable[Arm] | None = None) -> Float64:
+        """Return the probability of each arm, (n, K); columns in the order of `arms`.
 
-        That is the policy at this very step, with what it explores: early on it is close to random play, and a turn
-        of a round-robin warm-up has probability 1 whatever the context is. What was learned is `greedy_proba`.
-        """
-        return self._probabilities(self._reader.matrix(X), None, eligible)
-
-    def greedy_proba(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> Float64:
-        """Give the law that only exploits: 1 for the arm that looks best, shared by those that tie, (n, K).
-
-        This is what to evaluate on a log, if the question is what the bandit has learned. It is `predict` as
-        probabilities, but for ties.
+        Parameters
+        ----------
+        mode
+            "exploring": the policy at this very step, with its exploration. Early on that is close to random play, and
+            in a round-robin warm-up the arm whose turn it is has probability 1 in every context. "greedy": what was
+            learned, without exploration; 1 for the highest estimate, shared by those that tie. This is `predict` as
+            probabilities, and usually what to evaluate on a log.
 
         Examples
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), seed=1)
-        >>> bandit.greedy_proba([[1.0]])  # nothing is known: a tie
+        >>> bandit.predict_proba([[1.0]], mode="greedy")  # nothing is known: a tie
         array([[0.5, 0.5]])
         >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
-        >>> bandit.predict_proba([[1.0]]), bandit.greedy_proba([[1.0]])  # the turn of step 4, and what was learned
+        >>> bandit.predict_proba([[1.0]]), bandit.predict_proba([[1.0]], mode="greedy")  # step 4 is the turn of a
         (array([[1., 0.]]), array([[0., 1.]]))
         """
+        if check_mode(mode) == "exploring":
+            return self._probabilities(self._reader.matrix(X), None, eligible)
         _, playable, rows, theta, _ = self._estimated(X, eligible)
         return best_chances(ordered_scores(rows, theta), playable)
 
-    # ---- what it knows, and how surely: from the sums alone
+    @property
+    def inference(self) -> Inference:
+        """Coefficients with intervals, contrasts of arms, a summary and explanations: see `Inference`."""
+        from armlet.inference.view import Inference  # not before it is needed: it slows down `import armlet`
 
-    def intervals(
-        self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None
-    ) -> Coefficients:
-        """Give every coefficient of every arm, by least squares, with an interval; in the user's units.
-
-        What is guaranteed depends on how rows came about, and is said in `words` of the result. A coefficient that the
-        rows do not tell has no interval and says why.
-
-        Parameters
-        ----------
-        interval
-            "fixed": for one look, at a time that was fixed beforehand. "anytime": for all looks at once.
-        level
-            How often an interval covers.
-        noise_scale
-            For policies that choose rows by what they learned: a bound on the sub-Gaussian scale of noise, which is the
-            deviation of normal noise. Left out, it is half of `reward_range`; without either there is no interval.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
-        >>> for t in range(60):
-        ...     decision = bandit.decide([t % 7])
-        ...     bandit.learn(decision, (t % 7) * (decision.arm == "b") + 0.1 * (t % 3))
-        >>> found = bandit.intervals().of("b", "0")
-        >>> found.low < 1.0 < found.high
-        True
-        """
-        from armlet.inference.model import Ask
-        from armlet.inference.summary import coefficients
-
-        return coefficients(self._inference(), Ask(interval, level, noise_scale))
-
-    def contrast(
-        self,
-        first: Arm,
-        second: Arm,
-        x: Context | None = None,
-        *,
-        interval: Looks = "fixed",
-        level: float = 0.95,
-        noise_scale: float | None = None,
-    ) -> Contrast:
-        """Say what one arm gives more than another, in a context or on average over contexts; Welch's t.
-
-        Parameters
-        ----------
-        x
-            The context; left out, the mean of those that were learned from, and its own error counts too.
-        interval, level, noise_scale
-            As in `intervals`; "anytime" needs x.
-        """
-        from armlet.inference.model import Ask, contrast
-
-        row = None if x is None else self._scaled(self._reader.row(x)[None])[0]
-        return contrast(self._inference(), first, second, row, Ask(interval, level, noise_scale))
-
-    def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
-        """Give the model as people read it: arms, rows, mean rewards, coefficients with errors; prints as tables."""
-        from armlet.inference.model import Ask
-        from armlet.inference.summary import summary
-
-        return summary(self._inference(), Ask(interval, level, noise_scale), self.retired)
-
-    def explain(self, x: Context) -> Explanation:
-        """Say what each feature of a context adds to the estimate of each arm: they add up to `predict_expectations`.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), features=["age"], seed=1)
-        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
-        >>> print(bandit.explain({"age": 2.0}))
-        arm  estimate  base    age
-        a           0     0      0
-        b       1.172     0  1.172
-        """
-        from armlet.inference.summary import explanation
-
-        labels, _, rows, theta, base = self._estimated(self._reader.row(x)[None], None)
-        names = list(self.features or map(str, range(self.dim)))
-        return explanation(labels, names, rows[0], theta, base, self._settings.sign)
-
-    def _inference(self) -> inference.Model:
-        from armlet.inference.model import model_of
-
-        now = self._snapshot()
-        return model_of(self._settings, now.arms, now.state, now.t, self._fixed_rows)
+        return Inference(self)
 
     # ---- arms: from any thread, while others decide and learn
 
     def add_arm(self, arm: Arm) -> None:
-        """Add an arm of which nothing is known yet."""
+        """Add an arm without data."""
         self._add_arm(columns.check_label(arm))
 
     def retire_arm(self, arm: Arm) -> None:
-        """Play an arm no more, but keep what is known of it and learn its late rewards."""
+        """Stop playing an arm; its data is kept, and its pending rewards can still be learned."""
         self._set_active(arm, False)
 
     def restore_arm(self, arm: Arm) -> None:
@@ -510,16 +460,16 @@ class Bandit(Engine):
         self._set_active(arm, True)
 
     def remove_arm(self, arm: Arm) -> None:
-        """Drop an arm and all that is known of it; its late rewards are refused, unless its label is added again."""
+        """Drop an arm and its data; its pending rewards are refused unless the label is added again."""
         self._remove_arm(arm)
 
     # ---- merging and copies
 
     def merge(self, other: Bandit) -> None:
-        """Add what another bandit learned, arm by arm, and its count of decisions; or refuse and change nothing.
+        """Add what another bandit learned, arm by arm, and its count of decisions.
 
         From then on its pending decisions may be learned here. Workers that started from one model would count it once
-        each: let them ship `worker.since(model)` instead.
+        each: let them ship `worker.difference(model)` instead.
         """
         if not isinstance(other, Bandit):
             raise InvalidTypeError(f"other is {other!r}; merge takes a Bandit")
@@ -539,12 +489,12 @@ class Bandit(Engine):
         """Merge into a new bandit with this one's seed."""
         if not isinstance(other, Bandit):
             return NotImplemented
-        total = self._twin()
+        total = self._clone()
         total.merge(other)
         return total
 
-    def since(self, base: Bandit) -> Bandit:
-        """Give what was learned since a copy was taken: sums and clock, less those of the copy, exact to rounding.
+    def difference(self, base: Bandit) -> Bandit:
+        """Return what was learned since a copy was taken: sums and clock minus those of the copy, exact to rounding.
 
         Parameters
         ----------
@@ -558,12 +508,12 @@ class Bandit(Engine):
         >>> model.learn(model.decide([1.0]), 0.5)
         >>> base, worker = model.copy(), model.copy(seed=2)
         >>> worker.learn(worker.decide([1.0]), 0.7)
-        >>> model.merge(worker.since(base))
+        >>> model.merge(worker.difference(base))
         >>> model.t, model.state.n.sum()
         (2, np.float64(2.0))
         """
         if not isinstance(base, Bandit):
-            raise InvalidTypeError(f"base is {base!r}; since takes the Bandit that this one started from")
+            raise InvalidTypeError(f"base is {base!r}; difference takes the Bandit that this one started from")
         self._settings.check_same(base._settings)
         now, then = self._snapshot(), base._snapshot()
         if now.t < then.t:
@@ -571,30 +521,37 @@ class Bandit(Engine):
         subtract(now.state, now.arms, then.state, then.arms)
         rest = Bandit.__new__(Bandit)
         fixed = max(0.0, self._fixed_rows - base._fixed_rows)
-        rest._set_up(self._settings, now._replace(t=now.t - then.t), fixed)
+        rest._init_engine(self._settings, now._replace(t=now.t - then.t), fixed)
         return rest
 
-    def copy(self, *, seed: int | None = None) -> Self:
-        """Copy everything, the stream of coins included; with `seed`, for a worker, a stream of its own.
+    def copy(self, *, seed: int | Literal["random"] | None = None) -> Self:
+        """Copy everything, the seed included, or with another `seed`, as in `replace`.
 
-        Two copies with one stream toss the same coins for different contexts and give the same ids: right for a
+        Copies with one seed draw the same random numbers for different contexts and use the same ids: right for a
         rehearsal or a snapshot, wrong for two that serve at the same time.
         """
-        twin = self._twin()
+        twin = self._clone()
         if seed is not None:
-            twin.reseed(seed)
+            twin.replace(seed=seed)
         return twin
 
-    def replace(self, *, policy: Policy) -> None:
-        """Go on with other settings of the same policy, such as another p or width; all that was learned stays.
-
-        Refused where the state would mean something else: another policy, other units, other experts. What it takes
-        of `bandit.state` before is not that of the bandit any more.
+    def replace(
+        self, *, policy: Policy | None = None, seed: int | Literal["random"] | None = None, t: int | None = None
+    ) -> None:
+        """Continue with other settings of the policy, another seed or a later clock; what was learned stays.
 
         Parameters
         ----------
         policy
-            The policy with the settings that it is to have from the next decision on.
+            The same policy with other settings, such as another p or width, from the next decision on. Refused where
+            the state would mean something else: another policy, other units, other experts. A `bandit.state` taken
+            before is no longer that of the bandit.
+        seed
+            A new seed; "random" draws one from the operating system. One that was in use is refused. Pending decisions
+            of the old seed can still be learned.
+        t
+            The decisions taken so far, those taken elsewhere included; not fewer than now. The next decision is step
+            t + 1.
 
         Examples
         --------
@@ -604,10 +561,24 @@ class Bandit(Engine):
         >>> bandit.replace(policy=armlet.Algorithm1(p=10))
         >>> bandit.policy, bandit.t, bandit.state.n.tolist()
         (Algorithm1(p=10, ridge='paper', warmup='round-robin', units='as given', origin=None), 1, [0.0, 1.0])
+        >>> bandit.replace(t=1000)
+        >>> bandit.decide([1.0]).t
+        1001
         """
+        given = [name for name, value in (("policy", policy), ("seed", seed), ("t", t)) if value is not None]
+        if len(given) != 1:  # so that a refused call has changed nothing
+            raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of policy, seed and t")
+        if policy is not None:
+            self._replace_policy(policy)
+        elif seed is not None:
+            self._reseed(check_seed(None if seed == "random" else seed))
+        elif t is not None:
+            self._advance_to(t)
+
+    def _replace_policy(self, policy: Policy) -> None:
         check_given(policy)
         settings = self._settings.with_policy(policy)
-        check_replaceable(self.policy, policy, self.state, len(self.arms), self.dim)
+        check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
 
         def fields() -> Fields:  # of a bandit with a log
             from armlet.recording import replace_fields
@@ -617,21 +588,11 @@ class Bandit(Engine):
         self._replace(policy, compiled_rule(policy), fields)
         self._settings = settings
 
-    def reseed(self, seed: int | None = None) -> None:
-        """Go on with a new stream of coins; pending decisions of the old one can still be learned.
-
-        Parameters
-        ----------
-        seed
-            Of the new stream; drawn from the operating system if left out. One that was in use already is refused.
-        """
-        self._reseed(check_seed(seed))
-
     def __copy__(self) -> Self:
-        return self._twin()
+        return self._clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = self._twin()
+        twin = self._clone()
         memo[id(self)] = twin
         return twin
 
@@ -644,43 +605,24 @@ class Bandit(Engine):
     def save(self, path: Target) -> None:
         """Write one file, whole or not at all: a JSON header and raw little-endian arrays.
 
-        It holds the seed: a new file can be read by its owner alone. One that is there keeps its permissions.
-
-        Parameters
-        ----------
-        path
-            Where to; or a binary file object, which is written to from where it stands.
+        It holds the seed: a new file can be read by its owner alone; one that exists keeps its permissions. `path` may
+        be a binary file object, which is written to from where it stands.
         """
         from armlet import model_file  # not before it is needed: files would slow down `import armlet`
 
         model_file.write(path, self._model())
 
     def to_bytes(self) -> bytes:
-        """Give what `save` would write; `armlet.from_bytes` reads it back."""
+        """Return what `save` would write; `armlet.from_bytes` reads it back."""
         from armlet import model_file
 
         return model_file.encode(self._model())
 
-    def arm_set(self, labels: Iterable[Arm]) -> ArmSet:
-        """Look labels up beforehand, for the `eligible` of many decisions.
-
-        The set may be used for any bandit that has these arms, from any thread, also after arms have come and gone.
-
-        Examples
-        --------
-        >>> import armlet
-        >>> bandit = armlet.Bandit(["a", "b", "c"], 1, policy=armlet.Algorithm1(p=3), seed=1)
-        >>> some = bandit.arm_set(["a", "c"])
-        >>> bandit.decide([0.5], eligible=some).eligible
-        ('a', 'c')
-        """
-        return self._arm_set(labels)
-
     def digest(self) -> str:
-        """Give 64 hexadecimal digits that tell two bandits apart unless they decide and learn alike, but for coins.
+        """Return 64 hexadecimal digits that are equal for bandits that decide and learn alike, apart from the seed.
 
-        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what can be worked out
-        from the state. Two replicas that learned the same in the same order have the same digest on any machine.
+        SHA-256 of policy, state, clock, arms and all other settings; not of the seed, nor of what follows from the
+        state. Two replicas that learned the same in the same order have the same digest on any machine.
 
         Examples
         --------
@@ -704,14 +646,9 @@ class Bandit(Engine):
     # ---- what it is
 
     @property
-    def arms(self) -> list[Arm]:
-        """The labels, retired ones included, in the order of columns."""
-        return self._labels
-
-    @property
-    def retired(self) -> list[Arm]:
-        """The labels of retired arms."""
-        return self._retired
+    def arms(self) -> Arms:
+        """The labels, retired ones included, in the order of columns; `arms.retired` are those not played."""
+        return Arms(self)
 
     @property
     def policy(self) -> Policy:
@@ -719,58 +656,29 @@ class Bandit(Engine):
         return self._settings.policy
 
     @property
-    def dim(self) -> int:
-        """Values in a context."""
-        return self._settings.dim
-
-    @property
-    def features(self) -> tuple[str, ...] | None:
-        """Names of the values in a context, if given."""
-        return self._settings.features
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """A copy of the encoder that contexts by column go through, if there is one."""
-        return None if self._settings.encoder is None else self._settings.encoder.copy()
-
-    @property
-    def objective(self) -> Objective:
-        """Whether rewards are sought or costs avoided."""
-        return self._settings.objective
-
-    @property
-    def normalize(self) -> Normalize | None:
-        """How contexts are scaled."""
-        return self._settings.normalize
-
-    @property
-    def units(self) -> Units:
-        """Whether what it decides is free of the units of features and rewards."""
-        return units_of(self.policy)
-
-    @property
-    def reward_range(self) -> tuple[float, float] | None:
-        """The lowest and the highest reward that is learned, if given."""
-        return self._settings.reward_range
+    def settings(self) -> Settings:
+        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, units, reward_range."""
+        s = self._settings
+        return s if s.encoder is None else dataclasses.replace(s, encoder=s.encoder.copy())
 
     @property
     def seed(self) -> int:
-        """The seed of its coins."""
+        """The seed of its decisions."""
         return self._seed
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the state takes."""
-        held: int = self.state.nbytes
-        return held
 
     def __repr__(self) -> str:
         if "_settings" not in vars(self):  # in the traceback of a refused one, for instance
             return f"<{type(self).__name__} that was not set up>"
-        return f"Bandit(arms={self.arms}, dim={self.dim}, policy={self.policy}, t={self.t})"
+        return f"Bandit(arms={self.arms}, dim={self._settings.dim}, policy={self.policy}, t={self.t})"
 
 
-def load(path: Source, *, policy: Policy | None = None, seed: int | None = None, log: Recorder | None = None) -> Bandit:
+def load(
+    path: Source,
+    *,
+    policy: Policy | None = None,
+    seed: int | Literal["random"] | None = None,
+    log: Recorder | None = None,
+) -> Bandit:
     """Read a bandit back from its file; it decides as the saved one would, bit for bit.
 
     Parameters
@@ -780,11 +688,11 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
     policy
         The policy, if it is not one of Armlet's own.
     seed
-        A stream of coins of its own, for one of several processes that load the same file, or after a restart from a
-        file that is older than the last decision: otherwise the same ids come again for other contexts. Pending
-        decisions of the file's own stream can still be learned.
+        A seed of its own, as in `Bandit.replace`, for one of several processes that load the same file, or after a
+        restart from a file that is older than the last decision: otherwise the same ids come again for other contexts.
+        Pending decisions of the file's own seed can still be learned.
     log
-        Is told of everything that changes the bandit from now on, as in `Bandit`.
+        Receives every state change from now on, as in `Bandit`.
 
     Examples
     --------
@@ -803,14 +711,14 @@ def load(path: Source, *, policy: Policy | None = None, seed: int | None = None,
         check_given(policy)
     bandit = _from_model(model_file.read(path, find_policy, policy), Bandit)
     if seed is not None:
-        bandit.reseed(seed)
+        bandit.replace(seed=seed)
     if log is not None:
         bandit._attach_log(log)
     return bandit
 
 
 def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
-    """Read a bandit back from what `Bandit.to_bytes` gave; nothing in it is ever executed.
+    """Read a bandit back from what `Bandit.to_bytes` returned; nothing in it is ever executed.
 
     Examples
     --------
@@ -832,7 +740,7 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
     now = Snapshot(saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams))
-    bandit._set_up(saved.settings, now, saved.fixed_rows)
+    bandit._init_engine(saved.settings, now, saved.fixed_rows)
     return bandit
 
 

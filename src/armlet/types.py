@@ -29,6 +29,9 @@ Array: TypeAlias = npt.NDArray[np.generic]
 Shapes: TypeAlias = Mapping[str, tuple[int | None, ...]]
 """What arrays a state has, by name, said without making them; None where any length will do."""
 
+Mode: TypeAlias = Literal["exploring", "greedy"]
+"""How a bandit plays: as its next decision would, with its exploration; or the arm with the highest estimate."""
+
 LearnsFrom: TypeAlias = Literal["explored steps", "every step"]
 
 RewardKind: TypeAlias = Literal["any", "bounded", "binary"]
@@ -71,9 +74,13 @@ class Choice(NamedTuple):
     propensity: float  # the probability with which the policy plays this arm at this step
     explored: bool
     tag: int = 0  # what the policy wants to find again in the interaction, whenever the reward comes
-    given_exploring: float | None = None  # the probability of the arm given that the step explores, if there is one
-    rate: float | None = None  # the probability that the step explores, if there is one
-    smallest: float | None = None  # the smallest probability of an eligible arm, given that the step explores
+    exploration_propensity: float | None = (
+        None  # the probability of the arm given that the step explores, if there is one
+    )
+    exploration_rate: float | None = None  # the probability that the step explores, if there is one
+    min_exploration_probability: float | None = (
+        None  # the smallest probability of an eligible arm, given that the step explores
+    )
     greedy: bool | None = None  # of an explored arm: does it look best; None if nobody looked
 
 

@@ -249,7 +249,7 @@ def test_retired_arm_is_never_played_nor_predicted(policy: Policy) -> None:
     bandit.partial_fit([[1.0, 1.0]] * 4, ARMS, [9.0, 0.0, 9.0, 0.0], explored=True)  # two look best
     bandit.retire_arm("north")
     bandit.retire_arm("1")
-    assert bandit.retired == ["north", "1"]
+    assert bandit.arms.retired == ["north", "1"]
     X = rng.normal(size=(300, 2))
     X[::10] = 0.0
     assert set(bandit.predict(X).tolist()) <= {1, -5}
@@ -287,10 +287,10 @@ def test_retiring_and_restoring_twice_is_harmless() -> None:
     bandit = make()
     for _ in range(2):
         bandit.retire_arm(1)
-        assert bandit.retired == [1]
+        assert bandit.arms.retired == [1]
     for _ in range(2):
         bandit.restore_arm(1)
-        assert bandit.retired == []
+        assert bandit.arms.retired == []
 
 
 # ---- removing
@@ -358,9 +358,9 @@ def test_lists_of_labels_are_the_callers_own() -> None:
     labels: list[Arm] = ["a", "b"]
     bandit = Bandit(labels, 1, policy=Uniform(), seed=1)
     together = bandit.decide_many([[1.0]])
-    for handed_out in (labels, bandit.arms, bandit.retired, together.arms):
+    for handed_out in (labels, bandit.arms, bandit.arms.retired, together.arms):
         handed_out.append("mine")
-    assert (bandit.arms, bandit.retired, len(together.arms)) == (["a", "b"], [], 1)
+    assert (bandit.arms, bandit.arms.retired, len(together.arms)) == (["a", "b"], [], 1)
 
 
 def test_removal_takes_the_sums_of_one_arm_only() -> None:
@@ -369,7 +369,7 @@ def test_removal_takes_the_sums_of_one_arm_only() -> None:
     records, theta = bandit.state.records(), bandit.state.estimates()
     bandit.retire_arm(-5)
     bandit.remove_arm(1)
-    assert (bandit.arms, bandit.retired) == (["north", "1", -5], [-5])
+    assert (bandit.arms, bandit.arms.retired) == (["north", "1", -5], [-5])
     np.testing.assert_array_equal(bandit.state.records(), records[[0, 2, 3]])
     np.testing.assert_array_equal(bandit.state.estimates(), theta[[0, 2, 3]])
     assert {bandit.decide([1.0, 1.0]).arm for _ in range(200)} <= {"north", "1"}

@@ -23,15 +23,13 @@ from armlet import (
     ArmletError,
     Bandit,
     Decision,
-    DecisionError,
-    Interaction,
-    MergeError,
     Policy,
     Uniform,
 )
+from armlet.errors import DecisionError, MergeError
 from armlet.kernel import coins
 from armlet.policies import Oracle, ScheduledEpsilonGreedy
-from armlet.types import Arm, Float64
+from armlet.types import Arm, Float64, Interaction
 from support.bandits import facts, make, play, sizes_of_sums, snapshot
 from support.examples import scaled
 from support.in_python import InPython
@@ -60,7 +58,7 @@ class Journal:
     def __init__(self, bandit: Bandit) -> None:
         self.bandit, self.events = bandit, list[Interaction]()
         self.pending, self.done = list[Decision](), list[Decision]()
-        self.sign = 1.0 if bandit.objective == "max" else -1.0
+        self.sign = 1.0 if bandit.settings.objective == "max" else -1.0
 
     def note(self, d: Decision, reward: float, weight: float, replaces: float | None = None) -> None:
         self.events.append(
@@ -240,7 +238,7 @@ def test_retired_arms_of_a_sum() -> None:
     b.retire_arm("both")
     b.retire_arm("shared")
     b.retire_arm("old")
-    assert (a + b).retired == ["both", "old"]
+    assert (a + b).arms.retired == ["both", "old"]
     assert (a + b).arms == ["both", "left", "shared", "old", "new"]
 
 
@@ -298,7 +296,7 @@ def test_bandits_of_different_kinds_do_not_add_up(name: str, value: object) -> N
     changed = {**BASE, name: value}
     ours, theirs = Bandit(**BASE), Bandit(**changed, dim=2 if value is None else None)
     for bandit in (ours, theirs):
-        bandit.decide([1.0] * bandit.dim)
+        bandit.decide([1.0] * bandit.settings.dim)
     before = snapshot(ours), snapshot(theirs)
     what = "dim" if name == "features" and value == ["u", "v", "w"] else name
     for attempt in (lambda: ours + theirs, lambda: theirs + ours, lambda: ours.merge(theirs)):
@@ -543,7 +541,7 @@ def test_fit_forgets_everything_first(policy: Policy) -> None:
     fresh.fit(X, arms, rewards, weights=sizes, explored=explored)
     assert bandit.state.records().tobytes() == fresh.state.records().tobytes()
     np.testing.assert_array_equal(bandit.state.estimates(), fresh.state.estimates())
-    assert (bandit.t, bandit.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
+    assert (bandit.t, bandit.arms.retired) == (1 + 4 * 80, [2])  # what was decided stays decided, and every row counts
     bandit.learn(pending, 1.0)
 
 
@@ -659,12 +657,12 @@ def test_normalised_bandit_learns_what_it_saw() -> None:
 
 def test_normalisation_is_off_by_default_and_kept_in_the_file(tmp_path: Path) -> None:
     plain, scaled = make(2, 2), make(2, 2, normalize="l2")
-    assert (plain.normalize, scaled.normalize) == (None, "l2")
+    assert (plain.settings.normalize, scaled.settings.normalize) == (None, "l2")
     assert plain.decide([3.0, 4.0]).x.tolist() == [3.0, 4.0]
     for bandit in (plain, scaled):
         bandit.save(tmp_path / "model.armlet")
         again = armlet.load(tmp_path / "model.armlet")
-        assert again.normalize == bandit.normalize
+        assert again.settings.normalize == bandit.settings.normalize
         assert again.decide([3.0, 4.0]).x.tolist() == bandit.decide([3.0, 4.0]).x.tolist()
 
 

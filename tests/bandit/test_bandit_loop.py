@@ -16,17 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import (
-    Algorithm1,
-    AllDataEpsilonGreedy,
-    ArmletError,
-    Bandit,
-    Decision,
-    DecisionError,
-    Policy,
-    Uniform,
-    kernel,
-)
+from armlet import Algorithm1, AllDataEpsilonGreedy, ArmletError, Bandit, Decision, Policy, Uniform, kernel
+from armlet.errors import DecisionError
 from armlet.policies import Oracle, ScheduledEpsilonGreedy
 from armlet.types import Arm
 from support.bandits import facts, make, play, sizes_of_sums, snapshot

@@ -18,13 +18,13 @@ from armlet import (
     AllDataEpsilonGreedy,
     Bandit,
     Decision,
-    DecisionError,
     Decisions,
-    Interaction,
     Policy,
 )
+from armlet.errors import DecisionError
 from armlet.kernel import Statistics, coins
 from armlet.policies import ScheduledEpsilonGreedy
+from armlet.types import Interaction
 from support.bandits import facts, sizes_of_sums, snapshot
 from support.in_python import AllDataInPython, InPython
 from support.streams import make_stream

@@ -64,7 +64,7 @@ def test_a_batch_that_is_given_up_leaves_units_as_they_were(policy: Policy) -> N
     bandit = played(policy, rows(60), np.ones(2), np.zeros(2), 7.0)
     before = bandit.to_bytes()
     wrong = [bandit.copy().decide([1.0, 2.0]), bandit.copy(seed=9).decide([1.0, 2.0])]
-    with pytest.raises(armlet.DecisionError):
+    with pytest.raises(armlet.errors.DecisionError):
         bandit.learn_many(wrong, [1.0, 1.0])
     assert bandit.to_bytes() == before
 

@@ -16,7 +16,8 @@ import pytest
 from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped]
 
 import armlet
-from armlet import Algorithm1, Bandit, ModelFileError, Policy
+from armlet import Algorithm1, Bandit, Policy
+from armlet.errors import ModelFileError
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from support.policies import REGISTRY, SETTINGS
 
@@ -72,8 +73,8 @@ def test_copies_are_exact_and_go_their_own_way(policy: Policy, way: str) -> None
     bandit.retire_arm("b")
     twin = COPIES[way](bandit)
     assert type(twin) is Bandit
-    assert (twin.arms, twin.retired, twin.t, twin.seed) == (bandit.arms, ["b"], 60, 5)
-    assert (twin.policy, twin.objective, twin.normalize) == (bandit.policy, "min", "l2")
+    assert (twin.arms, twin.arms.retired, twin.t, twin.seed) == (bandit.arms, ["b"], 60, 5)
+    assert (twin.policy, twin.settings.objective, twin.settings.normalize) == (bandit.policy, "min", "l2")
     for x in np.random.default_rng(3).normal(size=(40, 3)):
         ours, theirs = bandit.decide(x), twin.decide(x)
         assert repr(ours) == repr(theirs)

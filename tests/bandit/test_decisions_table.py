@@ -53,7 +53,7 @@ def test_a_table_can_be_learned_from_once_it_has_rewards() -> None:
     decisions = bandit.decide_many(np.random.default_rng(1).normal(size=(20, 2)))
     other = bandit.copy()
     bandit.learn_many(decisions, np.arange(20.0))
-    other.learn_logged(decisions.to_arrow().append_column("reward", pa.array(np.arange(20.0))))
+    other.partial_fit(decisions.to_arrow().append_column("reward", pa.array(np.arange(20.0))))
     assert other.digest() == bandit.digest()
 
 

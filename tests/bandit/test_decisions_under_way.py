@@ -77,7 +77,7 @@ def test_what_nobody_waits_for_cannot_be_expired(how: str) -> None:
     else:
         d = new(seed=2).decide([0.0, 0.0]) if how == "another's" else "12-00"
     before = bandit.digest()
-    with pytest.raises(TypeError if how == "no decision" else armlet.DecisionError):
+    with pytest.raises(TypeError if how == "no decision" else armlet.errors.DecisionError):
         bandit.expire(d)
     assert bandit.digest() == before
 
@@ -99,7 +99,7 @@ def test_rows_that_others_decided_leave_the_count_alone() -> None:
     X, arms, rewards = np.ones((20, D)), ["a", "b"] * 10, np.arange(20.0)
     bandit.partial_fit(X, arms, rewards)
     rows = {"t": [1, 2], "x": [[1.0, 2.0], [3.0, 4.0]], "arm": ["a", "b"], "reward": [1.0, 2.0]}
-    bandit.learn_logged({**rows, "propensity": [1.0, 1.0], "explored": [True, False]})
+    bandit.partial_fit({**rows, "propensity": [1.0, 1.0], "explored": [True, False]})
     assert counts(bandit) == tally(decisions)
 
 
@@ -164,7 +164,7 @@ def test_a_file_with_counts_that_are_none_is_refused(spoilt: Any, tmp_path: Path
     new().save(path)
     header, arrays = disk.read_model(path)
     disk.write_model(path, header, {**arrays, "under_way": spoilt})
-    with pytest.raises(armlet.ModelFileError, match="under_way"):
+    with pytest.raises(armlet.errors.ModelFileError, match="under_way"):
         armlet.load(path)
 
 
@@ -212,7 +212,7 @@ def test_a_worker_ships_what_it_learned_of_the_model_s_decisions() -> None:
     for d in decisions[:20]:
         worker.learn(armlet.Decision.from_dict(d.to_dict()), 1.0)
     later, own = decided(model, 10, seed=7), decided(worker, 5, seed=8)
-    news = worker.since(base)
+    news = worker.difference(base)
     assert sum(counts(news).values()) == 5 - 20
     model.merge(armlet.from_bytes(news.to_bytes()))
     assert counts(model) == tally(decisions[20:] + later + own)
@@ -236,7 +236,7 @@ def test_what_is_under_way_is_replayed_and_audited(tmp_path: Path) -> None:
         elsewhere = armlet.Decision.from_dict(decisions[40].to_dict())
         bandit.expire(elsewhere)
         bandit.learn(elsewhere, 1.0)
-        with pytest.raises(armlet.DecisionError):
+        with pytest.raises(armlet.errors.DecisionError):
             bandit.expire(decisions[1])
     found = armlet.audit(path, log.start_path)
     assert found.ok, found
@@ -269,7 +269,7 @@ def test_a_decision_that_the_log_refuses_is_not_under_way(tmp_path: Path) -> Non
         bandit = new(log=log)
         decisions = decided(bandit, 5)
     for call in (lambda: bandit.decide([0.0, 0.0]), lambda: bandit.decide_many([[0.0, 0.0]] * 9)):
-        with pytest.raises(armlet.LogError):
+        with pytest.raises(armlet.errors.LogError):
             call()
     assert counts(bandit) == tally(decisions)
 

@@ -33,7 +33,7 @@ def test_without_a_policy_it_is_occasional_optimism_with_nothing_set() -> None:
     for bandit in (Bandit(["a", "b"], 2), Bandit(["a", "b"], features=["x", "y"]), Bandit(["a", "b"], 2, policy=None)):
         assert bandit.policy == OccasionalOptimism()
         assert "policy=OccasionalOptimism(" in repr(bandit)
-        assert bandit.units == "free"
+        assert bandit.settings.units == "free"
 
 
 def test_the_signature_and_the_help_say_so() -> None:

@@ -14,7 +14,7 @@ from support.policies import DIM, N_ARMS, every_policy
 def test_labels_booleans_and_sets_are_one() -> None:
     X = np.random.default_rng(1).normal(size=(60, 2))
     plain, masked, looked_up = (make(4, 2, p=20) for _ in range(3))
-    some = looked_up.arm_set([3, 1, 1])
+    some = looked_up.arms.subset([3, 1, 1])
     mask = np.array([False, True, False, True])
     for x in X:
         expected = plain.decide(x, eligible=[3, 1])
@@ -31,7 +31,7 @@ def test_labels_booleans_and_sets_are_one() -> None:
 
 def test_a_set_outlives_changes_of_arms_and_serves_other_bandits() -> None:
     bandit = Bandit(["a", "b", "c", "d"], 1, policy=Algorithm1(p=8), seed=1)
-    some = bandit.arm_set(["b", "d"])
+    some = bandit.arms.subset(["b", "d"])
     assert (len(some), list(some), repr(some)) == (2, ["b", "d"], "ArmSet(['b', 'd'])")
     bandit.remove_arm("a")
     assert bandit.decide([1.0], eligible=some).eligible == ("b", "d")
@@ -52,16 +52,16 @@ def test_eligible_arms_that_cannot_be_are_refused() -> None:
     for wrong, match in (
         (np.array([True, False]), "2 booleans for 3 arms"),
         (np.array([False, False, True]), "no arm to play"),
-        (bandit.arm_set([2]), "no arm to play"),
-        (bandit.arm_set([]), "no arm to play"),
+        (bandit.arms.subset([2]), "no arm to play"),
+        (bandit.arms.subset([]), "no arm to play"),
     ):
         with pytest.raises(ValueError, match=match):
             bandit.decide([1.0], eligible=wrong)
     with pytest.raises(KeyError, match="no arm 9"):
-        bandit.arm_set([9])
+        bandit.arms.subset([9])
     for none in (None, "abc", 3):
         with pytest.raises(TypeError):
-            bandit.arm_set(none)  # type: ignore[arg-type]  # refused
+            bandit.arms.subset(none)  # type: ignore[arg-type]  # refused
     assert bandit.digest() == before
 
 
@@ -70,7 +70,7 @@ def test_the_probabilities_of_a_decision_are_those_of_its_step(policy: Policy) -
     one, other = (Bandit(range(N_ARMS), DIM, policy=policy, seed=5) for _ in range(2))
     X, rewards = sample_run(policy, N_ARMS, DIM, 60)
     for i, (x, row) in enumerate(zip(X, rewards, strict=True)):
-        some = None if i % 2 else one.arm_set([0, 2, 3])
+        some = None if i % 2 else one.arms.subset([0, 2, 3])
         expected = one.predict_proba([x], eligible=some)[0]
         decision = one.decide(x, eligible=some, probabilities="all")
         assert decision.probabilities is not None

@@ -32,8 +32,8 @@ def test_a_row_is_decided_by_its_numbers() -> None:
         for bandit, decision in ((named, by_name), (plain, by_place)):
             bandit.learn(decision, float(row["colour"] == "red") + (decision.arm == "b"))
     assert named.decide(ENCODER.encode(ROWS[0])).x.tolist() == ENCODER.encode(ROWS[0]).tolist()  # numbers stay numbers
-    assert named.features == ENCODER.features
-    assert named.encoder == ENCODER
+    assert named.settings.features == ENCODER.features
+    assert named.settings.encoder == ENCODER
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_file_has_the_encoder(tmp_path: Path) -> None:
     bandit.save(tmp_path / "model.armlet")
     row = {**ROWS[1], "unknown": "column"}
     for twin in (armlet.load(tmp_path / "model.armlet"), pickle.loads(pickle.dumps(bandit)), bandit.copy()):
-        assert twin.encoder == bandit.encoder
+        assert twin.settings.encoder == bandit.settings.encoder
         assert twin.to_bytes() == bandit.to_bytes()
         assert twin.decide(row).x.tolist() == ENCODER_OF_FILE.encode(ROWS[1]).tolist()
 
@@ -97,13 +97,13 @@ def test_merging_takes_the_same_encoder() -> None:
     same.learn(same.decide(ROWS[0]), 1.0)
     whole = make() + same
     assert whole.t == 1
-    assert same.since(make()).encoder == ENCODER
+    assert same.difference(make()).settings.encoder == ENCODER
     for other in (
         armlet.Bandit(["a", "b"], features=ENCODER.features, policy=armlet.LinUCB(), seed=9),
         make(armlet.Encoder().fit({"colour": ["red", "green"], "price": [1.0, 2.0]}), seed=9),
         make(_twisted(), seed=9),
     ):
-        with pytest.raises(armlet.MergeError, match="only sums of the same kind add up"):
+        with pytest.raises(armlet.errors.MergeError, match="only sums of the same kind add up"):
             whole.merge(other)
 
 
@@ -123,7 +123,7 @@ def test_a_bandit_keeps_the_encoder_that_it_was_given() -> None:
 
 def test_what_does_not_go_with_an_encoder_is_refused() -> None:
     for settings, error, message in (
-        ({"encoder": armlet.Encoder()}, armlet.NotFittedError, "call encoder.fit"),
+        ({"encoder": armlet.Encoder()}, armlet.errors.NotFittedError, "call encoder.fit"),
         ({"encoder": "one-hot"}, TypeError, "encoder is 'one-hot'; give an armlet.Encoder"),
         ({"encoder": ENCODER, "features": ["x"]}, ValueError, "features is .*leave features out"),
         ({"encoder": ENCODER, "dim": 3}, ValueError, "dim is 3 but features has 4 names"),

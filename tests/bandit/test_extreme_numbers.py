@@ -70,7 +70,7 @@ def test_weights_below_the_border_are_refused_by_name(weight: float) -> None:
     with pytest.raises(ValueError, match=rf"weights\[0\] is {weight}; {advice}"):
         bandit.partial_fit([[1.0]], [0], [1.0], weights=[weight])
     with pytest.raises(ValueError, match=advice):
-        bandit.learn_logged(row)
+        bandit.partial_fit(row)
     assert bandit.digest() == before
     bandit.learn(decision, 1.0, weight=LEAST_WEIGHT)
 

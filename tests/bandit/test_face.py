@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import io
+import pickle
 import re
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_a_type_checker_sees_every_policy_as_itself_and_finds_misspelt_names(tmp
 def test_dir_shows_the_library() -> None:
     shown = dir(armlet)
     assert shown == sorted(set(shown))
-    assert set(POLICIES) < set(shown)
+    assert set(POLICIES) - set(shown) == {"AutoAlgorithm1", "Oracle", "ScheduledEpsilonGreedy"}
     assert {"Bandit", "load", "advise", "theory", "environments", "testing", "policies"} < set(shown)
     assert set(vars(armlet)["__all__"]) < set(shown)
     assert set(POLICIES) < set(dir(armlet.policies))
@@ -76,11 +77,28 @@ def test_dir_shows_the_library() -> None:
         assert getattr(armlet, name) is not None
 
 
+def test_the_face_is_small() -> None:
+    """What a user has to learn: at most 30 names of a bandit, 40 of the library."""
+    methods = [name for name in dir(Bandit) if name[0] != "_"]
+    assert len(methods) <= 30, methods
+    names = [name for name in dir(armlet) if name[0] != "_"]
+    assert len(names) <= 40, names
+
+
+def test_only_the_base_of_all_errors_is_at_the_top() -> None:
+    kinds = [
+        value for value in vars(armlet.errors).values() if isinstance(value, type) and issubclass(value, Exception)
+    ]
+    assert len(kinds) > 10
+    assert all(issubclass(kind, armlet.ArmletError) for kind in kinds)
+    assert [name for name in dir(armlet) if name.endswith("Error")] == ["ArmletError"]
+
+
 def test_all_policies_are_listed_once_for_every_reader() -> None:
     """The registry, what `import *` gives, and what a checker is told."""
+    assert set(POLICIES) < set(vars(armlet.policies)["__all__"])
     for module in (armlet, armlet.policies):
         names = vars(module)["__all__"]
-        assert set(POLICIES) < set(names)
         assert len(set(names)) == len(names)
 
 
@@ -116,6 +134,43 @@ def test_signatures_say_how_correct_and_forget_are_called() -> None:
         bandit.correct(decision, 1.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"forget\(\) got an unexpected keyword 'amount', which is .*; call forget"):
         bandit.forget(decision, amount=1.0)  # type: ignore[call-arg]
+
+
+def test_parts_of_a_bandit_hold_the_rest_of_its_face() -> None:
+    """What is not a method of its own: asked for on a part of the bandit, or by a keyword."""
+    bandit = Bandit(["a", "b", "c"], features=["x"], policy=Uniform(), objective="min", reward_range=(0, 1), seed=1)
+    bandit.retire_arm("b")
+    arms = bandit.arms
+    assert (arms, arms.retired, list(arms.subset(["c", "a"]))) == (["a", "b", "c"], ["b"], ["c", "a"])
+    assert type(pickle.loads(pickle.dumps(arms))) is list
+    found = bandit.settings
+    assert (found.dim, found.features, found.encoder, found.objective) == (1, ("x",), None, "min")
+    assert (found.normalize, found.units, found.reward_range, found.policy) == (None, "as given", (0.0, 1.0), Uniform())
+    with pytest.raises(AttributeError):
+        found.dim = 2  # type: ignore[misc]
+    bandit.replace(seed="random")
+    assert bandit.seed != 1
+    bandit.replace(t=7)
+    assert bandit.t == 7
+    for given in ({}, {"seed": 3, "t": 9}, {"policy": Uniform(), "seed": 3}):
+        with pytest.raises(TypeError, match="give one of policy, seed and t"):
+            bandit.replace(**given)
+    assert bandit.t == 7
+
+
+def test_a_table_of_decisions_is_complete_and_alone() -> None:
+    bandit = Bandit(["a", "b"], 1, policy=Uniform(), seed=1)
+    row = bandit.copy().decide([1.0]).to_dict()
+    table = {name: [row[name]] for name in ("t", "x", "arm", "propensity", "explored")} | {"reward": [1.0]}
+    with pytest.raises(TypeError, match="rewards is missing; give X, arms and rewards, or a table of decisions alone"):
+        bandit.partial_fit(table, ["a"])
+    for given in ({"explored": True}, {"weights": [1.0]}, {"steps": 0}, {"design": "fixed"}):
+        with pytest.raises(ValueError, match=f"{next(iter(given))} is .*the columns of a table of decisions say that"):
+            bandit.partial_fit(table, **given)
+    assert bandit.state.n.sum() == 0.0
+    bandit.partial_fit(table)
+    bandit.fit(table)
+    assert (bandit.t, bandit.state.n.sum()) == (0, 1.0)
 
 
 # ---- who is no policy

@@ -169,11 +169,7 @@ BEFORE = [
     "264b62b34af807e9",
     "e038bb7f67b85c48",
     "3a44bc61df8299d6",
-    "b2e483c8923926e3",
     "d3db5d25a0aac251",
-    "c85f5130ba0bd40d",
-    "e574882d7bd8665b",
-    "e24e623f94d3d456",
 ]  # in the order of the policies
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import Bandit, LinUCB, PolicyError
+from armlet import Bandit, LinUCB
+from armlet.errors import PolicyError
 from armlet.kernel import Schedule
 from armlet.policies.base import compiled_rule
 from armlet.policies.fixed_epsilon import FixedEpsilon
@@ -178,18 +179,6 @@ class Copied(Uniform):
 def test_rule_of_a_policy_that_is_not_armlets_own_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match=r"Copied\.rule\(\) gives a Schedule.*return None, and its own decide"):
         Bandit(["a", "b"], 1, policy=Copied(), seed=1)
-
-
-class OldWord(LinUCB):
-    """Asks to be played in Python by the old word, which nobody hears any more."""
-
-    def schedule(self) -> None: ...
-
-
-def test_policy_that_still_says_schedule_is_refused_by_the_new_word() -> None:
-    for refused in (lambda: Bandit(["a", "b"], 1, policy=OldWord(), seed=1), lambda: compiled_rule(OldWord())):
-        with pytest.raises(TypeError, match=r"^OldWord has schedule\(\); it is called rule\(\) now$"):
-            refused()
 
 
 # ---- garbage

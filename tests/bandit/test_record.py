@@ -163,7 +163,7 @@ def test_the_clock_goes_forward_only(policy: Policy) -> None:
     bandit = Bandit([0, 1], 1, policy=policy, seed=1)
     assert bandit.decide([1.0], t=10).t == bandit.t == 10
     assert bandit.decide_many([[1.0]] * 3, t=20).t.tolist() == [20, 21, 22]
-    bandit.advance_to(22)
+    bandit.replace(t=22)
     before = bandit.digest()
     for refused in (22, 5, 0, -1, 2**63, 2**64 + 30, 2**200):
         with pytest.raises(ValueError, match="t is"):
@@ -172,7 +172,7 @@ def test_the_clock_goes_forward_only(policy: Policy) -> None:
             bandit.decide_many([[1.0]], t=refused)
     for refused in (21, 0, -1, 2**63, 2**64 + 30):
         with pytest.raises(ValueError, match="t is"):
-            bandit.advance_to(refused)
+            bandit.replace(t=refused)
     for wrong in ("10", 30.0, True):
         with pytest.raises(TypeError, match="t is"):
             bandit.decide([1.0], t=wrong)  # type: ignore[arg-type]  # refused
@@ -189,7 +189,7 @@ def test_the_clock_ends_and_never_wraps() -> None:
     assert Decision.from_dict(make(2, 1).decide([1.0], t=last).to_dict()).t == last
     with pytest.raises(ValueError, match="ends at 2\\^63 - 1"):
         bandit.decide([1.0])
-    bandit.advance_to(last)
+    bandit.replace(t=last)
     assert bandit.t == last
 
 
@@ -221,7 +221,7 @@ def changed() -> dict[str, Bandit]:
         "other units": bandit(units="as given"),
     }
     out["a step"], out["a retired arm"], out["a row"] = bandit(), bandit(), bandit()
-    out["a step"].advance_to(1)
+    out["a step"].replace(t=1)
     out["a retired arm"].retire_arm("a")
     out["a row"].learn(out["a row"].decide([1.0, 2.0]), 0.5)
     return out
@@ -239,7 +239,7 @@ def test_the_digest_is_that_of_the_state_and_not_of_what_was_asked(policy: Polic
     for _ in events(policy, bandit):
         pass
     quiet = bandit.copy()
-    quiet.advance_to(bandit.t + 3)
+    quiet.replace(t=bandit.t + 3)
     bandit.predict_proba(np.ones((3, DIM)))
     for decision in bandit.decide_many(np.ones((3, DIM))):
         bandit.expire(decision)

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Algorithm1, Bandit, BusyError, ContextualEpsilonGreedy, Decision, DecisionError, Policy
+from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, Decision, Policy
+from armlet.errors import BusyError, DecisionError
 from armlet.kernel import Engine
 from armlet.testing.policies import sample_run
 from support.bandits import facts
@@ -37,7 +38,7 @@ def live(bandit: Bandit, steps: int, seed: int) -> None:
     """Everything that a log knows, now and then, from one thread of several."""
     rng, known = random.Random(seed), []
     for step in range(steps):
-        arms = [arm for arm in bandit.arms if arm not in bandit.retired]
+        arms = [arm for arm in bandit.arms if arm not in bandit.arms.retired]
         some = rng.sample(arms, rng.randint(1, len(arms))) if rng.random() < 0.3 else None
         try:
             decision = bandit.decide([rng.gauss(0, 1), rng.gauss(0, 1)], eligible=some)
@@ -104,7 +105,7 @@ def test_every_policy_is_replayed_from_its_log(policy: Policy) -> None:
 @POLICIES
 def test_the_rarer_calls_are_replayed_too(policy: Policy) -> None:
     bandit, notebook = logged(policy, objective="min")
-    bandit.advance_to(5)
+    bandit.replace(t=5)
     bandit.partial_fit(
         [[1.0, 2.0], [0.5, -1.0]], ["a", "b"], [0.5, 1.5], explored=[True, False], weights=[1, 2], steps=7
     )
@@ -139,7 +140,10 @@ def test_the_start_says_what_the_bandit_is() -> None:
     bandit, notebook = logged(Algorithm1(p=8), reward_range=(0, 1))
     assert notebook.about == {
         "version": armlet.__version__,
-        "policy": {"name": "Algorithm1", "settings": {"p": 8.0, "ridge": "paper", "warmup": "round-robin"}},
+        "policy": {
+            "name": "Algorithm1",
+            "settings": {"p": 8.0, "ridge": "paper", "warmup": "round-robin", "units": "as given", "origin": None},
+        },
         "arms": ["a", "b", "c"],
         "retired": [],
         "dim": 2,
@@ -181,7 +185,7 @@ def calls(bandit: Bandit, pending: Decision, done: Decision) -> dict[str, Callab
         "retire_arm": lambda: bandit.retire_arm("a"),
         "restore_arm": lambda: bandit.restore_arm("c"),
         "remove_arm": lambda: bandit.remove_arm("b"),
-        "advance_to": lambda: bandit.advance_to(100),
+        "replace t": lambda: bandit.replace(t=100),
         "partial_fit": lambda: bandit.partial_fit([[1.0, 2.0]], ["a"], [1.0], explored=True),
         "merge": lambda: bandit.merge(bandit.copy(seed=5)),
     }
@@ -247,12 +251,12 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         lambda: bandit.retire_arm("d"),
         lambda: bandit.remove_arm("d"),
         lambda: bandit.remove_arm(None),  # type: ignore[arg-type]  # refused
-        lambda: bandit.advance_to(0),
+        lambda: bandit.replace(t=0),
         lambda: bandit.decide([1.0, 2.0], t=1),
         lambda: bandit.decide([1.0]),
         lambda: bandit.partial_fit([[1.0, 2.0]] * 2, ["a", "a"], [0.5, 2.0], explored=True),
         lambda: bandit.merge(Bandit(["a"], 3, policy=policy)),
-        lambda: bandit.reseed(9),
+        lambda: bandit.replace(seed=9),
         lambda: bandit.fit([[1.0, 2.0]], ["a"], [0.5], explored=True),
     ]
     for call in refused:
@@ -271,7 +275,7 @@ def test_copies_sums_and_pickles_are_without_the_log() -> None:
     told, base = list(notebook.lines), bandit.copy()
     others = [
         *(bandit.copy(seed=3), copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))),
-        *(bandit + base, bandit.since(base), armlet.from_bytes(bandit.to_bytes())),
+        *(bandit + base, bandit.difference(base), armlet.from_bytes(bandit.to_bytes())),
     ]
     for other in others:
         assert type(other) is Bandit
@@ -288,7 +292,7 @@ def test_a_bandit_with_a_log_looks_like_one_without() -> None:
 
 
 def test_decide_and_learn_are_the_engines_own() -> None:
-    for name in ("decide", "learn", "correct", "forget", "expire", "advance_to"):
+    for name in ("decide", "learn", "correct", "forget", "expire"):
         assert getattr(Bandit, name) is getattr(Engine, name)
 
 

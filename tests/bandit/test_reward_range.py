@@ -44,9 +44,9 @@ def test_wild_correction_is_refused() -> None:
 
 def test_range_is_kept_in_files_and_copies() -> None:
     bandit = Bandit(["a", "b"], 1, policy=armlet.LinUCB(), reward_range=[-1, 2], seed=1)  # type: ignore[arg-type]
-    assert bandit.reward_range == (-1.0, 2.0)
+    assert bandit.settings.reward_range == (-1.0, 2.0)
     for twin in (armlet.from_bytes(bandit.to_bytes()), bandit.copy()):
-        assert twin.reward_range == (-1.0, 2.0)
+        assert twin.settings.reward_range == (-1.0, 2.0)
         with pytest.raises(ValueError, match="but reward_range is"):
             twin.learn(twin.decide([1.0]), 3.0)
 

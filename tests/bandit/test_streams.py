@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Algorithm1, Bandit, Decision, DecisionError, MergeError, Policy
+from armlet import Algorithm1, Bandit, Decision, Policy
+from armlet.errors import DecisionError, MergeError
 from armlet.kernel import coins
 
 POLICIES: list[Policy] = [Algorithm1(p=500), armlet.LinUCB(), armlet.HybridLinUCB()]
@@ -65,7 +66,7 @@ def test_decision_stays_learnable_wherever_its_stream_is_known(way: str, route: 
         target = armlet.load(tmp_path / "model.armlet", seed=77)
     elif route == "reseeded":
         target = made
-        target.reseed()
+        target.replace(seed="random")
     elif route == "copied":
         target = made.copy(seed=8)
     elif route == "merged":
@@ -74,8 +75,8 @@ def test_decision_stays_learnable_wherever_its_stream_is_known(way: str, route: 
     elif route == "sum":
         target = make(seed=9) + made
     else:
-        made.reseed(3)
-        made.reseed(4)
+        made.replace(seed=3)
+        made.replace(seed=4)
         target = armlet.from_bytes(make(seed=5).to_bytes())
         target.merge(armlet.from_bytes(made.to_bytes()))
     target.learn(decision, 1.0)
@@ -86,14 +87,14 @@ def test_new_stream_tosses_other_coins_and_an_old_one_is_refused() -> None:
     bandit = make(seed=1)
     old = bandit.decide([1.0, 2.0])
     twin = bandit.copy()
-    bandit.reseed(2)
+    bandit.replace(seed=2)
     ours, theirs = bandit.decide([1.0, 2.0]), twin.decide([1.0, 2.0])
     assert (ours.t, theirs.t) == (2, 2)
     assert ours.id == f"2-{coins(2, 2).mark:016x}"
     assert theirs.id == f"2-{coins(1, 2).mark:016x}"
     for used in (1, 2):
         with pytest.raises(ValueError, match=f"seed is {used}, which was in use already"):
-            bandit.reseed(used)
+            bandit.replace(seed=used)
     assert bandit.seed == 2
     bandit.learn(old, 1.0)
 
@@ -139,7 +140,7 @@ def test_workers_that_ship_differences_count_their_start_once(policy: Policy) ->
             worker.learn(decision := worker.decide(x), float(x[1]))
             everything.partial_fit([x], [decision.arm], [float(x[1])], explored=True)
     for worker in workers:
-        base.merge(armlet.from_bytes(worker.since(start).to_bytes()))
+        base.merge(armlet.from_bytes(worker.difference(start).to_bytes()))
     assert base.t == 168 + 4 * 39
     assert base.state.n.sum() == 324.0
     np.testing.assert_allclose(base.state.records(), everything.state.records(), rtol=1e-9, atol=1e-9)
@@ -154,7 +155,7 @@ def test_difference_knows_arms_that_came_and_went() -> None:
     worker.remove_arm("a")
     worker.add_arm("new")
     worker.partial_fit([[1.0, 0.0]], ["new"], [5.0], explored=True)
-    rest = worker.since(base)
+    rest = worker.difference(base)
     assert rest.arms == ["b", "c", "new"]
     assert rest.state.n.tolist() == [0.0, 0.0, 1.0]
     assert not rest.state.records()[:2].any()
@@ -168,14 +169,14 @@ def test_difference_that_cannot_be_added_is_refused() -> None:
     worker.forget(decisions[0], 1.0)
     before = worker.to_bytes()
     with pytest.raises(MergeError, match=r"fewer than the 2\.0 of the earlier state"):
-        worker.since(base)
+        worker.difference(base)
     assert worker.to_bytes() == before
     with pytest.raises(MergeError, match="base must be the earlier one"):
-        make().since(base)
+        make().difference(base)
     with pytest.raises(MergeError, match="p=500"):
-        make(Algorithm1(p=600)).since(base)
-    with pytest.raises(TypeError, match="base is 3; since takes the Bandit"):
-        base.since(3)  # type: ignore[arg-type]
+        make(Algorithm1(p=600)).difference(base)
+    with pytest.raises(TypeError, match="base is 3; difference takes the Bandit"):
+        base.difference(3)  # type: ignore[arg-type]
 
 
 # ---- an arm that was removed and added again is another one

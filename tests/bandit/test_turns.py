@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, BusyError, Policy
+from armlet import Bandit, Policy
+from armlet.errors import BusyError
 from armlet.kernel import coins
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.types import Bool, Choice, Coins, Float64, Interaction

@@ -71,5 +71,5 @@ def test_a_model_of_other_arms_or_of_these_very_rows_is_refused(log: Path) -> No
     rows = armlet.evaluation.log.open_rows(log)[0]
     same = armlet.Bandit(["north", "south"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
     same.partial_fit(rows.X, [("north", "south")[arm] for arm in rows.arm], rows.reward, explored=True)
-    with pytest.raises(armlet.EvaluationError, match="was trained on them"):
+    with pytest.raises(armlet.errors.EvaluationError, match="was trained on them"):
         search_around(log, same, 5, seed=1, reward_range=(0, 1))

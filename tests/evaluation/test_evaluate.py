@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, EvaluationError
-from armlet.errors import ArgumentError
+from armlet import Bandit
+from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation import log as log_module
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
@@ -552,7 +552,7 @@ def test_a_bandit_is_valued_as_the_function_that_plays_as_it_does(policy: armlet
     rows = rows_of(X, arms, (rng.random(n) < 0.4).astype(np.float64), np.full(n, 0.25), n_arms=4)
 
     def plays(contexts: Float64, _: Bool) -> Float64:
-        return bandit.greedy_proba(contexts)
+        return bandit.predict_proba(contexts, mode="greedy")
 
     found = evaluate(held(rows), {"bandit": bandit, "function": plays}, checks="none").estimates
     for word, point in found["bandit"].items():
@@ -576,7 +576,7 @@ def test_words_are_checked() -> None:
         ({"interval": "wide"}, "interval is 'wide'"),
         ({"weights": "use"}, "weights is 'use'"),
         ({"level": 1.5}, "level is 1.5"),
-        ({"playing": "well"}, "playing is 'well'"),
+        ({"mode": "well"}, "mode is 'well'"),
     ):
         with pytest.raises(ArgumentError, match=message):
             evaluate(log, 0, **wrong)

@@ -230,13 +230,15 @@ def inspect(s: Session) -> Call:
     """What it knows and how surely; some policies have no sums to say so."""
     x, kind = context(s), s.rng.randrange(4)
     if kind == 0:
-        return Call("explain", lambda: s.bandit.explain(x), "reads")
+        return Call("explain", lambda: s.bandit.inference.explain(x), "reads")
     if kind == 1:
         arms = [upkeep.label(s) for _ in range(2)]
-        return Call("contrast", lambda: s.bandit.contrast(arms[0], arms[1], x, noise_scale=1.0), "reads")
+        return Call("contrast", lambda: s.bandit.inference.contrast(arms[0], arms[1], x, noise_scale=1.0), "reads")
     if kind == 2:
-        return Call("intervals", lambda: s.bandit.intervals(interval="anytime", noise_scale=s.number()), "reads")
-    return Call("summary", lambda: str(s.bandit.summary(level=s.number())), "reads")
+        return Call(
+            "intervals", lambda: s.bandit.inference.intervals(interval="anytime", noise_scale=s.number()), "reads"
+        )
+    return Call("summary", lambda: str(s.bandit.inference.summary(level=s.number())), "reads")
 
 
 def chances_check(s: Session, arms: Any) -> Callable[[Any, View], None]:

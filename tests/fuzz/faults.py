@@ -48,7 +48,7 @@ def look(bandit: Bandit) -> View:
     except Exception as error:
         raise Fault(f"the state cannot be read: {error!r:.300}") from error
     arrays = tuple((name, a.dtype.str, a.shape, a.tobytes()) for name, a in sorted(held.items()))
-    return View(bandit.t, tuple(map(plain, bandit.arms)), tuple(map(plain, bandit.retired)), arrays)
+    return View(bandit.t, tuple(map(plain, bandit.arms)), tuple(map(plain, bandit.arms.retired)), arrays)
 
 
 def difference(before: View, after: View, but_for: str | None = None) -> str:

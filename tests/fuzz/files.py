@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import armlet
-from armlet import Bandit, Decision, ModelFileError
+from armlet import Bandit, Decision
+from armlet.errors import ModelFileError
 from fuzz import policies
 from fuzz.faults import REFUSALS, Fault, View, difference, look, require
 from fuzz.session import FOLDER
@@ -105,10 +106,10 @@ def work(bandit: Bandit, path: Path) -> None:
     """Decide, learn, save and load again."""
     try:
         there_and_back(bandit, path)
-        decision = bandit.decide([0.5] * bandit.dim)
+        decision = bandit.decide([0.5] * bandit.settings.dim)
         require(0 < decision.propensity <= 1, lambda: f"the loaded bandit plays with propensity {decision.propensity}")
         learn(bandit, decision)
-        chances = bandit.predict_proba(np.full((1, bandit.dim), 0.5))
+        chances = bandit.predict_proba(np.full((1, bandit.settings.dim), 0.5))
         require(bool(abs(chances.sum() - 1) < 1e-6), lambda: f"the loaded bandit plays with {chances.tolist()}")
         there_and_back(bandit, path)
     except REFUSALS as error:

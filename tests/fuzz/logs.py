@@ -111,7 +111,7 @@ def written(rng: Random, folder: Path) -> Sound:
 
 def _live(rng: Random, bandit: armlet.Bandit, log: armlet.Log, step: int) -> None:
     x = [1.0, rng.choice((0.0, -0.5, 1e-3))]
-    active = [arm for arm in bandit.arms if arm not in bandit.retired]
+    active = [arm for arm in bandit.arms if arm not in bandit.arms.retired]
     eligible = rng.sample(active, rng.randrange(1, len(active) + 1)) if rng.random() < 0.3 else None
     decision = bandit.decide(x, eligible=eligible, probabilities=rng.choice((None, None, "all")))
     if rng.random() < 0.7:
@@ -131,7 +131,7 @@ def _live(rng: Random, bandit: armlet.Bandit, log: armlet.Log, step: int) -> Non
     elif kind == 2:
         bandit.partial_fit([[1.0, 0.5]], [active[0]], [1.0], explored=True)
     elif kind == 3:
-        bandit.advance_to(bandit.t + 3)
+        bandit.replace(t=bandit.t + 3)
     elif kind == 4:
         other = armlet.from_bytes(bandit.to_bytes()).copy(seed=step)
         other.learn(other.decide(x), 1.0)
@@ -411,7 +411,7 @@ def resumes(path: Path) -> None:
     shutil.copy(path.with_name("a.start.armlet"), again.with_name("a.start.armlet"))
     with armlet.Log(again) as log:
         bandit = armlet.log.resume(log)
-        bandit.decide([0.0] * bandit.dim)
+        bandit.decide([0.0] * bandit.settings.dim)
 
 
 def command(*words: str) -> None:

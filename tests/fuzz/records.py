@@ -25,7 +25,7 @@ def plain(t: Any) -> Any:
     return int.__index__(t) if isinstance(t, int) else t
 
 
-def decide_at(s: Session) -> Call:
+def decide_t(s: Session) -> Call:
     t, x = a_step(s), [s.scale] * s.dim
 
     def check(d: Decision, before: View) -> None:
@@ -34,10 +34,10 @@ def decide_at(s: Session) -> Call:
         s.decisions.append(d)
         del s.decisions[:-PLENTY]
 
-    return Call("decide_at", lambda: s.bandit.decide(x, t=t), "decides", check)
+    return Call("decide t", lambda: s.bandit.decide(x, t=t), "decides", check)
 
 
-def advance_to(s: Session) -> Call:
+def replace_t(s: Session) -> Call:
     t = a_step(s)
 
     def check(_: None, before: View) -> None:
@@ -45,7 +45,7 @@ def advance_to(s: Session) -> Call:
             before.t <= s.bandit.t == plain(t), lambda: f"the clock went from {before.t} to {s.bandit.t}, not to {t!r}"
         )
 
-    return Call("advance_to", lambda: s.bandit.advance_to(t), "changes", check)
+    return Call("replace t", lambda: s.bandit.replace(t=t), "changes", check)
 
 
 def from_dict(s: Session) -> Call | None:
@@ -63,7 +63,7 @@ def from_dict(s: Session) -> Call | None:
     return Call("Decision.from_dict", read, "reads")
 
 
-def learn_logged(s: Session) -> Call | None:
+def partial_fit_table(s: Session) -> Call | None:
     if not s.decisions:
         return None
     some = s.rng.sample(s.decisions, min(len(s.decisions), s.rng.choice((0, 1, 5))))
@@ -77,9 +77,11 @@ def learn_logged(s: Session) -> Call | None:
         table[name] = values.column(s.rng, [s.rng.choice([s.number(), None, "a"]) for _ in some], s.deed)
 
     def check(_: None, before: View) -> None:
-        require(s.bandit.t == before.t, lambda: f"learn_logged moved the clock from {before.t} to {s.bandit.t}")
+        require(
+            s.bandit.t == before.t, lambda: f"partial_fit of a table moved the clock from {before.t} to {s.bandit.t}"
+        )
 
-    return Call("learn_logged", lambda: s.bandit.learn_logged(table), "changes", check)
+    return Call("partial_fit a table", lambda: s.bandit.partial_fit(table), "changes", check)
 
 
 def arms_looked_up(s: Session) -> Call:
@@ -90,7 +92,7 @@ def arms_looked_up(s: Session) -> Call:
     x, is_set = [s.scale] * s.dim, s.rng.random() < 0.5
 
     def play() -> Decision:
-        eligible = s.bandit.arm_set(some) if is_set else mask
+        eligible = s.bandit.arms.subset(some) if is_set else mask
         return s.bandit.decide(x, eligible=eligible, probabilities="all")
 
     def check(d: Decision, before: View) -> None:
@@ -117,10 +119,10 @@ def replace(s: Session) -> Call | None:
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
-    decide_at,
-    advance_to,
+    decide_t,
+    replace_t,
     from_dict,
-    learn_logged,
+    partial_fit_table,
     arms_looked_up,
     replace,
 )

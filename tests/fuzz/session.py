@@ -161,7 +161,7 @@ class Session:
             chances = b.predict_proba(x)
         except Exception as error:
             raise Fault(f"predict_proba of a sound bandit raised {error!r:.300}") from error
-        retired = set(map(plain, b.retired))
+        retired = set(map(plain, b.arms.retired))
         dead = [i for i, arm in enumerate(b.arms) if plain(arm) in retired]
         self.sound(chances, dead)
 

@@ -164,7 +164,7 @@ class Worker:
             rows, change = call(decision, decision.reward)
         except KeyError as error:
             return self.late([decision], error)
-        except armlet.DecisionError as error:  # a policy whose state is no sum of rows
+        except armlet.errors.DecisionError as error:  # a policy whose state is no sum of rows
             why = repr(error)
             return require("cannot take back" in why, lambda: f"refused without a reason: {why}")
         self.arena.note(decision, rows, change)

@@ -41,7 +41,7 @@ def arms(s: Session) -> Call | None:
         return None
 
     def check(_: None, before: View) -> None:
-        held, gone = list(map(plain, s.bandit.arms)), list(map(plain, s.bandit.retired))
+        held, gone = list(map(plain, s.bandit.arms)), list(map(plain, s.bandit.arms.retired))
         done = {
             "add_arm": len(held) == len(before.arms) + 1 and plain(arm) == held[-1],
             "remove_arm": len(held) == len(before.arms) - 1 and plain(arm) not in held,
@@ -127,8 +127,12 @@ def streams(s: Session) -> Call:
     """A new stream of coins, and what was learned since."""
     if s.rng.random() < 0.5:
         base: Any = s.rng.choice([s.other, None, s.bandit])
-        return Call("since", lambda: s.bandit.since(base), "reads")
-    return Call("reseed", lambda: s.bandit.reseed(s.rng.choice([None, 1, -1, s.rng.randrange(2**128)])), "changes")
+        return Call("difference", lambda: s.bandit.difference(base), "reads")
+    return Call(
+        "replace seed",
+        lambda: s.bandit.replace(seed=s.rng.choice(["random", 1, -1, s.rng.randrange(2**128)])),
+        "changes",
+    )
 
 
 def another(s: Session) -> Call:
@@ -151,7 +155,7 @@ def another(s: Session) -> Call:
 def look_around(s: Session) -> Call:
     ways: list[Callable[[], Any]] = [
         lambda: repr(s.bandit),
-        lambda: s.bandit.nbytes,
+        lambda: s.bandit.state.nbytes,
         lambda: [pickle.loads(pickle.dumps(d)) for d in s.decisions[-2:]],
         lambda: [copy.deepcopy(d) for d in s.decisions[-2:]],
         lambda: [(repr(d), d == d, hash(d)) for d in s.decisions[-2:]],

@@ -168,7 +168,7 @@ def test_unknown_columns_may_be_ignored() -> None:
 
 
 def test_no_rows_and_no_fit() -> None:
-    with pytest.raises(armlet.NotFittedError, match=r"call encoder\.fit"):
+    with pytest.raises(armlet.errors.NotFittedError, match=r"call encoder\.fit"):
         armlet.Encoder().encode({"price": 1.0})
     with pytest.raises(ValueError, match="the table has no rows"):
         armlet.Encoder().fit([])

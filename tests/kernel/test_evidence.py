@@ -83,7 +83,7 @@ def test_bandit_plays_the_reference_with_eligible_sets_retired_arms_and_weights(
         chances = bandit.predict_proba([x], eligible=labels)[0]
         ours, theirs = bandit.decide(x, eligible=labels), slow.decide(t, x, eligible)
         assert (ours.arm, ours.propensity, ours.explored) == theirs[:3]
-        assert ours.exploration_propensity == theirs.given_exploring
+        assert ours.exploration_propensity == theirs.exploration_propensity
         assert chances[int(ours.arm)] == ours.propensity
         assert abs(chances.sum() - 1.0) < 1e-12
         weight = float(rng.choice([0.25, 1.0, 3.5]))

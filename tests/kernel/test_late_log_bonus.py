@@ -45,7 +45,7 @@ class Both:
         said = self.plain.decide(self.bandit.t + 1, x, mask)
         d = self.bandit.decide(x, eligible=eligible.tolist())
         assert (d.arm, d.propensity, d.explored) == (said.arm, said.propensity, said.explored)
-        assert d.exploration_rate == said.rate
+        assert d.exploration_rate == said.exploration_rate
         assert chances[said.arm] == said.propensity
         self.plain.begin(said.arm)
         self.pending.append(d)

@@ -63,12 +63,12 @@ def test_everything_else_that_changes_a_bandit_is_replayed_too(tmp_path: Path) -
     other.learn(other.decide([1.0, 0.5, 0.25]), 0.5)
     bandit.merge(other)
     bandit.partial_fit([[1.0, 0.0, 0.5]], ["arm 2"], [0.25], explored=True, weights=[2.0], steps=5)
-    bandit.advance_to(bandit.t + 100)
+    bandit.replace(t=bandit.t + 100)
     batch = bandit.decide_many([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], eligible=["arm 2", "arm 3"])
     bandit.learn_many(batch, [0.5, 1.0])
     bandit.learn(armlet.Decision.from_dict(bandit.decide([0.0, 0.0, 1.0]).to_dict()), 1.0)
     row = bandit.decide([0.5, 0.0, 1.0]).to_dict() | {"reward": 0.75}
-    bandit.learn_logged({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
+    bandit.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
     life.live(50)
     log.close()
     told = {event["kind"] for event in log}
@@ -104,7 +104,7 @@ def test_what_cannot_be_played_is_a_mismatch_and_ends_a_replay(tmp_path: Path) -
         ({"kind": "learn", "id": "9-00ff00ff00ff00ff", "reward": 1.0, "weight": 1.0}, "which is not in the log"),
     ]
     for strange, what in cases:
-        with pytest.raises(armlet.LogError, match=what):
+        with pytest.raises(armlet.errors.LogError, match=what):
             armlet.log.replay([{"seq": 7, "at": 0, **strange}], start.copy())
     assert armlet.log.replay(events, start) == len(events)
     assert start.digest() == bandit.digest()

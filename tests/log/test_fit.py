@@ -101,7 +101,7 @@ def test_sums_are_those_of_learning_the_same_rows(policy: Policy, settings: dict
     found = armlet.fit_parquet(tmp_path, policy, **COLUMNS, explored="random", seed=1, **settings)
     assert is_sums(found)
     assert_close(found, learned(rows, policy, **settings))
-    assert found.features == ("age", "visits")
+    assert found.settings.features == ("age", "visits")
 
 
 @pytest.mark.parametrize("policy", every_policy(), ids=lambda policy: type(policy).__name__)
@@ -215,7 +215,7 @@ def test_a_column_may_hold_whole_contexts(form: str, tmp_path: Path) -> None:
     names = {**COLUMNS, "x": ["context"]}
     found = armlet.fit_parquet(tmp_path / "one.parquet", armlet.LinUCB(), **names, seed=1)
     assert_close(found, learned(rows, armlet.LinUCB(), lambda _: X, dim=2))
-    assert found.features is None
+    assert found.settings.features is None
 
 
 def test_text_goes_through_an_encoder(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_text_goes_through_an_encoder(tmp_path: Path) -> None:
     for given in (armlet.Encoder(), encoder):
         found = armlet.fit_parquet(tmp_path, armlet.LinUCB(), **names, encoder=given, seed=1)
         assert_close(found, wanted)
-        assert found.encoder == encoder
+        assert found.settings.encoder == encoder
     assert armlet.Encoder() == armlet.Encoder()
     without = {name: value for name, value in names.items() if name != "x"}
     assert_close(armlet.fit_parquet(tmp_path, armlet.LinUCB(), **without, encoder=encoder, seed=1), wanted)
@@ -346,7 +346,12 @@ def test_a_compacted_log_says_itself_what_is_what(contexts: Any, tmp_path: Path)
     log.close()
     compact(tmp_path / "decisions.jsonl", contexts=contexts)
     found = armlet.fit_parquet(tmp_path / "decisions.parquet", policy, seed=1)
-    assert (found.t, found.arms, found.features, found.objective) == (200, ARMS, ("age", "visits"), "min")
+    assert (found.t, found.arms, found.settings.features, found.settings.objective) == (
+        200,
+        ARMS,
+        ("age", "visits"),
+        "min",
+    )
     # those of the bandit that lived it, but that units were looked at when they were due
     assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)
 
@@ -360,5 +365,5 @@ def test_the_contexts_of_a_log_went_through_the_encoder_already(tmp_path: Path) 
     log.close()
     compact(tmp_path / "decisions.jsonl")
     found = armlet.fit_parquet(tmp_path / "decisions.parquet", armlet.LinUCB(), encoder=encoder, seed=1)
-    assert found.encoder == encoder
+    assert found.settings.encoder == encoder
     assert np.allclose(found.state.records(), bandit.state.records(), rtol=1e-12, atol=1e-12)

@@ -182,16 +182,16 @@ def test_a_model_is_valued_on_raw_columns_by_its_own_encoder(frame: Any, tmp_pat
     model.save(tmp_path / "model.armlet")
     log = from_table(frame(raw), ADS)
     found = armlet.evaluate(log, {"model": model, "file": tmp_path / "model.armlet"}, reward_range=(0, 1))
-    X = model.encoder.matrix({name: raw[name] for name in ("age", "country")})  # type: ignore[union-attr]
+    X = model.settings.encoder.matrix({name: raw[name] for name in ("age", "country")})  # type: ignore[union-attr]
     best = np.array(model.predict(X))
     by_hand = (raw["click"] * (raw["ad"] == best) / 0.5).mean()
     assert armlet.evaluate(log, {"m": model}, estimator="ips", reward_range=(0, 1))["m"].value == pytest.approx(by_hand)
     assert found["model"].value == found["file"].value
     assert gate(log, model, against="a", reward_range=(0, 1)).rows == 400
     told = from_table(
-        frame(raw), Roles(features=(), arm="ad", reward="click", propensity="prob"), encoder=model.encoder
+        frame(raw), Roles(features=(), arm="ad", reward="click", propensity="prob"), encoder=model.settings.encoder
     )
-    assert told.about["features"] == list(model.features or ())
+    assert told.about["features"] == list(model.settings.features or ())
 
 
 def test_models_with_different_encoders_are_valued_apart() -> None:

@@ -121,7 +121,7 @@ def test_a_signal_handler_cannot_write_into_the_middle_of_a_line(
     def interrupted(lines: bytes) -> None:
         try:
             log.note(decision, source="signal")
-        except armlet.BusyError as error:
+        except armlet.errors.BusyError as error:
             refused.append(str(error))
         put(lines)
 
@@ -277,7 +277,7 @@ try:
     while True:
         given.append(bandit.decide([1.0, len(given) % 7]))
         bandit.learn(given[-1], 0.5)
-except armlet.LogError as error:
+except armlet.errors.LogError as error:
     print(error)
 with open(path, "rb") as file:
     print(file.read()[-1:])

@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ModelFileError, Policy, Uniform, disk, model_file
+from armlet import Bandit, Policy, Uniform, disk, model_file
+from armlet.errors import ModelFileError
 from armlet.policies.state import Arrays
 from armlet.types import Array
 from support import examples

@@ -35,7 +35,7 @@ for call in (lambda: log.note(decision, source="child"), log.flush, lambda: list
         log._append = append
         try:
             call()
-        except armlet.LogError as error:
+        except armlet.errors.LogError as error:
             os._exit(2 if "belongs to the process that forked this one" in str(error) else 3)
         os._exit(0)
     codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

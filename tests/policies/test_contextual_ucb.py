@@ -121,7 +121,7 @@ def test_counts_take_no_more_memory_with_time() -> None:
     for x, rewards in zip(X, environment.rewards(rng, X), strict=True):
         decision = bandit.decide(x)
         bandit.learn(decision, float(rewards[int(decision.arm)]))
-        sizes.append(bandit.nbytes)
+        sizes.append(bandit.state.nbytes)
     assert len(set(sizes[1000:])) == 1
 
 

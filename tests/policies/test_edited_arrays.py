@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, ModelFileError, disk
+from armlet import Bandit, disk
+from armlet.errors import ModelFileError
 from armlet.types import Array, Policy
 from support import examples
 from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy, of_registry

@@ -219,9 +219,9 @@ def test_rewards_of_another_scale_lead_to_the_same_arms() -> None:
 def test_memory_does_not_grow() -> None:
     bandit, (X, rewards) = Bandit(range(K), D, policy=OptimisticEpsilonGreedy(), seed=1), environment(3000)
     play(bandit, X[:1], rewards[:1])
-    held = bandit.nbytes
+    held = bandit.state.nbytes
     play(bandit, X[1:], rewards[1:])
-    assert bandit.nbytes == held
+    assert bandit.state.nbytes == held
 
 
 def test_merging_and_forgetting_are_refused() -> None:

@@ -55,7 +55,7 @@ def played(policy: Policy, seed: int = 3) -> armlet.Bandit:
 
 
 def assert_alike(one: armlet.Bandit, two: armlet.Bandit, call: str = "") -> None:
-    facts = [(b.t, b.arms, b.retired, b.nbytes, list(b.state.arrays())) for b in (one, two)]
+    facts = [(b.t, b.arms, b.arms.retired, b.state.nbytes, list(b.state.arrays())) for b in (one, two)]
     assert facts[0] == facts[1], call
     first, second = one.state.arrays(), two.state.arrays()
     for name in first:
@@ -358,7 +358,7 @@ def test_a_bandit_outlives_a_file_that_is_damaged(policy: Policy, tmp_path: Path
     whole = path.read_bytes()
     for damaged in (b"", whole[:20], whole[:-1], whole[:60] + b"?" + whole[61:], whole + b"x"):
         path.write_bytes(damaged)
-        with pytest.raises(armlet.ModelFileError):
+        with pytest.raises(armlet.errors.ModelFileError):
             armlet.load(path)
     assert_same(bandit, twin)
 

@@ -51,7 +51,7 @@ def fill(loop: Loop, record: list[str]) -> str:
         try:
             record.append(loop.decide([1.0, i / 8], event=f"e{i}").id)
             loop.reward(f"e{i}", 0.5)
-        except armlet.StoreError as error:
+        except armlet.errors.StoreError as error:
             return str(error)
     raise AssertionError("the disk was never full")
 
@@ -66,7 +66,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
         told = fill(loop, record)
         assert "nothing of this call was kept" in told
         assert "full" in told
-        with pytest.raises(armlet.StoreError, match="full"):
+        with pytest.raises(armlet.errors.StoreError, match="full"):
             loop.decide([0.0, 0.0], event="still full" * 20)
         before = loop.model()
         assert before.to_bytes() == replayed(store)
@@ -91,12 +91,12 @@ def test_an_error_of_the_disk_ends_the_store(tmp_path: Path) -> None:
         raise apsw.IOError("disk I/O error")
 
     ledger._connection.set_commit_hook(fail)
-    with pytest.raises(armlet.StoreError, match="disk I/O error"):
+    with pytest.raises(armlet.errors.StoreError, match="disk I/O error"):
         loop.decide([1.0, 0.5], event="f")
     ledger._connection.set_commit_hook(None)
-    with pytest.raises(armlet.StoreError, match="failed before"):
+    with pytest.raises(armlet.errors.StoreError, match="failed before"):
         loop.decide([1.0, 0.5], event="f")
-    with pytest.raises(armlet.StoreError, match="failed before"):
+    with pytest.raises(armlet.errors.StoreError, match="failed before"):
         store.close()
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
@@ -239,7 +239,10 @@ def test_a_damaged_row_is_named(tmp_path: Path) -> None:
     connection.execute("""UPDATE event SET fields = replace(fields, '0.5', '0.7') WHERE seq = 6""")
     connection.execute("DELETE FROM snapshot")
     connection.close()
-    with armlet.open_store(path) as store, pytest.raises(armlet.StoreError, match="row 6 of the loop is damaged"):
+    with (
+        armlet.open_store(path) as store,
+        pytest.raises(armlet.errors.StoreError, match="row 6 of the loop is damaged"),
+    ):
         store.loop("homepage")
 
 
@@ -267,7 +270,7 @@ def test_a_child_of_a_fork_is_told_to_open_its_own(tmp_path: Path) -> None:
         if child == 0:
             try:
                 loop.decide([1.0, 0.5])
-            except armlet.StoreError as error:
+            except armlet.errors.StoreError as error:
                 os.write(write, str(error).encode())
             finally:
                 os._exit(0)
@@ -282,10 +285,10 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     store = armlet.open_store(tmp_path / "shop.db")
     loop = make(store)
     store.close()
-    with pytest.raises(armlet.StoreError, match="closed"):
+    with pytest.raises(armlet.errors.StoreError, match="closed"):
         loop.decide([1.0, 0.5])
     for call in (lambda: store.loops, lambda: loop.log, lambda: store.backup(tmp_path / "copy.db")):
-        with pytest.raises(armlet.StoreError, match="closed"):
+        with pytest.raises(armlet.errors.StoreError, match="closed"):
             call()
     store.close()  # once more is fine
     with armlet.open_store(tmp_path / "shop.db") as store:

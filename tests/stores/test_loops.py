@@ -61,7 +61,9 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
     with in_memory() as store:
         loop = store.loop("homepage", **MADE)
         loop.decide([1.0, 0.5])
-        with pytest.raises(armlet.StoreError, match=f"{next(iter(given))} is .*, but loop 'homepage' was made with"):
+        with pytest.raises(
+            armlet.errors.StoreError, match=f"{next(iter(given))} is .*, but loop 'homepage' was made with"
+        ):
             store.loop("homepage", **(MADE | given))
         assert store.loop("homepage", **MADE).decide([1.0, 0.5]).t == 2
         assert store.loop("homepage").decide([1.0, 0.5]).t == 3
@@ -70,7 +72,7 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
 def arms_of(loop: Loop) -> dict[Arm, bool]:
     """Give the arms of a loop, and whether each is played."""
     model = loop.model()
-    return {arm: arm not in model.retired for arm in model.arms}
+    return {arm: arm not in model.arms.retired for arm in model.arms}
 
 
 def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_eligible_arms_have_no_order(how: str, tmp_path: Path) -> None:
         first = loop.decide([1.0, 0.5], event="e", eligible=["b", "a"])
         for again in (["a", "b"], ["b", "a"]):
             assert loop.decide([1.0, 0.5], event="e", eligible=again).id == first.id
-        with pytest.raises(armlet.EventError):
+        with pytest.raises(armlet.errors.EventError):
             loop.decide([1.0, 0.5], event="e", eligible=["b"])
 
 
@@ -155,7 +157,7 @@ def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]
         "a loop that is a number": (ValueError, lambda: store.loop(5, **MADE)),  # type: ignore[arg-type]
         "features that are numbers": (TypeError, lambda: store.loop("x", arms=["a"], features=5)),  # type: ignore[arg-type]
         "a time that is text": (ValueError, lambda: store.prune("x")),  # type: ignore[arg-type]
-        "a backup nowhere": (armlet.StoreError, lambda: store.backup("nowhere/copy.db")),
+        "a backup nowhere": (armlet.errors.StoreError, lambda: store.backup("nowhere/copy.db")),
         "a backup to a number": (TypeError, lambda: store.backup(5)),  # type: ignore[arg-type]
     }
 
@@ -183,7 +185,7 @@ def test_a_loop_without_a_policy_has_that_of_a_bandit_without_one() -> None:
 
 
 def test_a_loop_that_is_not_there_is_named() -> None:
-    with in_memory() as store, pytest.raises(armlet.StoreError, match="there is no loop 'homepage'; give arms"):
+    with in_memory() as store, pytest.raises(armlet.errors.StoreError, match="there is no loop 'homepage'; give arms"):
         store.loop("homepage")
 
 
@@ -206,7 +208,7 @@ def test_refused_calls_take_no_step_and_leave_no_row() -> None:
         ]
         before = loop.model().to_bytes()
         for call in calls:
-            with pytest.raises((ValueError, KeyError, TypeError, armlet.EventError)):
+            with pytest.raises((ValueError, KeyError, TypeError, armlet.errors.EventError)):
                 call()
         assert loop.model().to_bytes() == before
         assert [event["kind"] for event in loop.log] == ["start", "decide"]
@@ -238,9 +240,9 @@ def test_a_policy_of_ones_own_is_given_again(tmp_path: Path) -> None:
         loop.reward(loop.decide([1.0, 0.5]).id, 1.0)
         before = loop.model().to_bytes()
     with armlet.open_store(tmp_path / "shop.db") as store:
-        with pytest.raises(armlet.ModelFileError, match="Mine"):
+        with pytest.raises(armlet.errors.ModelFileError, match="Mine"):
             store.loop("homepage")
-        with pytest.raises(armlet.ModelFileError, match="Mine"):
+        with pytest.raises(armlet.errors.ModelFileError, match="Mine"):
             store.prune(0.0)
         assert store.loop("homepage", policy=Mine()).model().to_bytes() == before
         assert store.prune(0.0) == 0

@@ -135,7 +135,7 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         then = loop.model().to_bytes()
         store.backup(tmp_path / "copy.db")
         play(loop, 20, 5)
-        with pytest.raises(armlet.StoreError, match=r"copy.db exists"):
+        with pytest.raises(armlet.errors.StoreError, match=r"copy.db exists"):
             store.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600  # it holds seeds
     with armlet.open_store(tmp_path / "copy.db") as store:
@@ -151,7 +151,7 @@ def test_a_file_of_another_version_is_refused_and_left_alone(version: int, tmp_p
     connection.close()
     before = path.read_bytes()
     message = f"shop.db is a store of version {version}; this Armlet reads {VERSION} only: use the one that wrote it"
-    with pytest.raises(armlet.StoreError, match=message):
+    with pytest.raises(armlet.errors.StoreError, match=message):
         armlet.open_store(path)
     assert path.read_bytes() == before
 
@@ -159,11 +159,11 @@ def test_a_file_of_another_version_is_refused_and_left_alone(version: int, tmp_p
 def test_tables_that_cannot_be_made_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "shop.db"
     monkeypatch.setattr(sqlite, "_TABLES", f"{sqlite._TABLES} INSERT INTO nowhere VALUES (1);")
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open_store(path)
     assert list(tmp_path.iterdir()) == []
     path.touch()  # of somebody else
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*nowhere"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open_store(path)
     monkeypatch.undo()
     with armlet.open_store(path) as store:
@@ -175,12 +175,12 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE people (name)")
     connection.close()
-    with pytest.raises(armlet.StoreError, match=r"not one of Armlet's"):
+    with pytest.raises(armlet.errors.StoreError, match=r"not one of Armlet's"):
         armlet.open_store(path)
     text = tmp_path / "notes.txt"
     text.write_text("no database at all, but long enough to be looked at " * 20)
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened: .*not a database"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*not a database"):
         armlet.open_store(text)
     assert text.read_text().startswith("no database at all")
-    with pytest.raises(armlet.StoreError, match=r"cannot be opened"):
+    with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened"):
         armlet.open_store(tmp_path / "nowhere" / "shop.db")

@@ -104,7 +104,7 @@ def descriptors() -> int:
 )
 def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str) -> None:
     edit(path, change)
-    with pytest.raises(armlet.StoreError, match=r"is damaged|there is no loop"):
+    with pytest.raises(armlet.errors.StoreError, match=r"is damaged|there is no loop"):
         use(path)
 
 
@@ -162,7 +162,7 @@ def test_a_row_that_says_nonsense_with_a_right_checksum_is_refused(path: Path, c
 def test_another_schema_is_refused_before_anything_of_it_runs(path: Path, change: str, what: str) -> None:
     edit(path, change)
     before, held = path.read_bytes(), descriptors()
-    with pytest.raises(armlet.StoreError, match=f"another schema than a store of Armlet's: see {what}"):
+    with pytest.raises(armlet.errors.StoreError, match=f"another schema than a store of Armlet's: see {what}"):
         armlet.open_store(path)
     assert path.read_bytes() == before
     assert descriptors() == held
@@ -182,7 +182,7 @@ def test_an_index_that_hides_a_row_is_refused(path: Path) -> None:
         "PRAGMA writable_schema = RESET",
         "DROP TABLE aside",
     )
-    with pytest.raises(armlet.StoreError, match=r"is damaged: wrong # of entries in index outcome_by_event"):
+    with pytest.raises(armlet.errors.StoreError, match=r"is damaged: wrong # of entries in index outcome_by_event"):
         armlet.open_store(path)
 
 
@@ -203,7 +203,7 @@ def test_what_is_refused_leaves_neither_descriptors_nor_files(path: Path, tmp_pa
     before, held = sorted(tmp_path.iterdir()), descriptors()
     bytes_before = other.read_bytes()
     for name in (other, text, damaged, tmp_path, tmp_path / "nowhere" / "shop.db"):
-        with pytest.raises(armlet.StoreError):
+        with pytest.raises(armlet.errors.StoreError):
             armlet.open_store(name)
     assert sorted(tmp_path.iterdir()) == before
     assert other.read_bytes() == bytes_before  # not even its journal mode
@@ -213,7 +213,7 @@ def test_what_is_refused_leaves_neither_descriptors_nor_files(path: Path, tmp_pa
 @pytest.mark.parametrize("name", ["", ":memory:", "file:shop.db", "postgresql://localhost/shop", "a\0b"])
 def test_what_names_no_file_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(armlet.StoreError, match=r"give the path of a file.*Memory\(\)"):
+    with pytest.raises(armlet.errors.StoreError, match=r"give the path of a file.*Memory\(\)"):
         armlet.open_store(name)
     with pytest.raises(armlet.ArmletError, match="path is 5"):
         armlet.open_store(5)  # type: ignore[arg-type]
@@ -227,7 +227,7 @@ def test_a_store_is_open_once_through_all_its_links(path: Path, tmp_path: Path) 
     link_to_folder.symlink_to(tmp_path)
     with opened(path):
         for name in (link, link_to_folder / "shop.db"):
-            with pytest.raises(armlet.StoreError, match="open already"):
+            with pytest.raises(armlet.errors.StoreError, match="open already"):
                 armlet.open_store(name)
     with opened(link) as store:
         assert store.loop("homepage").model().t == 30
@@ -250,11 +250,11 @@ def test_a_backup_that_fails_leaves_nothing_and_can_be_tried_again(path: Path, t
         before, held = sorted(tmp_path.iterdir()), descriptors()
         with (
             no_larger_than(path.stat().st_size // 2),
-            pytest.raises(armlet.StoreError, match=r"copy.db cannot be"),
+            pytest.raises(armlet.errors.StoreError, match=r"copy.db cannot be"),
         ):
             store.backup(tmp_path / "copy.db")
         assert descriptors() == held
-        with pytest.raises(armlet.StoreError, match="cannot be written"):
+        with pytest.raises(armlet.errors.StoreError, match="cannot be written"):
             store.backup(tmp_path / "nowhere" / "copy.db")
         assert sorted(tmp_path.iterdir()) == before
         store.backup(tmp_path / "copy.db")
@@ -307,6 +307,6 @@ def fill(loop: Loop) -> int:
     for i in range(1000):
         try:
             loop.decide([1.0, 0.5], event=f"more {i}")
-        except armlet.StoreError:
+        except armlet.errors.StoreError:
             return i
     raise AssertionError("the disk was never full")

@@ -196,7 +196,7 @@ def test_a_reader_in_the_way_delays_a_forget_and_nobody_else(tmp_path: Path, mon
         assert forgotten == [True]
         reader.execute("BEGIN; SELECT * FROM event")
         monkeypatch.setattr("armlet.stores.writer.PATIENCE", 0.0)
-        with pytest.raises(armlet.StoreError, match="-wal file may still contain it: somebody reads it"):
+        with pytest.raises(armlet.errors.StoreError, match="-wal file may still contain it: somebody reads it"):
             loop.forget("e4")
         reader.close()
         assert not loop.forget("e4")  # which clears the file all the same
@@ -379,9 +379,9 @@ def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyP
         loop = make(store, policy=Moody())
 
         def call(*_: object) -> np.ndarray:
-            with pytest.raises(armlet.StoreError, match="must not use its own store"):
+            with pytest.raises(armlet.errors.StoreError, match="must not use its own store"):
                 loop.reward("e", 1.0)
-            with pytest.raises(armlet.StoreError, match="must not use its own store"):
+            with pytest.raises(armlet.errors.StoreError, match="must not use its own store"):
                 store.close()
             raise Calling
 
@@ -437,11 +437,13 @@ def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(Upkeep, "run", fail)
         loop.decide([1.0, 0.5], event="answered")
-        with pytest.raises(armlet.StoreError, match=r"SystemError|nothing of this call was kept"):  # it ends meanwhile
+        with pytest.raises(
+            armlet.errors.StoreError, match=r"SystemError|nothing of this call was kept"
+        ):  # it ends meanwhile
             loop.decide([1.0, 0.5], event="later")
-        with pytest.raises(armlet.StoreError, match="closed, since its thread has ended: SystemError"):
+        with pytest.raises(armlet.errors.StoreError, match="closed, since its thread has ended: SystemError"):
             loop.decide([1.0, 0.5], event="later")
-    with pytest.raises(armlet.StoreError, match="its thread has ended"):
+    with pytest.raises(armlet.errors.StoreError, match="its thread has ended"):
         store.close()
     with armlet.open_store(path) as store:
         assert store.loop("homepage").decide([1.0, 0.5], event="answered").t == 6
@@ -452,7 +454,7 @@ def test_no_event_takes_the_name_of_a_decision_to_come(tmp_path: Path) -> None:
     ids = [twin.decide([1.0, 0.5]).id for _ in range(3)]
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
-        with pytest.raises(armlet.EventError, match="the id of a decision that is still to come"):
+        with pytest.raises(armlet.errors.EventError, match="the id of a decision that is still to come"):
             loop.decide([1.0, 0.5], event=ids[1])
         loop.decide([1.0, 0.5], event="9-0123456789abcdef")  # one of another loop's
         assert [loop.decide([1.0, 0.5]).id for _ in range(2)] == ids[1:]

@@ -30,7 +30,7 @@ def facts(decision: Decision) -> tuple[object, ...]:
 
 
 def snapshot(bandit: Bandit) -> tuple[object, ...]:
-    return bandit.t, bandit.arms, bandit.retired, bandit.state.records().tobytes()
+    return bandit.t, bandit.arms, bandit.arms.retired, bandit.state.records().tobytes()
 
 
 def make(n_arms: int, dim: int, *, p: float | None = None, seed: int = 7, **settings: Any) -> Bandit:

@@ -71,7 +71,7 @@ class Life:
     def _decide(self, x: Float64) -> None:
         eligible = None
         if self._rng.random() < 0.3:
-            active = [arm for arm in self.bandit.arms if arm not in self.bandit.retired]
+            active = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired]
             some = [arm for arm in active if self._rng.random() < 0.6]
             eligible = some or active[:1]
         self._pending.append(self.bandit.decide(x, eligible=eligible))
@@ -102,12 +102,12 @@ class Life:
             self.bandit.add_arm(f"arm {int(self._rng.integers(100))}")
 
     def _retire(self) -> None:
-        if len(self.bandit.arms) - len(self.bandit.retired) > 2:
+        if len(self.bandit.arms) - len(self.bandit.arms.retired) > 2:
             self.bandit.retire_arm(self.bandit.arms[0])
 
     def _restore(self) -> None:
-        self.bandit.restore_arm(self.bandit.retired[0])
+        self.bandit.restore_arm(self.bandit.arms.retired[0])
 
     def _remove(self) -> None:
-        if len(self.bandit.arms) - len(self.bandit.retired) > 3:
+        if len(self.bandit.arms) - len(self.bandit.arms.retired) > 3:
             self.bandit.remove_arm(self.bandit.arms[1])

@@ -71,9 +71,9 @@ def replay(notebook: Notebook, policy: Policy | None = None) -> Bandit:
         "retire_arm": lambda e: bandit.retire_arm(e["arm"]),
         "restore_arm": lambda e: bandit.restore_arm(e["arm"]),
         "remove_arm": lambda e: bandit.remove_arm(e["arm"]),
-        "advance": lambda e: bandit.advance_to(e["t"]),
+        "advance": lambda e: bandit.replace(t=e["t"]),
         "partial_fit": lambda e: bandit.partial_fit(**{name: e[name] for name in e if name != "kind"}),
-        "learn_logged": lambda e: bandit.learn_logged(e["columns"]),
+        "learn_logged": lambda e: bandit.partial_fit(e["columns"]),
         "merge": lambda e: bandit.merge(armlet.from_bytes(base64.b64decode(e["model"]), policy=policy)),
     }
     for event in notebook.events:

@@ -55,7 +55,7 @@ void watch_forks(nb::module_& m) {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-    nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arm_set`.")
+    nb::class_<ArmSet>(m, "ArmSet", nb::is_final(), "Arms that were looked up beforehand; see `Bandit.arms`.")
         .def("__len__", [](const ArmSet& s) { return s.keys.size(); })
         .def(
             "__iter__", [](const ArmSet& s) { return nb::iter(listed(s)); },

@@ -163,7 +163,8 @@ Give everything that a later `learn` and an evaluation need, as plain JSON types
 Returns
 -------
 dict
-    id, t, x, eligible, arm, propensity, explored, rate, given_exploring, smallest, greedy, design and tag; probabilities
+    id, t, x, eligible, arm, propensity, explored, exploration_rate, exploration_propensity,
+    min_exploration_probability, greedy, design and tag; probabilities
     if they were asked for; reward and weight once a reward was learned; expired, True, if none is waited for any more.
     `Decision.from_dict` reads it back.
 

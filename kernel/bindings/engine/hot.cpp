@@ -114,7 +114,7 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 }
 
 PyObject* advance_to_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<1> parameters{"advance_to", {"t"}, 1, 1};
+    static constexpr Parameters<1> parameters{"_advance_to", {"t"}, 1, 1};
     return guarded([&]() -> PyObject* {
         const auto in = parse(parameters, args, n, keywords);
         engine_of(self).advance_to(read_step(in[0]));
@@ -177,7 +177,7 @@ x
     A numpy row, a list, or a mapping by feature name.
 eligible
     The arms that may be played this time; all that are not retired if left out. Labels, or a boolean for each of
-    `bandit.arms` as a numpy row, or `bandit.arm_set(labels)`, which need no look-up.
+    `bandit.arms` as a numpy row, or `bandit.arms.subset(labels)`, which need no look-up.
 probabilities
     "all" for `decision.probabilities`, those of every arm at this very step.
 t
@@ -194,20 +194,12 @@ True
 Traceback (most recent call last):
 armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
 )"},
-    {"advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
+    {"_advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
      METH_FASTCALL | METH_KEYWORDS,
-     R"(advance_to($self, t)
+     R"(_advance_to($self, t)
 --
 
 Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
-
-Examples
---------
->>> import armlet
->>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=4), seed=1)
->>> bandit.advance_to(1000)
->>> bandit.decide([0.5]).t
-1001
 )"},
     {"learn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&learn_call)), METH_FASTCALL | METH_KEYWORDS,
      R"(learn($self, decision, reward, *, weight=1.0)

@@ -180,9 +180,9 @@ std::vector<double>* read_probabilities(nb::handle given) {
 constexpr double least_chance = 1e-100;
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
-                   nb::object reward, nb::handle weight, std::int32_t tag, Known given_exploring, Known rate,
-                   Known smallest, std::optional<bool> greedy, nb::handle eligible, nb::handle probabilities,
-                   bool expired) {
+                   nb::object reward, nb::handle weight, std::int32_t tag, Known exploration_propensity,
+                   Known exploration_rate, Known min_exploration_probability, std::optional<bool> greedy,
+                   nb::handle eligible, nb::handle probabilities, bool expired) {
     const std::size_t dim = x.is_none() ? 0 : row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
@@ -191,9 +191,9 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
     if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
-    d.exploration_propensity = read_chance("exploration_propensity", given_exploring, "1e-100", least_chance);
-    d.exploration_rate = read_chance("exploration_rate", rate, "0", 0.0);
-    d.min_exploration_probability = read_chance("min_exploration_probability", smallest, "0", 0.0);
+    d.exploration_propensity = read_chance("exploration_propensity", exploration_propensity, "1e-100", least_chance);
+    d.exploration_rate = read_chance("exploration_rate", exploration_rate, "0", 0.0);
+    d.min_exploration_probability = read_chance("min_exploration_probability", min_exploration_probability, "0", 0.0);
     if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
     d.learned = !reward.is_none();
     if (d.learned) d.reward = read_reward(reward);

@@ -79,7 +79,7 @@ def measure(task: Task) -> Arrays:
         began = time.perf_counter()
         _steps(bandit, X[start : start + BLOCK], rewards[start : start + BLOCK])
         seconds.append((time.perf_counter() - began) / BLOCK)
-    return {"seconds": np.array(seconds), "nbytes": np.array([bandit.nbytes])}
+    return {"seconds": np.array(seconds), "nbytes": np.array([bandit.state.nbytes])}
 
 
 def _steps(bandit: Bandit, X: Float64, rewards: Float64) -> None:

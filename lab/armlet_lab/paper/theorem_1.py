@@ -220,11 +220,11 @@ def sizes(task: Sizes) -> Arrays:
     along = []
     for t in task.times:
         steps(bandit, contexts, t - bandit.t)
-        along.append(bandit.nbytes)
+        along.append(bandit.state.nbytes)
     return {
         "t": np.array(along),
-        "d": np.array([make(N_ARMS, d, P, task.seeds, 0)[0].nbytes for d in task.dims]),
-        "K": np.array([make(k, DIM, BUSY, task.seeds, 0)[0].nbytes for k in task.arms]),
+        "d": np.array([make(N_ARMS, d, P, task.seeds, 0)[0].state.nbytes for d in task.dims]),
+        "K": np.array([make(k, DIM, BUSY, task.seeds, 0)[0].state.nbytes for k in task.arms]),
     }
 
 

@@ -56,7 +56,7 @@ def evaluate(a: argparse.Namespace) -> None:
         {name: _target(name, blocks.arms) for name in a.policy},
         baseline=_target(a.baseline, blocks.arms),
         estimator=a.estimator,
-        playing="exploring" if a.exploring else "greedy",
+        mode="exploring" if a.exploring else "greedy",
         reward_range=a.reward_range,
         level=a.level,
         weights=a.weights,

@@ -139,7 +139,7 @@ def _imported(arguments: argparse.Namespace) -> Imported:
 
     if arguments.kind == "dsjson":
         return from_dsjson(arguments.log, features=arguments.features, arms=arguments.arm_names)
-    encoder = None if arguments.encoder is None else load(arguments.encoder).encoder
+    encoder = None if arguments.encoder is None else load(arguments.encoder).settings.encoder
     if arguments.encoder is not None and encoder is None:
         raise ArgumentError("{encoder} is {path}, a model without an encoder; leave it out", path=arguments.encoder)
     for name in ("arm", "reward") if encoder is not None else ("features", "arm", "reward"):

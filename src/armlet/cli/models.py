@@ -77,7 +77,7 @@ def fit(a: argparse.Namespace) -> None:
     )
     bandit.save(a.out)
     how = "sums of rows" if is_sums(bandit) else "row by row, since what it knows is no sum of rows"
-    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.dim} features, {how}: {a.out}")
+    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
 
 
 READING = (
@@ -115,7 +115,7 @@ def summary(a: argparse.Namespace) -> None:
     """
     from armlet.bandit import load
 
-    found = load(a.model).summary(**_asked(a))
+    found = load(a.model).inference.summary(**_asked(a))
     print(found)
     if a.plot is not None:
         found.plot().savefig(a.plot)
@@ -137,7 +137,7 @@ def intervals(a: argparse.Namespace) -> None:
     """
     from armlet.bandit import load
 
-    found = load(a.model).intervals(**_asked(a))
+    found = load(a.model).inference.intervals(**_asked(a))
     columns = found.columns()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     print(json.dumps({"level": found.level, "words": found.words, "coefficients": rows}) if a.json else found)

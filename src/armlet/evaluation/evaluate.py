@@ -33,12 +33,12 @@ from armlet.evaluation.model import Sums, SumTask, solve, sum_block
 from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.targets import Logged, Playing, Target, TargetLike, read_target, split_own, through_encoders
+from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
 from armlet.parallel import PoolLike, Progress, map_in_order, opened
-from armlet.types import Float64
+from armlet.types import Float64, Mode
 
 Intervals: TypeAlias = Literal["fixed", "both"]
 """Which intervals are computed: those of one look, or also those that are anytime-valid."""
@@ -61,7 +61,7 @@ def evaluate(
     interval: Intervals = "both",
     level: float = LEVEL,
     reward_range: Range | None = None,
-    playing: Playing = "greedy",
+    mode: Mode = "greedy",
     weights: Weights = "refuse",
     checks: Checking = "all",
     pool: PoolLike = "serial",
@@ -89,7 +89,7 @@ def evaluate(
         How often an interval covers.
     reward_range
         (lowest, highest) reward there can be; that of the log if left out.
-    playing
+    mode
         How a bandit plays: "greedy", the arm with the highest estimate, or "exploring", as its next decision would be.
     weights
         Rows that were learned with a weight other than 1 are refused, or read as any other: "ignore".
@@ -121,9 +121,9 @@ def evaluate(
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
         check_range(declared)
-    wanted, own = split_own(targets, blocks.arms, playing)
+    wanted, own = split_own(targets, blocks.arms, mode)
     base_name = baseline if isinstance(baseline, str) else "baseline"
-    base = read_target(base_name, baseline, blocks.arms, playing)
+    base = read_target(base_name, baseline, blocks.arms, mode)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if interval == "both" and declared is not None:

@@ -28,7 +28,6 @@ from armlet.evaluation.log import open_rows
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
 from armlet.evaluation.targets import (
     Logged,
-    Playing,
     Target,
     TargetLike,
     prob_of_played,
@@ -40,7 +39,7 @@ from armlet.inference.sequences import DifferenceSequence, MeanSequence
 from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
 from armlet.log.reader import Source
-from armlet.types import Arm, Context
+from armlet.types import Arm, Context, Mode
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
 Baseline: TypeAlias = Callable[[Context], Arm]
@@ -148,7 +147,7 @@ def gate(
     reward_range: Range | None = None,
     worth: float = 0.0,
     level: float = LEVEL,
-    playing: Playing = "greedy",
+    mode: Mode = "greedy",
     largest_weight: float | None = None,
 ) -> Verdict:
     """Decide whether a candidate should be kept, killed, or watched for longer.
@@ -170,7 +169,7 @@ def gate(
         The gain that it takes: kept if all of the interval is above it, killed if all is below. Fix it beforehand.
     level
         How often the gate is right at all looks, at least.
-    playing
+    mode
         How a bandit plays: "greedy" or "exploring".
     largest_weight
         Against another policy: a bound on 1 / (probability of a drawn arm), known beforehand, which makes the answer
@@ -196,14 +195,14 @@ def gate(
     check_range(declared)
     sign = 1.0 if blocks.objective == "max" else -1.0
     ends = declared if sign > 0 else (-declared[1], -declared[0])
-    mine = read_target("candidate", candidate, blocks.arms, playing)
+    mine = read_target("candidate", candidate, blocks.arms, mode)
     if isinstance(mine, Logged):
         raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
     compared: Compared
     if isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms:
         compared = AgainstLive(mine, ends, level)
     else:
-        other = read_target("against", against, blocks.arms, playing)
+        other = read_target("against", against, blocks.arms, mode)
         compared = AgainstOther(mine, other, ends, level, largest_weight)
     trained = Trained(len(blocks.arms))
     counts = _read(blocks, compared, trained, sign)
@@ -337,7 +336,7 @@ class Holdout:
         level: float = LEVEL,
         seed: int | None = None,
     ) -> None:
-        declared = bandit.reward_range if reward_range is None else reward_range
+        declared = bandit.settings.reward_range if reward_range is None else reward_range
         if declared is None:
             raise InvalidValueError(
                 "reward_range is None and the bandit has none; a holdout needs it to know when to stop"
@@ -346,7 +345,7 @@ class Holdout:
         if not ramp or not all(0.0 < chance < 1.0 for chance in ramp):
             raise InvalidValueError(f"ramp is {tuple(ramp)!r}; give chances between 0 and 1 that the baseline plays")
         self.bandit, self._baseline, self._ramp = bandit, baseline, tuple(ramp)
-        self._sign = 1.0 if bandit.objective == "max" else -1.0
+        self._sign = 1.0 if bandit.settings.objective == "max" else -1.0
         ends = declared if self._sign > 0 else (-declared[1], -declared[0])
         self._tolerance = (ends[1] - ends[0]) / 10 if tolerance is None else tolerance
         self._every, self._worth = every, worth

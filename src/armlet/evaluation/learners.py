@@ -150,7 +150,7 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
 def _walk(blocks: Blocks, thinning: Thinning, bandit: Bandit, coins: np.random.Generator) -> dict[str, Any]:
     """Let the bandit learn from the rows, block by block, and set its state and clock; return columns and counts."""
     policy, sign = bandit.policy, -1.0 if blocks.objective == "min" else 1.0
-    rule, state = compiled_rule(policy), policy.init(len(bandit.arms), bandit.dim)
+    rule, state = compiled_rule(policy), policy.init(len(bandit.arms), bandit.settings.dim)
     taken: list[tuple[Float64, Int64, Bool]] = []
     drawn = kept = t = 0
     for block in blocks:
@@ -164,7 +164,7 @@ def _walk(blocks: Blocks, thinning: Thinning, bandit: Bandit, coins: np.random.G
         drawn, kept, t = drawn + len(some), kept + len(rows), t + len(at)
         taken.append((rows.reward[at], rows.t[at], explored))
     bandit._restore(state, list(bandit.arms), 0)
-    bandit.advance_to(t)
+    bandit.replace(t=t)
     columns = zip(("rewards", "t", "explored"), zip(*taken, strict=True), strict=True)
     return {"drawn": drawn, "kept": kept, **{name: np.concatenate(column) for name, column in columns}}
 

@@ -119,12 +119,12 @@ def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64
         raise ArgumentError("{n} is {value}; give 1 or more policies", value=n)
     if not 0.0 <= spread < np.inf:
         raise ArgumentError("{spread} is {value!r}; give 0 or a positive number", value=spread)
-    if bandit.normalize is not None:
+    if bandit.settings.normalize is not None:
         text = "{bandit} divides contexts by their length, so it is not linear in them; give one without normalize="
         raise ArgumentError(text)
-    sign = 1.0 if bandit.objective == "max" else -1.0
-    at_zero = bandit.predict_expectations(np.zeros((1, bandit.dim)))[0]
-    units = bandit.predict_expectations(np.eye(bandit.dim))
+    sign = 1.0 if bandit.settings.objective == "max" else -1.0
+    at_zero = bandit.predict_expectations(np.zeros((1, bandit.settings.dim)))[0]
+    units = bandit.predict_expectations(np.eye(bandit.settings.dim))
     own = sign * np.column_stack([at_zero, (units - at_zero).T])  # (K, 1 + d)
     scale = spread * np.sqrt((own**2).mean(axis=0))
     changes = np.random.default_rng(seed).standard_normal((n, *own.shape)) * scale

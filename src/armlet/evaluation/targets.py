@@ -9,14 +9,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from armlet.bandit import Bandit, load
 from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
-from armlet.types import Arm, Bool, Float64, Int64
+from armlet.types import Arm, Bool, Float64, Int64, Mode
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
@@ -25,8 +25,6 @@ ActionDist: TypeAlias = Int64 | Float64
 """One arm a row, (n,) of int64; or the probabilities of all arms, (n, K) of float64."""
 Function: TypeAlias = Callable[[Float64, Bool], Float64]
 """f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and eligible arms (n, K), both read-only."""
-Playing: TypeAlias = Literal["greedy", "exploring"]
-"""How a bandit plays: the arm with the highest estimate, or by the probabilities of its next decision."""
 TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
 
 Column = TypeVar("Column", Float64, Bool)
@@ -105,7 +103,7 @@ class BanditTarget(Target):
     name: str
     bandit: Bandit
     arms: tuple[Arm, ...]  # of the log
-    playing: Playing = "greedy"
+    mode: Mode = "greedy"
 
     def action_dist(self, rows: Rows) -> ActionDist:
         """Ask it once for every set of eligible arms."""
@@ -132,20 +130,20 @@ class BanditTarget(Target):
     def slopes(self, rows: Rows) -> tuple[Float64, Bool] | None:
         """Return the theta of every arm, (K, d), and which are playable, (K,), if it plays the best by x' theta."""
         sets, _ = distinct_sets(rows.eligible)
-        if self.playing != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.dim:
+        if self.mode != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.settings.dim:
             return None
         known, places = self._playable(sets[0])
         found = self.bandit._slopes(known)
         if found is None:
             return None
-        theta, may = np.zeros((len(self.arms), self.bandit.dim)), np.zeros(len(self.arms), dtype=np.bool_)
+        theta, may = np.zeros((len(self.arms), self.bandit.settings.dim)), np.zeros(len(self.arms), dtype=np.bool_)
         theta[places[found[0]]], may[places[found[0]]] = found[1][found[0]], True
         return theta, may
 
     def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
         """Return the arms that it might play, and the place in the log of each of its own; -1 if it has none."""
         there = {arm: place for place, arm in enumerate(self.arms) if eligible[place]}
-        retired = set(self.bandit.retired)
+        retired = set(self.bandit.arms.retired)
         known = [arm for arm in self.bandit.arms if arm in there and arm not in retired]
         if not known:
             text = "{targets} has {name!r}, which plays none of the arms {arms} that were eligible; give one that does"
@@ -155,14 +153,14 @@ class BanditTarget(Target):
     def _dist(self, X: Float64, eligible: Bool) -> ActionDist:
         known, places = self._playable(eligible)
         X = np.ascontiguousarray(X)
-        if self.playing == "greedy":
+        if self.mode == "greedy":
             best, clear = greedy_arms(self.bandit, X, known)
             if clear.all():
                 return best if self.bandit.arms == list(self.arms) else places[best]
             theirs = np.zeros((len(X), len(places)))
             theirs[np.arange(len(X)), best] = 1.0
             tied = np.flatnonzero(~clear)
-            theirs[tied] = self.bandit.greedy_proba(X[tied], eligible=known)
+            theirs[tied] = self.bandit.predict_proba(X[tied], eligible=known, mode="greedy")
         else:
             theirs = self.bandit.predict_proba(X, eligible=known)
         dist = np.zeros((len(X), len(self.arms)))
@@ -180,7 +178,7 @@ def greedy_arms(bandit: Bandit, X: Float64, eligible: Sequence[Arm]) -> tuple[In
     >>> greedy_arms(bandit, np.ones((1, 1)), ["a", "b"])
     (array([0]), array([False]))
     """
-    if X.shape[1] != bandit.dim:
+    if X.shape[1] != bandit.settings.dim:
         return _compared(bandit, X, eligible)  # which refuses it
     best = bandit._leading(X, eligible)
     clear = best >= 0
@@ -264,16 +262,16 @@ def is_deterministic(dist: ActionDist) -> bool:
 
 
 def split_own(
-    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], playing: Playing
+    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], mode: Mode
 ) -> tuple[list[Target], list[str]]:
     """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
-    if playing not in get_args(Playing):
-        raise ArgumentError("{playing} is {value!r}; choose 'greedy' or 'exploring'", value=playing)
+    if mode not in get_args(Mode):
+        raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
     named = _named(targets)
     if not named:
         raise ArgumentError("{targets} is empty; give a policy to value")
     own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
-    return [read_target(name, target, arms, playing) for name, target in named.items() if name not in own], own
+    return [read_target(name, target, arms, mode) for name, target in named.items() if name not in own], own
 
 
 def _named(targets: object) -> dict[str, object]:
@@ -301,7 +299,7 @@ def _is_model_file(target: object) -> bool:
     return isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet"))
 
 
-def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playing) -> Target:
+def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) -> Target:
     """Read one target: a name, the label of an arm, a model file, a Bandit or a function."""
     if isinstance(target, Target):
         return target
@@ -312,9 +310,9 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], playing: Playi
     if target == "logged":
         return Logged(name)
     if _is_model_file(target):
-        return BanditTarget(name, load(target), arms, playing)  # type: ignore[arg-type]
+        return BanditTarget(name, load(target), arms, mode)  # type: ignore[arg-type]
     if isinstance(target, Bandit):
-        return BanditTarget(name, target, arms, playing)
+        return BanditTarget(name, target, arms, mode)
     if callable(target):
         return FunctionTarget(name, target)
     text = (
@@ -348,6 +346,6 @@ def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:
         return
     name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
     bandit = load(name) if _is_model_file(target) else target
-    encoder = bandit.encoder if isinstance(bandit, Bandit) else None
+    encoder = bandit.settings.encoder if isinstance(bandit, Bandit) else None
     if encoder is not None:
         yield name, encoder

@@ -19,7 +19,7 @@ import numpy as np
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.columns import LARGEST
 from armlet.inputs.contexts import ContextReader, feature_names
-from armlet.types import Float64, Policy
+from armlet.types import Float64, Mode, Policy
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder, EncodingReader
@@ -354,6 +354,11 @@ class Settings:
         return EncodingReader(self.encoder)
 
     @property
+    def units(self) -> Units:
+        """Whether decisions are free of the units of features and rewards, by the policy's own setting."""
+        return units_of(self.policy)
+
+    @property
     def sign(self) -> float:
         """1 for rewards; -1 for costs, of which policies see the negative."""
         return 1.0 if self.objective == "max" else -1.0
@@ -451,6 +456,12 @@ def check_design(design: Design) -> Design:
     """Return a design, or refuse a word that is none."""
     _check_choice("design", design, get_args(Design))
     return design
+
+
+def check_mode(mode: Mode) -> Mode:
+    """Refuse what is not a way to play."""
+    _check_choice("mode", mode, get_args(Mode))
+    return mode
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:

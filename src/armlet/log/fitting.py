@@ -164,7 +164,7 @@ def is_sums(bandit: Bandit) -> bool:
 
 
 def _add_sums(bandit: Bandit, source: _Source, engine: PoolLike, workers: int | None) -> None:
-    policy, state = bandit.policy, bandit.policy.init(len(bandit.arms), bandit.dim)
+    policy, state = bandit.policy, bandit.policy.init(len(bandit.arms), bandit.settings.dim)
     reader = source.reader if policy.learns_from == "explored steps" else replace(source.reader, explored=None)
     records: Float64 = np.zeros(state.arrays()["records"].shape)
     origin = _origin(bandit, source.pieces, reader)
@@ -176,8 +176,8 @@ def _add_sums(bandit: Bandit, source: _Source, engine: PoolLike, workers: int | 
             origin=origin,
             sign=bandit._settings.sign,
             learns_from=policy.learns_from,
-            normalize=bandit.normalize,
-            reward_range=bandit.reward_range,
+            normalize=bandit.settings.normalize,
+            reward_range=bandit.settings.reward_range,
         )
         for piece in source.pieces
     ]
@@ -207,7 +207,7 @@ def _origin(bandit: Bandit, pieces: Sequence[Piece], reader: RowReader) -> tuple
 
 def _origin_of(bandit: Bandit) -> tuple[float, ...] | None:
     units = bandit.state.arrays().get("units")
-    return None if units is None else tuple(units[1 : 2 + bandit.dim].tolist())
+    return None if units is None else tuple(units[1 : 2 + bandit.settings.dim].tolist())
 
 
 def _learn_rows(bandit: Bandit, piece: Piece, reader: RowReader) -> None:
@@ -219,7 +219,7 @@ def _learn_rows(bandit: Bandit, piece: Piece, reader: RowReader) -> None:
             if has_reward[run[0]]:
                 _learn(bandit, piece, start, rows, reader, run)
             else:
-                bandit.partial_fit(np.empty((0, bandit.dim)), [], [], explored=True, steps=len(run))
+                bandit.partial_fit(np.empty((0, bandit.settings.dim)), [], [], explored=True, steps=len(run))
 
 
 def _learn(bandit: Bandit, piece: Piece, start: int, rows: Rows, reader: RowReader, which: Int64) -> None:
@@ -227,7 +227,7 @@ def _learn(bandit: Bandit, piece: Piece, start: int, rows: Rows, reader: RowRead
     with located(piece, start):
         if (wrong := first_wrong(rows, reader)) is not None:
             raise wrong
-        check_range(rows, reader.reward, bandit.reward_range)
+        check_range(rows, reader.reward, bandit.settings.reward_range)
     bandit.partial_fit(
         matrix(rows.X)[which],
         [labels[i] for i in rows.arms[which].tolist()],

@@ -101,9 +101,9 @@ def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> T
     roles
         Which column is what; the propensity must be among them.
     encoder
-        What makes contexts of the columns: `bandit.encoder` of the model that is to be valued. Left out, texts among
-        the features become flags, one for each; `evaluate` and `gate` then use the encoder of the models that they are
-        given, if these have one.
+        What makes contexts of the columns: `bandit.settings.encoder` of the model that is to be valued. Left out,
+        texts among the features become flags, one for each; `evaluate` and `gate` then use the encoder of the models
+        that they are given, if these have one.
 
     Examples
     --------

@@ -103,9 +103,9 @@ PLAYS: Final[Mapping[str, Callable[[Bandit, Event, Past], object]]] = {
     "retire_arm": lambda bandit, event, _: bandit.retire_arm(event["arm"]),
     "restore_arm": lambda bandit, event, _: bandit.restore_arm(event["arm"]),
     "remove_arm": lambda bandit, event, _: bandit.remove_arm(event["arm"]),
-    "advance": lambda bandit, event, _: bandit.advance_to(event["t"]),
+    "advance": lambda bandit, event, _: bandit.replace(t=event["t"]),
     "partial_fit": _partial_fit,
-    "learn_logged": lambda bandit, event, _: bandit.learn_logged(event["columns"]),
+    "learn_logged": lambda bandit, event, _: bandit.partial_fit(event["columns"]),
     "replace": _replace,
     "merge": lambda bandit, event, _: bandit.merge(from_bytes(base64.b64decode(event["model"]))),
 }

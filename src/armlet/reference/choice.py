@@ -61,7 +61,7 @@ def play_best(scores: Float64, eligible: Bool, coins: Coins) -> Choice:
     Examples
     --------
     >>> play_best(np.array([1.0, 3.0]), np.array([True, True]), Coins(0.0, 0, 0, 0))
-    Choice(arm=1, propensity=1.0, explored=False, tag=0, given_exploring=None, ...)
+    Choice(arm=1, propensity=1.0, explored=False, tag=0, exploration_propensity=None, ...)
     """
     best = best_arms(scores, np.flatnonzero(eligible))
     return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
@@ -73,11 +73,18 @@ def draw(eligible: Bool, coins: Coins) -> Choice:
     Examples
     --------
     >>> draw(np.array([True, False, True]), Coins(0.0, 2**63, 0, 0))
-    Choice(arm=2, propensity=0.5, explored=True, tag=0, given_exploring=0.5, rate=1.0, smallest=0.5, ...)
+    Choice(arm=2, propensity=0.5, explored=True, tag=0, exploration_propensity=0.5, exploration_rate=1.0, ...)
     """
     arms = np.flatnonzero(eligible)
     share = 1.0 / len(arms)
-    return Choice(int(arms[below(coins.pick, len(arms))]), share, True, given_exploring=share, rate=1.0, smallest=share)
+    return Choice(
+        int(arms[below(coins.pick, len(arms))]),
+        share,
+        True,
+        exploration_propensity=share,
+        exploration_rate=1.0,
+        min_exploration_probability=share,
+    )
 
 
 def force(arm: int, eligible: Bool) -> Choice:
@@ -86,10 +93,12 @@ def force(arm: int, eligible: Bool) -> Choice:
     Examples
     --------
     >>> force(2, np.array([True, False, True]))
-    Choice(arm=2, propensity=1.0, explored=True, tag=0, given_exploring=1.0, rate=1.0, smallest=0.0, greedy=None)
+    Choice(arm=2, propensity=1.0, explored=True, tag=0, exploration_propensity=1.0, exploration_rate=1.0, ...)
     """
     smallest = 1.0 if np.count_nonzero(eligible) == 1 else 0.0
-    return Choice(arm, 1.0, True, given_exploring=1.0, rate=1.0, smallest=smallest)
+    return Choice(
+        arm, 1.0, True, exploration_propensity=1.0, exploration_rate=1.0, min_exploration_probability=smallest
+    )
 
 
 def play_or_explore(scores: Float64, eligible: Bool, coins: Coins, chances: Float64, rate: float) -> Choice:
@@ -100,14 +109,23 @@ def play_or_explore(scores: Float64, eligible: Bool, coins: Coins, chances: Floa
     >>> scores, both = np.array([1.0, 3.0]), np.array([True, True])
     >>> chances = mixed(best_chances(scores, both), both, 0.5)
     >>> play_or_explore(scores, both, Coins(0.3, 0, 0, 0), chances, 0.5)
-    Choice(arm=0, propensity=0.25, explored=True, tag=0, given_exploring=0.5, rate=0.5, smallest=0.5, greedy=False)
+    Choice(arm=0, propensity=0.25, explored=True, tag=0, exploration_propensity=0.5, exploration_rate=0.5, ...)
     """
     explored = coins.coin < rate
     best = best_arms(scores, np.flatnonzero(eligible))
     drawn = draw(eligible, coins)
     arm = drawn.arm if explored else int(best[below(coins.tie, len(best))])
     greedy = bool(arm in best) if rate < 1.0 else None
-    return Choice(arm, float(chances[arm]), explored, 0, drawn.given_exploring, rate, drawn.smallest, greedy)
+    return Choice(
+        arm,
+        float(chances[arm]),
+        explored,
+        0,
+        drawn.exploration_propensity,
+        rate,
+        drawn.min_exploration_probability,
+        greedy,
+    )
 
 
 def play_drawn(chances: Float64, coins: Coins) -> Choice:
@@ -116,7 +134,7 @@ def play_drawn(chances: Float64, coins: Coins) -> Choice:
     Examples
     --------
     >>> play_drawn(np.array([0.25, 0.75]), Coins(0.3, 0, 0, 0))
-    Choice(arm=1, propensity=0.75, explored=True, tag=0, given_exploring=None, ...)
+    Choice(arm=1, propensity=0.75, explored=True, tag=0, exploration_propensity=None, ...)
     """
     running = np.cumsum(chances)  # from left to right, as the kernel adds
     found = int(np.searchsorted(running, coins.coin * running[-1], side="right"))

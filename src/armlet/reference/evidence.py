@@ -69,9 +69,9 @@ class Exploring:
         arm = self.drawn(coins.pick) if explored or among is None else int(among[below(coins.tie, len(among))])
         chance = float(self.with_best(n_arms, best)[arm])
         greedy = None if among is None else bool(arm in among)
-        return Choice(arm, chance, explored, 0, self.given_exploring(arm), self.rate, self.smallest, greedy)
+        return Choice(arm, chance, explored, 0, self.exploration_propensity(arm), self.rate, self.smallest, greedy)
 
-    def given_exploring(self, arm: int) -> float:
+    def exploration_propensity(self, arm: int) -> float:
         """Return the probability of an arm, given that the step explores."""
         return float(self.given[np.searchsorted(self.arms, arm)])
 

@@ -174,7 +174,7 @@ class RowPast:
         """Take the step of a decision."""
         if event["t"] is None:
             raise StoreError(f"row {event['seq']} of the loop is a decision without its step")
-        bandit.advance_to(event["t"])
+        bandit.replace(t=event["t"])
         bandit._begin_decision(event["arm"])
 
     def get(self, event: Event, reward: float | None = None) -> Decision:
@@ -279,7 +279,7 @@ class LoopRunner:
     def reader(self, tx: Transaction) -> ContextReader:
         """Return what reads contexts of the loop, in the callers' threads."""
         bandit = self._awake(tx)
-        return ContextReader(bandit.dim, bandit.features)
+        return ContextReader(bandit.settings.dim, bandit.settings.features)
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
@@ -463,7 +463,7 @@ class LoopRunner:
     def want(self, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> None:
         """Add, restore and retire arms until those of a list are the ones that are played."""
         bandit = self._awake(tx)
-        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.retired)
+        wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
         added = wanted.keys() - set(known)
         changes = [("add_arm", arm) for arm in wanted if arm in added]
         changes += [("restore_arm", arm) for arm in wanted if arm in retired]
@@ -494,7 +494,7 @@ class LoopRunner:
         return self._last
 
     def _keep_snapshot(self, tx: Transaction, bandit: Bandit) -> None:
-        if self._last - self._snapshot >= max(SPACING, bandit.nbytes // BYTES_A_ROW):
+        if self._last - self._snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
             self.save(tx)
 
     def save(self, tx: Transaction) -> None:

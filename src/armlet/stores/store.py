@@ -306,7 +306,7 @@ class LoopSpec:
         start, about = from_bytes(record.start, policy=own), _read_about(record)
         given: dict[str, tuple[object, object]] = {name: (getattr(self, name), about[name]) for name in RULES}
         for name in ("policy", "dim", "features", "objective", "normalize", "reward_range"):
-            given[name] = getattr(made, name), getattr(start, name)
+            given[name] = getattr(made.settings, name), getattr(start.settings, name)
         if self.seed is not None:
             given["seed"] = made.seed, start.seed
         for name, (ours, theirs) in given.items():
@@ -324,7 +324,7 @@ def rules_of(bandit: Bandit, about: Mapping[str, Any]) -> RewardRules:
         window=None if window is None else round(window * SECOND),
         default=about["default_reward"],
         aggregation=about["aggregation"],
-        reward_range=bandit.reward_range or USUAL,
+        reward_range=bandit.settings.reward_range or USUAL,
         binary=bandit.policy.rewards == "binary",
     )
 
@@ -422,7 +422,7 @@ class Store:
         >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8))
         ...     loop = store.loop("homepage", arms=["c", "a"], dim=1, policy=armlet.Algorithm1(p=8))
-        ...     loop.model().arms, loop.model().retired
+        ...     loop.model().arms, loop.model().arms.retired
         ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
         armlet.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...

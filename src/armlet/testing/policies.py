@@ -81,9 +81,9 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("propensity", said.propensity, decision.propensity),
         ("explored", said.explored, decision.explored),
         ("tag", said.tag, decision.tag),
-        ("exploration_propensity", said.given_exploring, decision.exploration_propensity),
-        ("exploration_rate", said.rate, decision.exploration_rate),
-        ("min_exploration_probability", said.smallest, decision.min_exploration_probability),
+        ("exploration_propensity", said.exploration_propensity, decision.exploration_propensity),
+        ("exploration_rate", said.exploration_rate, decision.exploration_rate),
+        ("min_exploration_probability", said.min_exploration_probability, decision.min_exploration_probability),
         ("greedy", said.greedy if said.explored else True, decision.greedy),
     ):
         if own != played:
@@ -198,7 +198,7 @@ def check_many_arms(policy: Policy, n_arms: int, dim: int) -> None:
     for step, x in enumerate(X):
         if step == MANY:
             bandit.retire_arm(MANY - 1)
-        eligible = [arm for arm in range(MANY) if arm != step % MANY and arm not in bandit.retired]
+        eligible = [arm for arm in range(MANY) if arm != step % MANY and arm not in bandit.arms.retired]
         decision = bandit.decide(x, eligible=eligible)
         require(decision.arm in eligible, f"arm {decision.arm} was played at step {decision.t} but is not eligible")
         chances = bandit.predict_proba([x])[0]
@@ -276,7 +276,7 @@ def check_memory(policy: Policy, n_arms: int, dim: int) -> None:
     if policy.memory == "grows with t":  # nothing is promised
         return
     bandit, (X, rewards) = new_bandit(policy, n_arms, dim), sample_run(policy, n_arms, dim, 2 * STEPS)
-    sizes = [bandit.nbytes for _ in play(bandit, X, rewards)]
+    sizes = [bandit.state.nbytes for _ in play(bandit, X, rewards)]
     if policy.memory == "constant":
         require(min(sizes) == max(sizes), f"the state took between {min(sizes)} and {max(sizes)} bytes")
     elif policy.memory == "grows with contexts":

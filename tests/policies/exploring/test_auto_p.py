@@ -193,7 +193,7 @@ def draw(n: int) -> Drawn:
         played[choice.arm] += 1
         exploring[choice.arm] += choice.explored
         assert choice.propensity == pytest.approx(chances[choice.arm], abs=1e-15)
-        assert choice.given_exploring == law.given[law.arms.tolist().index(choice.arm)]
+        assert choice.exploration_propensity == law.given[law.arms.tolist().index(choice.arm)]
     assert ps[-1] >= START * 6
     return Drawn(chances, law, played, exploring)
 

@@ -82,7 +82,7 @@ def test_python_and_kernel_play_the_same_on_the_same_coins(family: str) -> None:
         def rule(self) -> None:  # type: ignore[override]
             return None
 
-        def update(self, state: AutoTunedStatistics, interaction: armlet.Interaction) -> None:
+        def update(self, state: AutoTunedStatistics, interaction: armlet.types.Interaction) -> None:
             policy.update(state, interaction)
 
     X = environment.contexts(np.random.default_rng(1), 1500)

@@ -58,13 +58,13 @@ def run(environment: Environment, policy: Policy, seed: int, *, delay: int = 0) 
     X = rng.uniform(-1, 1, (HORIZON, DIM)) if environment == "0/1" else rng.standard_normal((HORIZON, DIM))
     noise = rng.random(HORIZON) if environment == "0/1" else rng.standard_normal(HORIZON)
     bandit = Bandit(range(len(theta)), DIM, policy=policy, seed=seed)
-    true = theta if bandit.units == "free" else theta[:, 1:]
+    true = theta if bandit.settings.units == "free" else theta[:, 1:]
     anytime = np.ones(true.shape, dtype=np.bool_)
     pending = []
     for t in range(HORIZON):
         decision = bandit.decide(X[t])
         constant, *slopes = theta[int(decision.arm)]
-        mean = (constant if bandit.units == "free" else 0.0) + float(X[t] @ slopes)
+        mean = (constant if bandit.settings.units == "free" else 0.0) + float(X[t] @ slopes)
         reward = float(noise[t] < mean) if environment == "0/1" else mean + 0.5 * noise[t]
         pending.append((decision, reward))
         if len(pending) > delay:
@@ -76,7 +76,7 @@ def run(environment: Environment, policy: Policy, seed: int, *, delay: int = 0) 
 
 def _hits(bandit: Bandit, true: Float64, interval: Literal["fixed", "anytime"]) -> Bool:
     """Return which coefficients lie in their intervals; none is given before there are enough rows: that is no miss."""
-    rows = bandit.intervals(interval=interval)
+    rows = bandit.inference.intervals(interval=interval)
     hits = [
         row.low is None or row.high is None or row.low <= value <= row.high
         for row, value in zip(rows, true.reshape(-1), strict=True)
@@ -88,8 +88,8 @@ def _contrasts(bandit: Bandit, theta: Float64) -> Bool:
     """Compare pairs on average over contexts, whose mean is zero; in units as given at a context of its own."""
     hits = []
     for a, b in ((0, 1), (0, 2), (1, 2)):
-        x = None if bandit.units == "free" else np.array([1.0, -1.0, 0.5])
-        found = bandit.contrast(a, b, x)
+        x = None if bandit.settings.units == "free" else np.array([1.0, -1.0, 0.5])
+        found = bandit.inference.contrast(a, b, x)
         gap = theta[a] - theta[b]
         value = float(gap[0] if x is None else x @ gap[1:])
         hits.append(found.low is not None and found.high is not None and found.low <= value <= found.high)

@@ -198,7 +198,7 @@ def own_values(kind: str, rng: np.random.Generator, seed: int) -> dict[str, floa
     fresh = rng.standard_normal((FRESH, OWN_DIM))
     low, high = own.interval or (math.nan, math.nan)
     return {
-        "truth": float((model.greedy_proba(fresh) * (fresh @ slopes.T)).sum(axis=1).mean()),
+        "truth": float((model.predict_proba(fresh, mode="greedy") * (fresh @ slopes.T)).sum(axis=1).mean()),
         "own value": own.value,
         "own low": low,
         "own high": high,

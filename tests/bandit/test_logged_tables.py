@@ -13,7 +13,8 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from armlet import Algorithm1, Bandit, DecisionError, Policy
+from armlet import Algorithm1, Bandit, Policy
+from armlet.errors import DecisionError
 from armlet.testing.policies import sample_run
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
@@ -70,9 +71,9 @@ def test_a_log_is_learned_bit_for_bit_like_its_decisions(policy: Policy) -> None
     objective = "min" if policy.rewards == "any" else "max"
     one, other = new(policy, objective=objective), new(policy, objective=objective)
     table = live(policy, one)
-    other.learn_logged(table)
+    other.partial_fit(table)
     assert other.t == 0
-    other.advance_to(one.t)
+    other.replace(t=one.t)
     assert other.digest() == one.digest()
 
 
@@ -120,8 +121,8 @@ def test_every_kind_of_table_is_read_alike(form: str) -> None:
     features = {"dim": None, "features": [f"f{j}" for j in range(DIM)]}
     one, other = (Bandit([f"arm {i}" for i in range(N_ARMS)], policy=policy, seed=5, **features) for _ in range(2))  # type: ignore[arg-type]  # dim or features
     table = live(policy, one)
-    other.learn_logged(FORMS[form](table))
-    other.advance_to(one.t)
+    other.partial_fit(FORMS[form](table))
+    other.replace(t=one.t)
     assert other.digest() == one.digest()
 
 
@@ -163,9 +164,9 @@ def test_a_log_that_cannot_be_is_refused_and_nothing_learned(
     bandit = Bandit(["a", "b"], 2, policy=policy, seed=1, reward_range=(0, 2))
     before = bandit.digest()
     with pytest.raises((ValueError, TypeError, KeyError), match=match):
-        bandit.learn_logged(small(**columns))
+        bandit.partial_fit(small(**columns))
     assert bandit.digest() == before
-    bandit.learn_logged(small())
+    bandit.partial_fit(small())
     assert bandit.state.n.sum() == 2
 
 
@@ -173,16 +174,16 @@ def test_a_log_that_cannot_be_is_refused_and_nothing_learned(
 def test_a_column_that_is_missing_is_named(name: str) -> None:
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     with pytest.raises(ValueError, match=f"no column {name}"):
-        bandit.learn_logged({key: column for key, column in small().items() if key != name})
+        bandit.partial_fit({key: column for key, column in small().items() if key != name})
     with pytest.raises(TypeError, match="give a mapping of columns"):
-        bandit.learn_logged([1, 2])
+        bandit.partial_fit([1, 2])
 
 
 @pytest.mark.parametrize("policy", [Algorithm1(p=4), InPython(p=4)], ids=["compiled", "in Python"])
 def test_a_log_of_no_rows_changes_nothing(policy: Policy) -> None:
     bandit = Bandit(["a", "b"], 2, policy=policy, seed=1)
     before = bandit.digest()
-    bandit.learn_logged({name: [] for name in NAMES})
+    bandit.partial_fit({name: [] for name in NAMES})
     assert bandit.digest() == before
 
 
@@ -190,9 +191,9 @@ def test_a_correction_of_what_is_not_there_takes_all_rows_back() -> None:
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     before = bandit.digest()
     with pytest.raises(DecisionError, match="nothing to correct"):
-        bandit.learn_logged(small(arm=["a", "b"], replaces=[None, 0.5]))
+        bandit.partial_fit(small(arm=["a", "b"], replaces=[None, 0.5]))
     assert bandit.digest() == before
-    bandit.learn_logged(small(arm=["a", "a"], replaces=[None, 0.5]))  # it comes after the row that it corrects
+    bandit.partial_fit(small(arm=["a", "a"], replaces=[None, 0.5]))  # it comes after the row that it corrects
     assert bandit.state.n.tolist() == [1.0, 0.0]
 
 
@@ -200,14 +201,14 @@ def test_a_correction_of_what_is_not_there_takes_all_rows_back() -> None:
 def test_a_logged_log_is_replayed(policy: Policy) -> None:
     notebook = Notebook()
     bandit = Bandit(["a", "b"], 2, policy=policy, seed=1, log=notebook)
-    bandit.learn_logged(small(arm=["a", "a"], replaces=[None, 0.5], weight=[2.0, 2.0]))
-    bandit.learn_logged(small())
+    bandit.partial_fit(small(arm=["a", "a"], replaces=[None, 0.5], weight=[2.0, 2.0]))
+    bandit.partial_fit(small())
     told = list(notebook.lines)
     with pytest.raises(KeyError):
-        bandit.learn_logged(small(arm=["a", "z"]))
+        bandit.partial_fit(small(arm=["a", "z"]))
     if isinstance(policy, Algorithm1):
         with pytest.raises(DecisionError):
-            bandit.learn_logged(small(replaces=[None, 0.5], weight=[1.0, 9.0]))
+            bandit.partial_fit(small(replaces=[None, 0.5], weight=[1.0, 9.0]))
     assert notebook.lines == told
     assert replay(notebook, policy).digest() == bandit.digest()
 
@@ -224,7 +225,7 @@ def test_an_interrupted_log_is_taken_back_to_the_bit() -> None:
         "explored": np.ones(n, dtype=bool),
     }
     bandit = Bandit(range(4), d, policy=Algorithm1(p=8), seed=1)
-    bandit.learn_logged({name: column[:100] for name, column in table.items()})
+    bandit.partial_fit({name: column[:100] for name, column in table.items()})
     before = bandit.digest()
 
     def stop(*_: object) -> None:
@@ -234,12 +235,12 @@ def test_an_interrupted_log_is_taken_back_to_the_bit() -> None:
     signal.setitimer(signal.ITIMER_VIRTUAL, 0.05)  # once: another could come while the first is on its way
     try:
         with pytest.raises(InterruptedError, match="stopped"):
-            bandit.learn_logged(table)
+            bandit.partial_fit(table)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, previous)
     assert bandit.digest() == before
-    bandit.learn_logged(table)
+    bandit.partial_fit(table)
     assert bandit.digest() != before
 
 
@@ -254,5 +255,5 @@ def test_a_log_that_is_refused_at_its_last_row_leaves_what_was_solved() -> None:
     table |= {"weight": [1.0] * (n - 1) + [1e6], "replaces": [None] * (n - 1) + [0.3]}
     before = bandit.to_bytes()
     with pytest.raises(DecisionError, match="there is nothing to correct"):
-        bandit.learn_logged(table)
+        bandit.partial_fit(table)
     assert bandit.to_bytes() == before
