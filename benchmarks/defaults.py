@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import SquareCB, ThompsonSampling
 from armlet.types import Float64, Policy
 from armlet_lab.contests.contest import Task

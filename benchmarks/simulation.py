@@ -21,7 +21,7 @@ import numpy as np
 
 import armlet
 from armlet.environments import FigureA
-from armlet.parallel.pool import Pool, PoolLike, make_pool
+from armlet.parallel import Pool, PoolLike, make_pool
 from armlet.simulation.play import Method
 from armlet.simulation.run import simulate
 from loops import Loop, cached, only_draw, only_draw_philox, printed, stretches

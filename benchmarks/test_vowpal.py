@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armlet.datasets import read_table
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet_lab.contests import vowpal
 from armlet_lab.contests.bakeoff import shuffled
 from support.tables import made_text

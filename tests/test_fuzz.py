@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet import Bandit
-from armlet.model_file import model
+from armlet import Bandit, model_file
 from fuzz import files, logs, policies, runner, threads
 from fuzz.faults import Fault
 from support.policies import REGISTRY
@@ -82,15 +81,15 @@ def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPa
 
 
 def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = model.read
+    read = model_file.read
 
-    def careless(*given: Any) -> model.Model:
+    def careless(*given: Any) -> model_file.Model:
         found = read(*given)
         if found.t > 10**6:
             raise OverflowError("too late")
         return found
 
-    monkeypatch.setattr(model, "read", careless)
+    monkeypatch.setattr(model_file, "read", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
 
 
@@ -112,17 +111,17 @@ def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPa
 def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when nobody looked whether a file holds together."""
     for check in ("check_ours", "check_counts"):
-        monkeypatch.setattr(f"armlet.stores.sqlite.tables.{check}", lambda *_: None)
+        monkeypatch.setattr(f"armlet.stores.sqlite.{check}", lambda *_: None)
     assert finds("stores", range(3), "was decided again")
 
 
 def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.rows.checked", lambda row, *_: row)
+    monkeypatch.setattr("armlet.stores.runner.checked", lambda row, *_: row)
     assert finds("stores", range(8, 12), "raised KeyError")
 
 
 def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.sqlite.ledger._Lock.close", lambda _: None)
+    monkeypatch.setattr("armlet.stores.sqlite._Lock.close", lambda _: None)
     assert finds("stores", range(3), "descriptors are left open")
 
 

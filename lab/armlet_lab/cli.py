@@ -41,11 +41,11 @@ def paper(a: argparse.Namespace) -> int:
 
     A reproduction that was interrupted or killed goes on where it was if the same command is given again.
     """
-    from armlet.parallel import pool
+    from armlet import parallel
     from armlet_lab.runner.experiment import SEED
     from armlet_lab.runner.reproduce import reproduce
 
-    with pool.make_pool(a.engine, workers=a.workers) as where:
+    with parallel.make_pool(a.engine, workers=a.workers) as where:
         seed = SEED if a.seed is None else a.seed
         return reproduce(a.only, "full" if a.full else "quick", seed, a.out, engine=where)
 
@@ -93,13 +93,13 @@ def bakeoff(a: argparse.Namespace) -> None:
     A bake-off that was interrupted or killed goes on where it was if the same command is given again. What Vowpal
     Wabbit did is kept in the folder: another call with other policies plays only those.
     """
-    from armlet.parallel import pool
+    from armlet import parallel
     from armlet_lab.contests import bakeoff as contest
     from armlet_lab.runner.experiment import SEED
 
     given = {"policies": a.policy, "tables": a.tables, "rows": a.rows, "shuffles": a.shuffles, "rivals": a.rivals}
     settings = contest.configured("full" if a.full else "quick", given)
-    with pool.make_pool(a.engine, workers=a.workers) as where:
+    with parallel.make_pool(a.engine, workers=a.workers) as where:
         contest.reproduce(settings, seed=SEED if a.seed is None else a.seed, out=a.out, engine=where)
 
 

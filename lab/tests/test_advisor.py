@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armlet.environments.families import draw_problem
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import advisor
 from armlet_lab.paper.advisor import Family, judge

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab
 from armlet_lab.paper import algorithm_2
 from armlet_lab.runner.experiment import Findings, Outcome, Role, Verdict

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet import datasets
-from armlet.parallel.pool import silent
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds, silent
 from armlet.simulation.lab import ResultsError
 from armlet.types import Float64
 from armlet_lab.cli import main

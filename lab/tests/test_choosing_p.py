@@ -11,7 +11,7 @@ import pytest
 from armlet import kernel
 from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import CAUTION
 from armlet.simulation.lab import Lab

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.contests.contest import ELSEWHERE, THEORY, Entry, Task, play_all, tune_and_play
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
 from armlet.testing.logs import HeldBlocks, play

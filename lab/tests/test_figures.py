@@ -12,7 +12,7 @@ import pytest
 from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.paper import FigureA, FigureB
 from armlet.kernel import Simulated
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation.lab import Lab
 from armlet.simulation.play import play_table, table_seeds

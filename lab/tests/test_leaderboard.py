@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from armlet import cli
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import POLICIES, default_policy
 from armlet.simulation import compare
 from armlet.simulation.lab import Lab

@@ -11,7 +11,7 @@ import pytest
 import armlet
 from armlet.environments import Delayed, Environment, FigureA, Linear, News
 from armlet.kernel import Statistics
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import LinUCB, OptimisticEpsilonGreedy, Uniform
 from armlet.simulation.play import Block, InPython, Job, draw, play, player
 from armlet.simulation.results import settings_of

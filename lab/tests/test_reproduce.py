@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from armlet.inference.intervals import Estimate
-from armlet.parallel.pool import Progress, WorkerError, silent
+from armlet.parallel import Progress, WorkerError, silent
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab
 from armlet_lab.cli import main

@@ -13,9 +13,9 @@ import pytest
 
 from armlet import kernel
 from armlet.environments import FigureA
-from armlet.environments.linear import bit_law, scale_bits
+from armlet.environments.environment import bit_law, scale_bits
 from armlet.environments.paper import Rate, Section41
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.simulation.lab import Archive, Lab, Shelf, as_floats

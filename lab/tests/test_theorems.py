@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from armlet import theory
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import lemma_2, theorem_1, theorem_2
 from armlet_lab.runner.experiment import SEED, Finding, Findings, Outcome, Role

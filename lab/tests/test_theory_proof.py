@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from armlet import theory
 from armlet.environments.environment import FiniteEnvironment
 from armlet.inputs.settings import RidgeName
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.simulation.play import play_table, table_seeds
 from armlet.theory import theorem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64
 from armlet_lab.contests.contest import Task

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests import evidence, units

@@ -32,7 +32,7 @@ from armlet.inputs.settings import (
 )
 from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
 from armlet.policies import check_given, default_policy, find_policy, is_registered
-from armlet.policies.dispatch import check_replaceable, compiled_rule
+from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from armlet.disk import Source, Target
     from armlet.inference.view import Inference
     from armlet.inputs.encoder import Encoder
-    from armlet.model_file.model import Model
+    from armlet.model_file import Model
     from armlet.recorder import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
@@ -608,15 +608,15 @@ class Bandit(Engine):
         It holds the seed: a new file can be read by its owner alone; one that exists keeps its permissions. `path` may
         be a binary file object, which is written to from where it stands.
         """
-        from armlet.model_file import model  # not before it is needed: files would slow down `import armlet`
+        from armlet import model_file  # not before it is needed: files would slow down `import armlet`
 
-        model.write(path, self._model())
+        model_file.write(path, self._model())
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write; `armlet.from_bytes` reads it back."""
-        from armlet.model_file import model
+        from armlet import model_file
 
-        return model.encode(self._model())
+        return model_file.encode(self._model())
 
     def digest(self) -> str:
         """Return 64 hexadecimal digits that are equal for bandits that decide and learn alike, apart from the seed.
@@ -634,12 +634,12 @@ class Bandit(Engine):
         >>> one.digest() == other.digest()
         False
         """
-        from armlet.model_file import model
+        from armlet import model_file
 
-        return model.digest(self._model())
+        return model_file.digest(self._model())
 
     def _model(self) -> Model:
-        from armlet.model_file.model import Model
+        from armlet.model_file import Model
 
         return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
@@ -705,11 +705,11 @@ def load(
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
-    from armlet.model_file import model
+    from armlet import model_file
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.read(path, find_policy, policy), Bandit)
+    bandit = _from_model(model_file.read(path, find_policy, policy), Bandit)
     if seed is not None:
         bandit.replace(seed=seed)
     if log is not None:
@@ -727,11 +727,11 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
     >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
     True
     """
-    from armlet.model_file import model
+    from armlet import model_file
 
     if policy is not None:
         check_given(policy)
-    bandit = _from_model(model.decode(data, find_policy, policy), Bandit)
+    bandit = _from_model(model_file.decode(data, find_policy, policy), Bandit)
     if log is not None:
         bandit._attach_log(log)
     return bandit
@@ -745,6 +745,6 @@ def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
 
 
 def _unpickle(kind: type[AnyBandit], data: bytes, policy: Policy | None) -> AnyBandit:
-    from armlet.model_file import model
+    from armlet import model_file
 
-    return _from_model(model.decode(data, find_policy, policy), kind)
+    return _from_model(model_file.decode(data, find_policy, policy), kind)

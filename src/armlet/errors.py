@@ -224,6 +224,11 @@ def load_package(package: str, what: str) -> ModuleType:
     return import_module(package)
 
 
+def load_pyarrow() -> tuple[ModuleType, ModuleType]:
+    """Import pyarrow and its Parquet module, or refuse with the command that installs them."""
+    return load_package("pyarrow", "tables need"), import_module("pyarrow.parquet")
+
+
 def missing_package(package: str, what: str) -> ModuleNotFoundError:
     """Return the error for a missing package.
 

@@ -9,11 +9,11 @@ import base64
 import threading
 from collections.abc import Callable
 
+from armlet import model_file
+from armlet.disk import give_up_in_children
 from armlet.errors import BusyError, InvalidTypeError
 from armlet.inputs.settings import Settings, check_seed
 from armlet.kernel import Engine
-from armlet.model_file import model
-from armlet.parallel.forks import give_up_in_children
 from armlet.recorder import Fields, Recorder
 from armlet.types import Policy, Snapshot
 
@@ -47,23 +47,24 @@ class _Elsewhere:
     open = decided = decided_many = happened = happened_many = _refuse
 
 
-def attach(bandit: Engine, recorder: Recorder, now: model.Model, digest: Callable[[], str]) -> None:
+def attach(bandit: Engine, recorder: Recorder, now: model_file.Model, digest: Callable[[], str]) -> None:
     """Pass a recorder the bandit as it is `now`, and every change from now on; or leave the bandit as it was."""
     for name in ("open", "decided", "decided_many", "happened", "happened_many"):
         if not callable(getattr(recorder, name, None)):
             raise InvalidTypeError(
                 f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own"
             )
-    recorder.open(model.encode(now), model.describe(now), digest)
+    recorder.open(model_file.encode(now), model_file.describe(now), digest)
     bandit._attach(Recording(recorder))
 
 
 def merge_fields(settings: Settings, other: Snapshot) -> Fields:
     """Describe a merge: what was learned elsewhere, as a model with these settings and a seed that nobody used."""
     safe = other._replace(seed=check_seed(None), streams=[])
-    return {"model": base64.b64encode(model.encode(model.Model(settings=settings, **safe._asdict()))).decode()}
+    learned = model_file.Model(settings=settings, **safe._asdict())
+    return {"model": base64.b64encode(model_file.encode(learned)).decode()}
 
 
 def replace_fields(policy: Policy) -> Fields:
     """Describe a new policy: its name and settings."""
-    return {"policy": model.policy_header(policy)}
+    return {"policy": model_file.policy_header(policy)}

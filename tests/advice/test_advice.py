@@ -19,7 +19,7 @@ from armlet.advice.problem import condense
 from armlet.advice.runs import Bench, Search, Task, Trial, checkpoints, explorations, explorations_as_printed, play
 from armlet.environments import Customers, Drifting, FigureA, Linear
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.types import Float64
 
 HABITS = Customers(theta=((0.2, 0.05), (0.05, 0.2)), shares=(0.5, 0.5))

@@ -14,7 +14,7 @@ from armlet.advice import Pilot, advise, comparison
 from armlet.advice.pilot import Posterior
 from armlet.environments import Linear, LinearArms, Scheduling
 from armlet.environments.families import draw_problem
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.types import Float64, Int64
 
 

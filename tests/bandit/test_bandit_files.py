@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
-from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Policy, Uniform
+from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Policy, Uniform, disk
 from armlet.errors import ModelFileError
-from armlet.model_file import encoding
 from armlet.policies import Oracle
 from armlet.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
@@ -44,9 +43,9 @@ def header_of(path: Path) -> dict[str, Any]:
 
 def change_header(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Edit a file as somebody would who knows the format: with the right checksum."""
-    header, arrays = encoding.read_model(path)
+    header, arrays = disk.read_model(path)
     change(header)
-    encoding.write_model(path, header, arrays)
+    disk.write_model(path, header, arrays)
 
 
 # ---- it goes on as if nothing had happened
@@ -358,10 +357,10 @@ def test_header_that_describes_no_bandit_is_refused(name: str, path: Path) -> No
 def test_sums_of_no_rows_are_refused(value: float, path: Path) -> None:
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     bandit.save(path)
-    header, arrays = encoding.read_model(path)
+    header, arrays = disk.read_model(path)
     records = bandit.state.records()
     records[1, 0] = value
-    encoding.write_model(path, header, {**arrays, "records": records})
+    disk.write_model(path, header, {**arrays, "records": records})
     with pytest.raises(ModelFileError, match="not those of any rows"):
         armlet.load(path)
 
@@ -381,8 +380,8 @@ def test_arrays_of_another_shape_are_refused(arrays: dict[str, Any], path: Path)
     bandit = Bandit(["a", "b"], 2, policy=Algorithm1(p=4), seed=1)
     assert bandit.state.records().shape == (2, 8)
     bandit.save(path)
-    header, _ = encoding.read_model(path)
-    encoding.write_model(path, header, arrays)
+    header, _ = disk.read_model(path)
+    disk.write_model(path, header, arrays)
     with pytest.raises(ModelFileError, match="does not describe"):
         armlet.load(path)
 

@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 import armlet.log.replaying
-from armlet.model_file import encoding
+from armlet import disk
 from armlet.types import Arm, Float64
 
 K, D = 3, 2
@@ -162,8 +162,8 @@ def test_a_saved_bandit_goes_on_with_what_is_under_way(tmp_path: Path) -> None:
 def test_a_file_with_counts_that_are_none_is_refused(spoilt: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.armlet"
     new().save(path)
-    header, arrays = encoding.read_model(path)
-    encoding.write_model(path, header, {**arrays, "under_way": spoilt})
+    header, arrays = disk.read_model(path)
+    disk.write_model(path, header, {**arrays, "under_way": spoilt})
     with pytest.raises(armlet.errors.ModelFileError, match="under_way"):
         armlet.load(path)
 

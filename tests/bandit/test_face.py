@@ -107,7 +107,7 @@ def test_importing_armlet_reads_no_policy_that_is_not_asked_for() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert {name for name in loaded if name.startswith("armlet.policies.")} == {
-        "armlet.policies.dispatch",
+        "armlet.policies.base",
         "armlet.policies.state",
     }
     assert not loaded & {"armlet.advice", "armlet.theory", "armlet.environments", "armlet.testing", "armlet.model_file"}

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet import Bandit, Uniform
+from armlet import Bandit, Uniform, disk, model_file
 from armlet.inputs import columns
 from armlet.inputs.contexts import ContextReader, feature_names
-from armlet.model_file import encoding, model
 from armlet.policies import find_policy
 
 MANY = 2000
@@ -71,11 +70,11 @@ def test_a_file_is_read_with_a_few_looks_at_each_label(monkeypatch: pytest.Monke
     """Labels come out of a file as plain strings; they are made to count where the model is put together."""
     file = io.BytesIO()
     Bandit(range(MANY), 1, policy=Uniform(), seed=1).save(file)
-    header, found = encoding.decode_model(file.getvalue())
+    header, found = disk.decode_model(file.getvalue())
     names = counted()
     changed = {**header, "arms": names, "retired": names[: MANY // 2]}
-    monkeypatch.setattr(encoding, "decode_model", lambda _: (changed, found))
-    assert MANY <= looks(lambda: model.decode(b"", find_policy, None)) <= 8 * MANY
+    monkeypatch.setattr(disk, "decode_model", lambda _: (changed, found))
+    assert MANY <= looks(lambda: model_file.decode(b"", find_policy, None)) <= 8 * MANY
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from armlet import Bandit, LinUCB
 from armlet.errors import PolicyError
 from armlet.kernel import Schedule
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import compiled_rule
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.policies.uniform import Uniform
 from armlet.types import Bool, Choice, Coins, Float64, Interaction

@@ -19,7 +19,7 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows, open_rows, rows_of
 from armlet.evaluation.targets import read_target
 from armlet.log.events import EXPLORATION
-from armlet.parallel.pool import make_pool
+from armlet.parallel import make_pool
 from armlet.reference.evaluate import Parts
 from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64

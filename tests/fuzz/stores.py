@@ -21,8 +21,8 @@ import apsw
 import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.rows import rebuild
-from armlet.stores.sqlite.tables import check_made, check_snapshot, check_value, check_values
+from armlet.stores.runner import rebuild
+from armlet.stores.sqlite import check_made, check_snapshot, check_value, check_values
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
 

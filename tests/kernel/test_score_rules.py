@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.kernel import ConstantRate, InverseGaps
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import compiled_rule
 from armlet.testing.policies import check_law
 from armlet.types import Policy
 from support.examples import scaled

@@ -17,7 +17,7 @@ import pytest
 import armlet
 from armlet.log import compact, tables
 from armlet.log.fitting import is_sums
-from armlet.parallel.pool import make_pool
+from armlet.parallel import make_pool
 from armlet.types import Policy
 from support.policies import DIM, N_ARMS, every_policy
 

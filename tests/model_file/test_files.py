@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from armlet import disk
+from armlet.disk import SCHEMA_VERSION, Array, Json, read_model, write_model
 from armlet.errors import ModelFileError
-from armlet.model_file import encoding
-from armlet.model_file.encoding import SCHEMA_VERSION, Array, Json, read_model, write_model
 
 HEADER: dict[str, Json] = {"armlet": "0.1.0", "arms": ["north", "süd"], "seed": 2**127 + 1, "p": 0.1}
 ARRAYS: dict[str, Array] = {
@@ -36,8 +36,8 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-headers = st.dictionaries(st.text().filter(lambda name: name not in encoding.RESERVED), json_values, max_size=4)
-stored_arrays = st.sampled_from(encoding.DTYPES).flatmap(
+headers = st.dictionaries(st.text().filter(lambda name: name not in disk.RESERVED), json_values, max_size=4)
+stored_arrays = st.sampled_from(disk.DTYPES).flatmap(
     lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, min_side=0, max_side=4))
 )
 
@@ -56,8 +56,8 @@ def small(path: Path) -> Path:
 def forge(path: Path, entries: Json, body: bytes = b"", schema: int = SCHEMA_VERSION) -> None:
     """Write a file whose checksum is right although its content is wrong."""
     full: dict[str, Json] = {"schema": schema, "arrays": entries}
-    line = encoding._canonical({**full, "checksum": encoding._checksum(full, [body])})
-    path.write_bytes(encoding._MAGIC + line + body)
+    line = disk._canonical({**full, "checksum": disk._checksum(full, [body])})
+    path.write_bytes(disk._MAGIC + line + body)
 
 
 @given(headers, st.dictionaries(st.text(min_size=1), stored_arrays, max_size=3))
@@ -67,7 +67,7 @@ def test_what_is_written_is_read_back_exactly(
     path = tmp_path_factory.getbasetemp() / "roundtrip.armlet"
     write_model(path, header, arrays)
     found, restored = read_model(path)
-    assert encoding._canonical(found) == encoding._canonical(header)  # tells 1, 1.0 and True apart
+    assert disk._canonical(found) == disk._canonical(header)  # tells 1, 1.0 and True apart
     assert list(restored) == list(arrays)
     for name, array in arrays.items():
         assert restored[name].dtype == array.dtype
@@ -76,7 +76,7 @@ def test_what_is_written_is_read_back_exactly(
 
 
 def test_bytes_file_objects_and_paths_hold_the_same_model(small: Path, tmp_path: Path) -> None:
-    data = encoding.encode_model(HEADER, ARRAYS)
+    data = disk.encode_model(HEADER, ARRAYS)
     memory = io.BytesIO(b"before")
     memory.seek(0, io.SEEK_END)
     write_model(memory, HEADER, ARRAYS)
@@ -87,7 +87,7 @@ def test_bytes_file_objects_and_paths_hold_the_same_model(small: Path, tmp_path:
     assert (tmp_path / "unbuffered").read_bytes() == data
     memory.seek(len(b"before"))
     with small.open("rb") as file, small.open("rb", buffering=0) as raw:
-        found = [encoding.decode_model(data), read_model(memory), read_model(file), read_model(raw), read_model(small)]
+        found = [disk.decode_model(data), read_model(memory), read_model(file), read_model(raw), read_model(small)]
     for header, arrays in found:
         assert header == HEADER
         assert {name: array.tobytes() for name, array in arrays.items()} == {n: a.tobytes() for n, a in ARRAYS.items()}
@@ -110,7 +110,7 @@ class Trickle(io.RawIOBase):
 def test_a_file_that_takes_a_little_at_a_time_gets_all() -> None:
     file = Trickle()
     write_model(file, HEADER, ARRAYS)
-    assert file.taken == encoding.encode_model(HEADER, ARRAYS)
+    assert file.taken == disk.encode_model(HEADER, ARRAYS)
     assert not file.closed
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_takes_a_little_at_a_time_gets_all() -> None:
         (lambda: write_model(7, {}, {}), "target is 7; give a path or a file object"),  # type: ignore[arg-type]
         (lambda: read_model(io.StringIO("armlet")), "reads str, not bytes; open the file with mode 'rb'"),  # type: ignore[arg-type]
         (lambda: read_model(None), "source is None; give a path or a file object"),  # type: ignore[arg-type]
-        (lambda: encoding.decode_model("armlet"), r"data is 'armlet' \(str\); give the bytes"),  # type: ignore[arg-type]
+        (lambda: disk.decode_model("armlet"), r"data is 'armlet' \(str\); give the bytes"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_binary_file_is_refused(call: Callable[[], object], message: str) -> None:
@@ -134,7 +134,7 @@ def test_a_refused_file_object_is_named_by_what_it_is(small: Path) -> None:
     with small.open("rb") as file, pytest.raises(ModelFileError, match=re.escape(f"{small}: truncated")):
         read_model(file)
     with pytest.raises(ModelFileError, match="the bytes: truncated"):
-        encoding.decode_model(small.read_bytes())
+        disk.decode_model(small.read_bytes())
     with pytest.raises(ModelFileError, match="the file object: truncated"):
         read_model(io.BytesIO(small.read_bytes()))
 
@@ -318,7 +318,7 @@ def test_a_refusal_says_what_is_wrong_and_what_to_do(path: Path, content: bytes,
 
 
 def test_an_absurdly_long_header_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "MAX_HEADER_BYTES", 100)
+    monkeypatch.setattr(disk, "MAX_HEADER_BYTES", 100)
     with pytest.raises(ModelFileError, match="longer than 100 bytes"):
         read_model(small)
     with pytest.raises(ValueError, match=r"header takes \d+ bytes"):

@@ -22,9 +22,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit, Policy, Uniform
+from armlet import Bandit, Policy, Uniform, disk, model_file
 from armlet.errors import ModelFileError
-from armlet.model_file import encoding, model
 from armlet.policies.state import Arrays
 from armlet.types import Array
 from support import examples
@@ -54,7 +53,7 @@ ABSURD: tuple[Any, ...] = (
 def saved(policy: Policy) -> tuple[dict[str, Any], dict[str, Array]]:
     file = io.BytesIO()
     Bandit(range(N_ARMS), DIM, policy=policy, seed=1).save(file)
-    return encoding.decode_model(file.getvalue())
+    return disk.decode_model(file.getvalue())
 
 
 def absurd_headers(header: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -97,7 +96,7 @@ def attack() -> None:
         for changed in chain(absurd_headers(header), absurd_clocks(header) if new else ()):
             tried += 1
             try:
-                armlet.load(io.BytesIO(encoding.encode_model(changed, arrays)))
+                armlet.load(io.BytesIO(disk.encode_model(changed, arrays)))
             except ModelFileError as error:
                 refused += 1
                 if isinstance(error.__cause__, MemoryError):
@@ -120,7 +119,7 @@ def test_absurd_sizes_and_settings_cost_no_memory_in_any_policy() -> None:
 
 def test_a_small_file_with_a_large_dim_is_refused_by_its_bytes() -> None:
     header, arrays = saved(Uniform())
-    data = encoding.encode_model({**header, "dim": 10_000}, arrays)
+    data = disk.encode_model({**header, "dim": 10_000}, arrays)
     assert len(data) < 1000
     with pytest.raises(ModelFileError, match=r"'records' has shape \(4, 12\) where .* need \(4, 50015003\)"):
         armlet.load(io.BytesIO(data))
@@ -130,8 +129,8 @@ def test_a_small_file_with_a_large_dim_is_refused_by_its_bytes() -> None:
 @pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (2, 1), (7, 5)])
 def test_every_policy_knows_the_shapes_of_its_state(policy: Policy, n_arms: int, dim: int) -> None:
     arrays = policy.init(n_arms, dim).arrays()
-    told = model.expected(policy, n_arms, dim)
-    model.check_shapes(arrays, told)
+    told = model_file.expected(policy, n_arms, dim)
+    model_file.check_shapes(arrays, told)
     loose = {name for name, shape in told.items() if None in shape}
     assert all(arrays[name].size == 0 for name in loose)  # only what grows with what is learned may have any length
 
@@ -143,7 +142,7 @@ def test_shapes_hold_after_learning_and_with_other_arms(name: str) -> None:
         bandit = Bandit(range(N_ARMS), DIM, policy=policy, seed=1)
         rewards = "clicks" if policy.rewards != "any" else "linear"
         play(bandit, make_stream(30, DIM, N_ARMS, seed=1, rewards=rewards))
-        model.check_shapes(bandit.state.arrays(), model.expected(policy, N_ARMS, DIM))
+        model_file.check_shapes(bandit.state.arrays(), model_file.expected(policy, N_ARMS, DIM))
 
 
 def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,11 +150,11 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
         raise MemoryError
 
     header, arrays = saved(Uniform())
-    data = encoding.encode_model(header, arrays)
+    data = disk.encode_model(header, arrays)
     monkeypatch.setattr(Uniform, "init", full)
     with pytest.raises(ModelFileError, match="does not describe a usable bandit: MemoryError"):
         armlet.load(io.BytesIO(data))
-    monkeypatch.setattr(encoding, "_arrays", full)
+    monkeypatch.setattr(disk, "_arrays", full)
     with pytest.raises(ModelFileError, match="the file object: there is not enough memory"):
         armlet.load(io.BytesIO(data))
 
@@ -196,7 +195,7 @@ def test_settings_that_would_fill_the_memory_are_refused_at_the_border(name: str
 def test_only_what_save_writes_is_read(change: dict[str, Any], message: str) -> None:
     header, arrays = saved(Uniform())
     with pytest.raises(ModelFileError, match=message):
-        armlet.load(io.BytesIO(encoding.encode_model({**header, **change}, arrays)))
+        armlet.load(io.BytesIO(disk.encode_model({**header, **change}, arrays)))
 
 
 # ---- what load would refuse, save does not write
@@ -230,7 +229,7 @@ def test_labels_that_cannot_be_written_are_not_saved(labels: list[Any], message:
 
 
 def test_a_header_that_is_too_long_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "MAX_HEADER_BYTES", 500)
+    monkeypatch.setattr(disk, "MAX_HEADER_BYTES", 500)
     bandit = Bandit([f"arm {i}" for i in range(100)], 1, policy=Uniform(), seed=1)
     assert "header takes" in refused_by_save(bandit, tmp_path)
 

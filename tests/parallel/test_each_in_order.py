@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from armlet.parallel import pool
-from armlet.parallel.pool import each_in_order, make_pool
+from armlet import parallel
+from armlet.parallel import each_in_order, make_pool
 
 
 def test_results_come_in_the_order_of_the_tasks_and_no_more_wait_than_the_pool_is_wide() -> None:
@@ -37,7 +37,7 @@ def test_an_error_ends_it_and_names_itself() -> None:
 
 
 def test_a_wide_pool_is_given_no_more_than_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "AHEAD", 3)
+    monkeypatch.setattr(parallel, "AHEAD", 3)
     started = list[int]()
     with make_pool("serial") as here:
         here.width = 1000

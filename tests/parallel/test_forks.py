@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.parallel.forks import LockedFile
+from armlet.disk import LockedFile
 
 HANGING = """
 import os, signal, sys, threading, armlet

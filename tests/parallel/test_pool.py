@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from armlet.parallel.pool import Pool, WorkerError, make_pool, map_in_order, opened
+from armlet.parallel import Pool, WorkerError, make_pool, map_in_order, opened
 
 
 def square(value: int) -> int:

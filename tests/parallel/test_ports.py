@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from armlet.parallel import pool
+from armlet import parallel
 
 
 def test_a_dask_cluster_starts_where_its_usual_port_is_taken() -> None:
@@ -13,4 +13,4 @@ def test_a_dask_cluster_starts_where_its_usual_port_is_taken() -> None:
         with contextlib.suppress(OSError):  # somebody else has it: as good
             taken.bind(("", 8787))
             taken.listen()
-        assert pool.start_dask(stack, 1).submit(abs, -3).result() == 3
+        assert parallel.start_dask(stack, 1).submit(abs, -3).result() == 3

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.parallel.seeds import Seeds, _spell
+from armlet.parallel import Seeds, _spell
 
 KEYS = st.lists(st.text(max_size=9) | st.integers(0, 2**64 - 1), max_size=4)
 

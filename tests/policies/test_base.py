@@ -13,8 +13,7 @@ import pytest
 import armlet
 from armlet import Bandit
 from armlet.kernel import Statistics
-from armlet.policies.base import BasePolicy, RidgePolicy
-from armlet.policies.dispatch import compiled_rule
+from armlet.policies.base import BasePolicy, RidgePolicy, compiled_rule
 from armlet.testing import check_policy
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
 from support.policies import every_policy

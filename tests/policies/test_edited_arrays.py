@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import Bandit
+from armlet import Bandit, disk
 from armlet.errors import ModelFileError
-from armlet.model_file import encoding
 from armlet.types import Array, Policy
 from support import examples
 from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy, of_registry
@@ -69,19 +68,19 @@ def use(bandit: Bandit) -> None:
 
 @pytest.mark.parametrize("policy", every_policy(), ids=repr)
 def test_edited_arrays_are_refused_or_give_a_bandit_that_works(policy: Policy) -> None:
-    header, arrays = encoding.decode_model(lived(policy).to_bytes())
+    header, arrays = disk.decode_model(lived(policy).to_bytes())
     for changed in edits(arrays):
         try:
-            bandit = armlet.from_bytes(encoding.encode_model(header, changed))
+            bandit = armlet.from_bytes(disk.encode_model(header, changed))
         except ModelFileError:
             continue
         use(bandit)
 
 
 def load_with(name: str, settings: dict[str, Any], changes: dict[str, Any]) -> Bandit:
-    header, arrays = encoding.decode_model(lived(REGISTRY[name](**settings)).to_bytes())
+    header, arrays = disk.decode_model(lived(REGISTRY[name](**settings)).to_bytes())
     changed = {array: np.full_like(arrays[array], value) for array, value in changes.items()}
-    return armlet.from_bytes(encoding.encode_model(header, {**arrays, **changed}))
+    return armlet.from_bytes(disk.encode_model(header, {**arrays, **changed}))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Pool, WorkerError, make_pool
+from armlet.errors import load_pyarrow
+from armlet.parallel import Pool, WorkerError, make_pool
 from armlet.simulation.lab import Archive, Arrays, Lab, Shelf, Unfinished
 
 

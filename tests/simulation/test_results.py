@@ -21,10 +21,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet import cli
+from armlet import cli, parallel
 from armlet.environments import FigureA
-from armlet.parallel import pool
-from armlet.parallel.pool import PoolLike, Progress, WorkerError, silent
+from armlet.parallel import PoolLike, Progress, WorkerError, silent
 from armlet.simulation import run as runner
 from armlet.simulation.lab import Manifest, ResultsError, read_manifest
 from armlet.simulation.play import Curves, Job, play
@@ -69,7 +68,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    distributed = pool.distributed()
+    distributed = parallel.distributed()
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as two:
@@ -120,7 +119,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_when_started_again(tmp_path:
 
 
 def test_the_executor_of_a_dask_client_is_an_engine_too(tmp_path: Path, expected: bytes, cluster: Cluster) -> None:
-    with pool.distributed().Client(cluster.address, set_as_default=False) as client:
+    with parallel.distributed().Client(cluster.address, set_as_default=False) as client:
         assert table(tmp_path, client.get_executor()) == expected
 
 

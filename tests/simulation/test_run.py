@@ -19,8 +19,7 @@ from armlet import cli
 from armlet.environments import FigureA, Section7Growing
 from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.kernel import Statistics
-from armlet.parallel.pool import reporter
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds, reporter
 from armlet.simulation import run as runner
 from armlet.simulation.play import PLACE, Curves, Job, Method, block_size, play, run_streams, spaced
 from armlet.simulation.run import simulate, simulate_all, split

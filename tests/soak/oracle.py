@@ -10,7 +10,7 @@ import numpy as np
 
 import armlet
 from armlet.stores import Row
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from soak.environment import ARMS, DIM, context, loop_of
 
 Answer = list[Any]

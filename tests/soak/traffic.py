@@ -20,8 +20,7 @@ import numpy as np
 import armlet
 from armlet.stores import Loop, Outcome, SQLite, Store, Transaction
 from armlet.stores.ledger import Moment
-from armlet.stores.rows import rebuild
-from armlet.stores.runner import LoopRunner
+from armlet.stores.runner import LoopRunner, rebuild
 from armlet.stores.writer import Upkeep
 from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError

@@ -11,7 +11,7 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak

@@ -11,7 +11,7 @@ import pytest
 import armlet
 from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
 from armlet.stores.rewards import Reward, RewardRules, judge
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from armlet.types import Arm
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}

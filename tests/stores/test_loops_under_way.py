@@ -8,7 +8,7 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Memory, Store
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from armlet.types import Arm
 
 

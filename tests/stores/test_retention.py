@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.stores import Loop, Store
-from armlet.stores.rows import rebuild
-from armlet.stores.sqlite import tables
-from armlet.stores.sqlite.tables import VERSION
+from armlet.stores import Loop, Store, sqlite
+from armlet.stores.runner import rebuild
+from armlet.stores.sqlite import VERSION
 
 
 def replayed(store: Store, name: str = "homepage") -> bytes:
@@ -159,7 +158,7 @@ def test_a_file_of_another_version_is_refused_and_left_alone(version: int, tmp_p
 
 def test_tables_that_cannot_be_made_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "shop.db"
-    monkeypatch.setattr(tables, "_TABLES", f"{tables._TABLES} INSERT INTO nowhere VALUES (1);")
+    monkeypatch.setattr(sqlite, "_TABLES", f"{sqlite._TABLES} INSERT INTO nowhere VALUES (1);")
     with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open_store(path)
     assert list(tmp_path.iterdir()) == []

@@ -14,9 +14,8 @@ import apsw
 import pytest
 
 import armlet
-from armlet.stores import Loop, Store
-from armlet.stores.sqlite import ledger as ledgers
-from armlet.stores.sqlite.tables import check_made, check_snapshot, check_value, check_values
+from armlet.stores import Loop, Store, sqlite
+from armlet.stores.sqlite import check_made, check_snapshot, check_value, check_values
 
 SECONDS = 1e9
 
@@ -267,7 +266,7 @@ def test_a_backup_that_fails_leaves_nothing_and_can_be_tried_again(path: Path, t
 def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk where SQLite finds no room until the store gives back what it has kept for that."""
     allocate, is_full = os.posix_fallocate, True
-    connect, lock = ledgers._connect, path.with_name("shop.db.lock")
+    connect, lock = sqlite._connect, path.with_name("shop.db.lock")
 
     def allocated(*given: int) -> None:
         if is_full:
@@ -281,9 +280,9 @@ def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pyte
 
     with opened(path) as store:
         before = store.loop("homepage").model().to_bytes()
-    assert lock.stat().st_size == ledgers.RESERVE
+    assert lock.stat().st_size == sqlite.RESERVE
     monkeypatch.setattr(os, "posix_fallocate", allocated)
-    monkeypatch.setattr(ledgers, "_connect", connected)
+    monkeypatch.setattr(sqlite, "_connect", connected)
     size = path.stat().st_size
     with opened(path) as store:
         loop = store.loop("homepage")
@@ -296,11 +295,11 @@ def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pyte
     with opened(path) as store:
         assert store.loop("homepage").model().t == 30 + record + 1
         is_full = False
-        monkeypatch.setattr(ledgers, "_connect", connect)
+        monkeypatch.setattr(sqlite, "_connect", connect)
         loop = store.loop("homepage")
         for i in range(200):
             loop.decide([1.0, 0.5], event=f"room {i}")
-    assert (path.stat().st_size > size, lock.stat().st_size) == (True, ledgers.RESERVE)
+    assert (path.stat().st_size > size, lock.stat().st_size) == (True, sqlite.RESERVE)
 
 
 def fill(loop: Loop) -> int:

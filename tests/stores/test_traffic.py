@@ -22,8 +22,7 @@ from armlet.inputs.settings import Units
 from armlet.policies.base import RidgePolicy
 from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
-from armlet.stores.rows import rebuild
-from armlet.stores.runner import WINDOWS
+from armlet.stores.runner import WINDOWS, rebuild
 from armlet.stores.sqlite import SQLiteTransaction
 from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins

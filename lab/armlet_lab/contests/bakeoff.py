@@ -26,8 +26,7 @@ import numpy as np
 from armlet import datasets
 from armlet.bandit import Bandit
 from armlet.inference.intervals import Estimate
-from armlet.parallel.pool import Pool, PoolLike, Progress, opened, reporter
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Pool, PoolLike, Progress, Seeds, opened, reporter
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.plots import require_matplotlib

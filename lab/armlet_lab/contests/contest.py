@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.report.document import Table
 from armlet.report.plots import Picture
 from armlet.simulation.lab import Arrays, Lab, as_floats

@@ -15,8 +15,8 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Delayed, Environment, News
+from armlet.environments.environment import as_rows
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear import as_rows
 from armlet.environments.news import Payment
 from armlet.inference.intervals import Estimate
 from armlet.policies import (

@@ -16,7 +16,7 @@ import numpy as np
 from armlet.environments.environment import Environment
 from armlet.environments.wrapped import OracleBit
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import LinUCB
 from armlet.report import plots
 from armlet.report.document import Table

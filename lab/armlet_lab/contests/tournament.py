@@ -18,10 +18,10 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.environments import Customers, Delayed, Environment, LinearArms, News
-from armlet.environments.linear import as_rows
+from armlet.environments.environment import as_rows
 from armlet.inference.intervals import Estimate
 from armlet.kernel import Decision
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, player, run_streams

@@ -13,10 +13,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
+from armlet.environments.environment import as_rows
 from armlet.environments.families import FAMILIES
-from armlet.environments.linear import as_rows
 from armlet.inference.intervals import Estimate
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import (
     Algorithm1,
     AutoAlgorithm1,

@@ -20,10 +20,10 @@ from armlet.advice.ask import prepare
 from armlet.advice.pilot import Posterior, as_source
 from armlet.advice.problem import Source
 from armlet.advice.runs import predictive
+from armlet.environments.environment import LinearArms
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.environments.linear import LinearArms
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table

@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7Growing
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots

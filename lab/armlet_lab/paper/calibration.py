@@ -18,8 +18,7 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.kernel import AutoEvidence, AutoTunedStatistics
-from armlet.parallel.pool import make_pool, reporter
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds, make_pool, reporter
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START
 from armlet.report.document import Table

@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inference.intervals import Estimate, band, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table

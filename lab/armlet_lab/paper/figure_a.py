@@ -19,7 +19,7 @@ from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.paper import FigureA, Zero
 from armlet.inference.intervals import Estimate, band
 from armlet.inputs.settings import RidgeLike
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
 from armlet.report.document import show

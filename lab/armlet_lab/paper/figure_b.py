@@ -18,7 +18,7 @@ import numpy as np
 
 from armlet.environments.paper import FigureB
 from armlet.inference.intervals import Estimate, bootstrap, paired_difference
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.document import show

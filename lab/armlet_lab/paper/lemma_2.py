@@ -16,7 +16,7 @@ import numpy as np
 
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats

@@ -18,7 +18,7 @@ import numpy as np
 from armlet.environments import FigureA
 from armlet.inference.intervals import Estimate, band, bootstrap
 from armlet.kernel import Statistics
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.document import show

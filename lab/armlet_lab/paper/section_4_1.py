@@ -16,12 +16,11 @@ from typing import Final
 import numpy as np
 
 from armlet import theory
-from armlet.environments.environment import Constants, scaled_bits_eigenvalue
-from armlet.environments.linear import scale_bits
+from armlet.environments.environment import Constants, scale_bits, scaled_bits_eigenvalue
 from armlet.environments.paper import Entries, Section41
 from armlet.inference.intervals import Estimate, bootstrap
 from armlet.inputs.settings import number, positive, whole
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
 from armlet.report.document import show

@@ -14,10 +14,10 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.environments.linear import Theta, as_rows, draw_rewards
+from armlet.environments.environment import Theta, as_rows, draw_rewards
 from armlet.environments.paper import RATE_WORDS, SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
 from armlet.inference.intervals import Estimate, band, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats

@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats

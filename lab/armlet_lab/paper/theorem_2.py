@@ -20,7 +20,7 @@ from armlet import theory
 from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import Estimate, band, bootstrap
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats

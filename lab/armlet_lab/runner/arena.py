@@ -26,7 +26,7 @@ from armlet.environments import (
     Section7,
     Section7Growing,
 )
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 
 Maker = Callable[[np.random.Generator], LinearArms]
 

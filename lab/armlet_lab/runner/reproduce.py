@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from armlet.disk import write_atomically
-from armlet.errors import choices
-from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Pool, PoolLike, Progress, WorkerError, opened, reporter
+from armlet.errors import choices, load_pyarrow
+from armlet.parallel import Pool, PoolLike, Progress, WorkerError, opened, reporter
 from armlet.report.document import check_pictures, document, figure, lines, show
 from armlet.report.document import table as html_table
 from armlet.report.plots import require_matplotlib
@@ -102,7 +101,7 @@ def reproduce(
     out
         The folder for the report, the figures and the data.
     engine, workers
-        Where tasks run; see `armlet.parallel.pool.make_pool`. The results are the same.
+        Where tasks run; see `armlet.parallel.make_pool`. The results are the same.
     progress
         Given what is being done, gives what is told how far it is.
     """

@@ -13,8 +13,8 @@ import numpy as np
 from armlet.environments.environment import Environment, check_still
 from armlet.errors import InvalidValueError
 from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, Rule
-from armlet.parallel.seeds import Seeds
-from armlet.policies.dispatch import compiled_rule
+from armlet.parallel import Seeds
+from armlet.policies.base import compiled_rule
 from armlet.simulation.play import InKernel, draw, run_streams
 from armlet.types import Float64, Policy, State
 

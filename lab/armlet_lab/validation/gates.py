@@ -17,7 +17,7 @@ import numpy as np
 from armlet.evaluation.gate import AgainstLive, AgainstOther, Answer, Compared, answer_of
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.targets import Always, FunctionTarget
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 
 Against: TypeAlias = Literal["live", "other", "other, weights bounded"]
 

@@ -25,7 +25,7 @@ from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, T
 from armlet.errors import InvalidValueError
 from armlet.inference.intervals import Interval, spread
 from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.types import Float64
 
 

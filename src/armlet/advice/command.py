@@ -24,7 +24,7 @@ from armlet.errors import InvalidValueError
 from armlet.inference.intervals import Estimate
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
-from armlet.parallel.pool import reporter
+from armlet.parallel import reporter
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, table
 from armlet.report.plots import COLOURS, DASHES, INK, Picture, legend, plain_numbers, require_matplotlib, short

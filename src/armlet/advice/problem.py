@@ -15,11 +15,10 @@ from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.environment import Environment, FiniteEnvironment, check_still
-from armlet.environments.linear import bit_law
+from armlet.environments.environment import Environment, FiniteEnvironment, bit_law, check_still
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.settings import unboxed
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.theory import asked_p
 from armlet.types import Float64
 

@@ -26,7 +26,7 @@ import numpy as np
 from armlet.advice.problem import SampledProblem
 from armlet.environments.environment import FiniteEnvironment
 from armlet.inference.intervals import Estimate, Interval, resampled, rough_t_quantile, spread
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Float64, Int64

@@ -46,7 +46,7 @@ def evaluate(a: argparse.Namespace) -> None:
     """
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.rows import open_rows
-    from armlet.parallel.pool import reporter, silent
+    from armlet.parallel import reporter, silent
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")

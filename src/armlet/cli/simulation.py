@@ -108,11 +108,11 @@ def compare(a: argparse.Namespace) -> Work:
 
     A comparison that was interrupted or killed goes on where it was if the same command is given again.
     """
-    from armlet.parallel import pool
+    from armlet import parallel
     from armlet.simulation import compare
 
     jobs = compare.make_jobs(a.environment, a.environment_set, a.policy, a.horizon, a.runs, a.seed)
-    where = pool.make_pool(a.engine, workers=a.workers)
+    where = parallel.make_pool(a.engine, workers=a.workers)
     return lambda: compare.compare(jobs, engine=where, out=a.out)
 
 
@@ -215,10 +215,10 @@ def simulate(a: argparse.Namespace) -> Work:
 
     A run that was interrupted or killed goes on where it was if the same command is given again.
     """
-    from armlet.parallel import pool
+    from armlet import parallel
     from armlet.simulation import compare
 
     settings = {"horizon": a.horizon, "runs": a.runs, "seed": a.seed, "method": a.method}
     job = compare.make_job(a.environment, a.environment_set, a.policy, a.set, **settings)
-    where = pool.make_pool(a.engine, workers=a.workers)
+    where = parallel.make_pool(a.engine, workers=a.workers)
     return lambda: compare.simulate(job, engine=where, out=a.out)

@@ -6,9 +6,9 @@ from armlet.environments.customers import Customers as Customers
 from armlet.environments.display_ads import DisplayAds as DisplayAds
 from armlet.environments.drifting import Drifting as Drifting
 from armlet.environments.environment import Environment as Environment
+from armlet.environments.environment import Linear as Linear
+from armlet.environments.environment import LinearArms as LinearArms
 from armlet.environments.group_activity import GroupActivity as GroupActivity
-from armlet.environments.linear import Linear as Linear
-from armlet.environments.linear import LinearArms as LinearArms
 from armlet.environments.near_ties import NearTies as NearTies
 from armlet.environments.news import News as News
 from armlet.environments.paper import FigureA as FigureA

@@ -14,10 +14,11 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import FiniteEnvironment, Noise
-from armlet.environments.linear import (
+from armlet.environments.environment import (
     MAX_BITS,
+    FiniteEnvironment,
     LinearArms,
+    Noise,
     as_rows,
     bit_law,
     check_chances,

@@ -13,8 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import Constants, Noise
-from armlet.environments.linear import LinearArms, as_rows, check_between, check_steps
+from armlet.environments.environment import Constants, LinearArms, Noise, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import Customers, DisplayAds, FigureA, GroupActivity, Linear, LinearArms, Scheduling
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 
 FAMILIES: Final[dict[str, Callable[[np.random.Generator], LinearArms]]] = {
     "Figure (a)": FigureA.draw,

@@ -14,8 +14,16 @@ from typing import Self
 
 import numpy as np
 
-from armlet.environments.environment import Constants, bernoulli_sigma
-from armlet.environments.linear import MAX_BITS, LinearArms, as_rows, bit_law, check_chances, check_steps
+from armlet.environments.environment import (
+    MAX_BITS,
+    Constants,
+    LinearArms,
+    as_rows,
+    bernoulli_sigma,
+    bit_law,
+    check_chances,
+    check_steps,
+)
 from armlet.errors import InvalidValueError
 from armlet.types import Float64
 

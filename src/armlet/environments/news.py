@@ -15,8 +15,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.environment import Constants, Noise
-from armlet.environments.linear import LinearArms, Theta, as_rows, check_between, check_steps
+from armlet.environments.environment import Constants, LinearArms, Noise, Theta, as_rows, check_between, check_steps
 from armlet.errors import InvalidValueError
 from armlet.types import Bool, Float64
 

@@ -28,16 +28,19 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from armlet.environments.environment import Constants, FiniteEnvironment, Noise, scaled_bits_eigenvalue
-from armlet.environments.linear import (
+from armlet.environments.environment import (
     MAX_BITS,
+    Constants,
+    FiniteEnvironment,
     LinearArms,
     ListedContexts,
+    Noise,
     as_rows,
     bit_law,
     check_between,
     check_steps,
     scale_bits,
+    scaled_bits_eigenvalue,
 )
 from armlet.errors import InvalidValueError
 from armlet.types import Float64, Int64

@@ -13,10 +13,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from armlet.environments.environment import Noise
-from armlet.environments.linear import (
+from armlet.environments.environment import (
     LinearArms,
     ListedContexts,
+    Noise,
     Theta,
     as_rows,
     check_between,

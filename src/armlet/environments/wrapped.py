@@ -10,9 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.environments.environment import Constants, Environment, FiniteEnvironment, Noise, present
+from armlet.environments.environment import (
+    Constants,
+    Environment,
+    FiniteEnvironment,
+    LinearArms,
+    Noise,
+    check_between,
+    present,
+)
 from armlet.environments.environment import delay as delay_of
-from armlet.environments.linear import LinearArms, check_between
 from armlet.errors import InvalidValueError
 from armlet.types import Bool, Float64
 

@@ -36,7 +36,7 @@ from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, s
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
-from armlet.parallel.pool import PoolLike, Progress, map_in_order, opened
+from armlet.parallel import PoolLike, Progress, map_in_order, opened
 from armlet.types import Float64, Mode
 
 Intervals: TypeAlias = Literal["fixed", "both"]

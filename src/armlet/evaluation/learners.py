@@ -35,8 +35,8 @@ from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Design, Rows, open_rows
 from armlet.inference.intervals import Interval, Z, rough_t_quantile
 from armlet.log.reader import Source
-from armlet.parallel.seeds import Seeds
-from armlet.policies.dispatch import compiled_rule
+from armlet.parallel import Seeds
+from armlet.policies.base import compiled_rule
 from armlet.types import Arm, Bool, Float64, Int64, Interaction, Policy
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from armlet.inference.sequences import MeanSequence
 from armlet.inference.sequences import in_range as check_rewards
 from armlet.inputs.settings import Range
 from armlet.kernel import sum_moments
-from armlet.parallel.pool import Progress
+from armlet.parallel import Progress
 from armlet.types import Arm, Bool, Float64, Int64
 
 PIECES: Final = 64  # stretches of a log that drift keeps sums of; when there are more, neighbours are added up

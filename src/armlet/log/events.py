@@ -28,10 +28,10 @@ from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_chec
 
 import numpy as np
 
+from armlet.disk import decode_model
 from armlet.errors import ArgumentError, ArmletError, LogError
 from armlet.inputs.columns import LARGEST
 from armlet.kernel import json_line
-from armlet.model_file.encoding import decode_model
 from armlet.types import Arm, Bool, Int64
 
 FORMAT: Final = "armlet log"

@@ -38,7 +38,7 @@ from armlet.log.tables import (
     read_rows,
     vector_width,
 )
-from armlet.parallel.pool import PoolLike, each_in_order, opened
+from armlet.parallel import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
 from armlet.policies.epsilon_greedy import EpsilonGreedy
 from armlet.types import Arm, Float64, Int64, LearnsFrom, Policy

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
 from armlet.bandit import Bandit, from_bytes, load
-from armlet.disk import write_new
+from armlet.disk import give_up_in_children, write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.kernel import Decision, Decisions
 from armlet.log.events import (
@@ -33,7 +33,6 @@ from armlet.log.events import (
 from armlet.log.reader import LogFile, last_stretch, read_file
 from armlet.log.replaying import replay
 from armlet.log.writer import Flush, Journal
-from armlet.parallel.forks import give_up_in_children
 from armlet.types import Policy
 
 if TYPE_CHECKING:

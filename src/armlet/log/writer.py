@@ -14,11 +14,11 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, Final, Literal, TypeAlias
 
+from armlet.disk import LockedFile, give_up_in_children
 from armlet.errors import BusyError, LogError
 from armlet.kernel import HeldLines, json_line
 from armlet.log.events import LONGEST, Event, Sealer, check_fields, explain
 from armlet.log.reader import Stretch
-from armlet.parallel.forks import LockedFile, give_up_in_children
 from armlet.types import __version__
 
 Flush: TypeAlias = Literal["block", "line", "disk"]

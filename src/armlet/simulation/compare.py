@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from armlet.environments import ENVIRONMENTS, Environment
-from armlet.errors import InvalidValueError, UnknownNameError, choices
+from armlet.errors import InvalidValueError, UnknownNameError, choices, load_pyarrow
 from armlet.inputs.settings import check_seed
-from armlet.log.tables import load_pyarrow
-from armlet.parallel.pool import Pool, reporter
+from armlet.parallel import Pool, reporter
 from armlet.policies import find_policy
 from armlet.report.document import show
 from armlet.report.plots import require_matplotlib

@@ -26,12 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.disk import write_atomically
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
-from armlet.log.tables import load_pyarrow
-from armlet.model_file.encoding import Array, Json, read_model, write_model
-from armlet.parallel.pool import Pool, Progress, make_pool, map_in_order, silent
-from armlet.parallel.seeds import Seeds
+from armlet.disk import Array, Json, read_model, write_atomically, write_model
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, load_pyarrow
+from armlet.parallel import Pool, Progress, Seeds, make_pool, map_in_order, silent
 from armlet.simulation.play import Job
 from armlet.simulation.results import Settings, plain, settings_of
 from armlet.types import Float64, __version__

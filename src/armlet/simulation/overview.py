@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.disk import write_atomically
+from armlet.disk import Json, write_atomically
 from armlet.environments import ENVIRONMENTS
 from armlet.inference.intervals import Estimate, band, paired_difference
-from armlet.model_file.encoding import Json
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, show, table

@@ -20,8 +20,8 @@ from armlet.environments.environment import Environment, FiniteEnvironment, dela
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import check_seed
 from armlet.kernel import Decision
-from armlet.parallel.seeds import Seeds
-from armlet.policies.dispatch import compiled_rule
+from armlet.parallel import Seeds
+from armlet.policies.base import compiled_rule
 from armlet.types import Bool, Float64, Int64, Policy
 
 

@@ -21,12 +21,10 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armlet.disk import write_atomically
-from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.disk import Json, write_atomically
+from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, load_pyarrow
 from armlet.inference.intervals import Estimate, Pairing, as_runs, bootstrap, mean_of_runs, percentile
-from armlet.log.tables import load_pyarrow
-from armlet.model_file.encoding import Json
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.simulation.play import PLACE, Curves, Job
 from armlet.types import Float64, Int64
 

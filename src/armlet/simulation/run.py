@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet.disk import Json, read_model
 from armlet.environments.environment import Environment, is_still
 from armlet.errors import InvalidValueError, ModelFileError
-from armlet.model_file.encoding import Json, read_model
-from armlet.parallel.pool import PoolLike, Progress, WorkerError, opened, silent
-from armlet.policies.dispatch import compiled_rule
+from armlet.parallel import PoolLike, Progress, WorkerError, opened, silent
+from armlet.policies.base import compiled_rule
 from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions
 from armlet.simulation.play import Curves, Job, Method, play
 from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
@@ -97,7 +97,7 @@ def simulate_all(
     jobs
         What to run.
     engine
-        The name of an engine (see `armlet.parallel.pool.make_pool`), an engine, or any
+        The name of an engine (see `armlet.parallel.make_pool`), an engine, or any
         `concurrent.futures.Executor`. It does not change the results.
     workers
         How many, if the engine is given by name.
@@ -105,7 +105,7 @@ def simulate_all(
         A folder that keeps every finished task, and the table of all at the end. The same call goes on where an
         interrupted one stopped.
     progress
-        Told how many runs are done; `armlet.parallel.pool.reporter` prints it.
+        Told how many runs are done; `armlet.parallel.reporter` prints it.
 
     Returns
     -------

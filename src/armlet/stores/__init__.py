@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Transaction
-from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.rewards import Aggregation, Status
-from armlet.stores.store import Store, load_sqlite, open_store
+from armlet.stores.store import Loop, Store, load_sqlite, open_store
 from armlet.stores.writer import ClockWarning
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.kernel import Decision
 from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import replay
-from armlet.model_file.model import describe
+from armlet.model_file import describe
 from armlet.stores.ledger import Ledger, LoopRecord, Row, Transaction
 from armlet.types import Policy
 

@@ -27,7 +27,7 @@ from armlet.stores import (
     Store,
     Transaction,
 )
-from armlet.stores.rows import rebuild
+from armlet.stores.runner import rebuild
 from armlet.types import Policy
 
 Place: TypeAlias = Callable[[], Ledger]

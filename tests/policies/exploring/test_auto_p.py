@@ -21,7 +21,7 @@ from armlet.environments import FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import RidgeLike
 from armlet.kernel import AutoEvidence, AutoTunedStatistics
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import AutoEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START, quotas
 from armlet.reference import outlook

@@ -20,7 +20,7 @@ from armlet.environments import Customers, FigureA
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.inputs.settings import Ridge, RidgeLike
 from armlet.kernel import AutoSchedule, AutoTunedStatistics
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import AutoAlgorithm1
 from armlet.policies.auto_epsilon_greedy import MOST, START
 from armlet.reference import auto_schedule

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.types import Bool, Float64, Policy
 

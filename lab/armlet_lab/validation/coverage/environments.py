@@ -24,7 +24,7 @@ from armlet.evaluation.monitor import AnytimeIntervals
 from armlet.evaluation.rows import Design, Rows
 from armlet.evaluation.targets import prob_of_played
 from armlet.kernel import gram, row_features
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, Uniform
 from armlet.testing.logs import HeldBlocks, play
 from armlet.types import Bool, Float64, Int64, Policy

@@ -16,7 +16,7 @@ from armlet.evaluation.checks import Word
 from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
 from armlet.inference.intervals import bootstrap, mean_of_runs
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats

@@ -13,7 +13,7 @@ import numpy as np
 
 from armlet.datasets import load
 from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
-from armlet.parallel.seeds import Seeds
+from armlet.parallel import Seeds
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Float64

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.disk import Source, Target, origin
+from armlet import disk
+from armlet.disk import Json, Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
 from armlet.inputs.settings import Settings, check_reward_range, check_seed, units_of
-from armlet.kernel import sum_shapes
-from armlet.model_file import encoding
-from armlet.types import Arm, Array, Policy, Shapes, State, __version__
+from armlet.kernel import Engine, sum_shapes
+from armlet.types import Arm, Array, Bool, Float64, Policy, Shapes, State, __version__
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
@@ -50,41 +50,41 @@ class Model:
 
 def write(target: Target, model: Model) -> None:
     """Write a model to a path, whole or not at all, or to a binary file object."""
-    encoding.write_model(target, *_parts(model))
+    disk.write_model(target, *_parts(model))
 
 
 def encode(model: Model) -> bytes:
     """Return the bytes that `write` would write."""
-    return encoding.encode_model(*_parts(model))
+    return disk.encode_model(*_parts(model))
 
 
 def read(source: Source, find: Find, given: Policy | None) -> Model:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
-    return _checked(origin(source), *encoding.read_model(source), find, given)
+    return _checked(origin(source), *disk.read_model(source), find, given)
 
 
 def decode(data: bytes, find: Find, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
-    return _checked(origin(data), *encoding.decode_model(data), find, given)
+    return _checked(origin(data), *disk.decode_model(data), find, given)
 
 
 def digest(model: Model) -> str:
     """Return the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
     arrays = {name: array for name, array in model.state.arrays().items() if name not in UNHASHED_ZEROS or array.any()}
-    return encoding.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
+    return disk.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
-def describe(model: Model) -> dict[str, encoding.Json]:
+def describe(model: Model) -> dict[str, Json]:
     """Describe a bandit in plain JSON types, without its seed and its arrays."""
     header = _header(model)
     told = {name: header[name] for name in header if name not in UNHASHED}
     return {"version": __version__, **told, "units": units_of(model.settings.policy), "digest": digest(model)}
 
 
-def _header(model: Model) -> dict[str, encoding.Json]:
+def _header(model: Model) -> dict[str, Json]:
     s = model.settings
-    optional: dict[str, encoding.Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
+    optional: dict[str, Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
     optional |= {"fixed_rows": model.fixed_rows} if model.fixed_rows else {}
     return optional | {
         "armlet": __version__,
@@ -102,7 +102,7 @@ def _header(model: Model) -> dict[str, encoding.Json]:
     }
 
 
-def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.Array]]:
+def _parts(model: Model) -> tuple[dict[str, Json], dict[str, disk.Array]]:
     """Return header and arrays, unless `read` would refuse them."""
     header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
     try:
@@ -118,7 +118,7 @@ def _parts(model: Model) -> tuple[dict[str, encoding.Json], dict[str, encoding.A
 
 
 def _checked(
-    name: str, header: dict[str, Any], arrays: dict[str, encoding.Array], find: Find, given: Policy | None
+    name: str, header: dict[str, Any], arrays: dict[str, disk.Array], find: Find, given: Policy | None
 ) -> Model:
     try:
         policy = _read_policy(header["policy"], find, given)
@@ -144,10 +144,20 @@ def _try(policy: Policy, state: State, told: _Told) -> None:
     eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
     for value in (0.0, 0.5):
         x = np.full(told.settings.dim, value)
-        with np.errstate(all="ignore"):
-            chances = policy.probabilities(state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        chances = _chances(policy, state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
         if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
             raise InvalidValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
+
+
+def _chances(policy: Policy, state: State, t: int, x: Float64, eligible: Bool) -> Float64:
+    """Ask the kernel where it plays the policy by itself; a subclass of others may have a law of its own."""
+    rule = policy.rule() if type(policy).__module__.startswith("armlet.") else None
+    if rule is None:
+        with np.errstate(all="ignore"):
+            return policy.probabilities(state, t, x, eligible)
+    engine = Engine(policy, rule, state, list(range(len(eligible))), 0, np.asarray)
+    chances: Float64 = engine._probabilities(x[None], t, eligible)[0]
+    return chances
 
 
 class _Told(NamedTuple):
@@ -228,7 +238,7 @@ def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Pol
     return policy
 
 
-def policy_header(policy: Policy) -> dict[str, encoding.Json]:
+def policy_header(policy: Policy) -> dict[str, Json]:
     """Return the name of a policy and its settings, as plain JSON types."""
     return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
 

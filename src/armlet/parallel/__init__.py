@@ -1,1 +1,0 @@
-"""For whatever runs long: where tasks run, and how far they are."""
