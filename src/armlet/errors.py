@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from string import Formatter
@@ -224,6 +225,7 @@ def load_package(package: str, what: str) -> ModuleType:
     return import_module(package)
 
 
+@cache
 def load_pyarrow() -> tuple[ModuleType, ModuleType]:
     """Import pyarrow and its Parquet module, or refuse with the command that installs them."""
     return load_package("pyarrow", "tables need"), import_module("pyarrow.parquet")

@@ -23,6 +23,7 @@ import pytest
 import armlet
 from armlet import cli, parallel
 from armlet.environments import FigureA
+from armlet.errors import load_pyarrow
 from armlet.parallel import PoolLike, Progress, WorkerError, silent
 from armlet.simulation import run as runner
 from armlet.simulation.lab import Manifest, ResultsError, read_manifest
@@ -287,6 +288,7 @@ def test_an_environment_without_plain_settings_needs_no_store_and_gets_none(tmp_
 
 def test_missing_pyarrow_is_told_before_anything_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    load_pyarrow.cache_clear()
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'armlet\[data\]'"):
         simulate_all(JOBS[2:], engine="serial", store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
