@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from armlet.errors import LogError
+from armlet.errors import LogError, load_pyarrow
 from armlet.log.events import (
     CHANGED,
     DECIDE,
@@ -42,7 +42,6 @@ from armlet.log.events import (
     read_lines,
     reading,
 )
-from armlet.log.tables import load_pyarrow
 from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]

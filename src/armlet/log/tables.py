@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.errors import ArgumentError, InvalidValueError, missing_package
+from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.inputs.codes import CONSTANT
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
 from armlet.inputs.encoder import MOST, Encoder
@@ -57,14 +56,6 @@ class Flags(NamedTuple):
     table: Any
     features: list[str]
     notes: tuple[str, ...]
-
-
-def load_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Import what reads and writes tables, or say how to get it."""
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        raise missing_package("pyarrow", "tables need") from error
 
 
 def read_table(path: Path) -> Any:
