@@ -18,9 +18,8 @@ import armlet
 from armlet import datasets
 from armlet.datasets.feedback import OPEN_BANDIT
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
-from armlet.inference.betting import mixed_margin
 from armlet.inference.intervals import Z
-from armlet.inference.sequences import MeanSequence
+from armlet.inference.sequences import MeanSequence, mixed_margin
 from armlet.types import Bool, Float64, Int64
 from armlet_lab.validation.printed_tables.arrays import gram_with
 from evaluators import ask

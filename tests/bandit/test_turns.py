@@ -74,7 +74,7 @@ print(errors, bandit.arms)
 
 @pytest.mark.parametrize(
     ("policy", "has_estimates"),
-    [("UCB1()", False), ("LinUCB()", True), ("HybridLinUCB()", True), ("Algorithm1(p=40)", True)],
+    [("Uniform()", False), ("LinUCB()", True), ("HybridLinUCB()", True), ("Algorithm1(p=40)", True)],
 )
 def test_reads_survive_arms_that_come_and_go(policy: str, has_estimates: bool) -> None:
     done = run_alone(CHANGERS.format(policy=policy, has_estimates=has_estimates))

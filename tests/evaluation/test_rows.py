@@ -10,11 +10,10 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.evaluation import log as log_module
-from armlet.evaluation.log import open_rows
-from armlet.evaluation.rows import Rows
+from armlet.evaluation import rows as rows_module
+from armlet.evaluation.rows import Rows, open_rows
 from armlet.log import compact, from_dsjson, from_obp
-from armlet.log.schema import FORMAT, SCHEMA
+from armlet.log.events import FORMAT, SCHEMA
 
 
 def same(one: Rows, other: Rows) -> bool:
@@ -83,10 +82,10 @@ def test_parquet_and_json_lines_give_the_same_columns(tmp_path: Path) -> None:
 def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_eventful_log(tmp_path / "log.jsonl")
     once = whole(tmp_path / "log.jsonl")
-    monkeypatch.setattr(log_module, "BLOCK", 64)
-    monkeypatch.setattr(log_module, "_PART", 16)
+    monkeypatch.setattr(rows_module, "BLOCK", 64)
+    monkeypatch.setattr(rows_module, "_PART", 16)
     monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
-    monkeypatch.setattr(log_module, "_BATCH", 24)
+    monkeypatch.setattr(rows_module, "_BATCH", 24)
     compact(tmp_path / "log.jsonl")
     for name in ("log.jsonl", "log.parquet"):
         blocks = open_rows(tmp_path / name)

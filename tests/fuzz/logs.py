@@ -27,10 +27,9 @@ from armlet import ArmletError, cli
 from armlet.errors import ArgumentError
 from armlet.evaluation.learners import rejection_replay
 from armlet.log import log as logs
+from armlet.log.events import Event, encode_event
 from armlet.log.exporting import compact
-from armlet.log.lines import encode_event
 from armlet.log.parquet import events_beside
-from armlet.log.schema import Event
 from fuzz import files
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER

@@ -230,11 +230,7 @@ def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:
     state = bandit.state
     if isinstance(state, armlet.kernel.LayeredStatistics):
         state = state[1]  # all rows; the other layer is what was solved
-    if isinstance(state, armlet.Statistics):
-        n, total = state.n, state.sum_r
-    else:  # UCB1: one row of counts, and of rewards mapped to [0, 1]
-        x = np.zeros(DIM)
-        n, total = state.read("n", x), 8.0 * state.read("sum_r", x)
+    n, total = state.n, state.sum_r
     return {str(arm): (float(n[i]), float(total[i])) for i, arm in enumerate(bandit.arms)}
 
 
@@ -243,7 +239,7 @@ def balance(arena: Arena) -> list[str]:
     out = []
     for arm, (n, total) in sums(arena.bandit).items():
         expected = (float(arena.count[arm]), float(arena.total[arm]))
-        # n is whole; the sum is of whole numbers, and for UCB1 of eighths: exact, both of them
+        # n is whole; the sum is of whole numbers, exact, both of them
         if (n, total) != expected:
             out.append(f"{arm} has n, sum = {(n, total)}, but {expected} was learned")
     return out

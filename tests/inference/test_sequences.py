@@ -109,14 +109,6 @@ def test_rows_where_both_policies_agree_widen_nothing_once_weights_are_bounded()
     assert free.interval().high - free.interval().low > 3 * (bounded.interval().high - bounded.interval().low)
 
 
-def test_pairs_of_rewards_are_a_difference_too() -> None:
-    rng = np.random.default_rng(4)
-    first, gain = rng.random(3000), DifferenceSequence((0.0, 10.0))
-    gain.add_pairs(10 * (0.5 + first / 2), 10 * first)
-    low, high = gain.interval()
-    assert low < 2.5 < high < low + 0.5  # E (1/2 - u/2) = 1/4, ten times
-
-
 def test_ranges_only_change_the_scale() -> None:
     rewards = np.random.default_rng(5).random(100)
     plain, stretched = (MeanSequence(ends, scores="within") for ends in ((0.0, 1.0), (-20.0, 80.0)))

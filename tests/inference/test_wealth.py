@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from armlet.inference.betting import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
+from armlet.inference.sequences import GRID, SWITCH, Betting, GammaExponential, Hedge, mixed_margin, mixed_wealth
 from armlet.types import Float64
 
 Bets = GammaExponential | Betting | Hedge

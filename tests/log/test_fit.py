@@ -15,7 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet.log import compact, rows
+from armlet.log import compact, tables
 from armlet.log.fitting import is_sums
 from armlet.parallel import make_pool
 from armlet.types import Policy
@@ -52,8 +52,8 @@ def write(folder: Path, n: int = 3000, *, shift: float = 0.0) -> Any:
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "PIECE", 600)
-    monkeypatch.setattr(rows, "BATCH", 256)
+    monkeypatch.setattr(tables, "PIECE", 600)
+    monkeypatch.setattr(tables, "BATCH", 256)
 
 
 def learned(rows: Any, policy: Policy, x: Any = None, **settings: Any) -> armlet.Bandit:

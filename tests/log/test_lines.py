@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.kernel import json_bytes, json_line
-from armlet.log.lines import DamagedLineError, decode, encode_event
-from armlet.log.schema import Event, InvalidEventError
+from armlet.log.events import DamagedLineError, Event, InvalidEventError, decode, encode_event
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.recursive(

@@ -8,9 +8,9 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
+from armlet.log.events import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event
 from armlet.log.reader import LogFile
 from armlet.log.replaying import PLAYS
-from armlet.log.schema import KINDS, UNPLAYED, Event, InvalidEventError, Optional, check_event
 from armlet.log.writer import Flush
 from support.lives import Life, new_bandit
 

@@ -15,9 +15,8 @@ import pytest
 import armlet
 from armlet.kernel import json_bytes
 from armlet.log import log as logs
-from armlet.log.lines import encode_event
+from armlet.log.events import Event, encode_event
 from armlet.log.reader import LogFile
-from armlet.log.schema import Event
 from support.lives import Life, new_bandit
 
 Lines = list[bytes]

@@ -195,7 +195,7 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
     assert results[0].settings["policy"] == {
         "name": "Algorithm1",
-        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin"},
+        "settings": {"p": 30, "ridge": "paper", "warmup": "round-robin", "units": "as given", "origin": None},
     }
 
 

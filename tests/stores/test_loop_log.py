@@ -10,9 +10,9 @@ import pytest
 
 import armlet
 from armlet.log import replay
+from armlet.log.events import DECIDE, Event, Events, check_start
 from armlet.log.exporting import write
 from armlet.log.reader import read
-from armlet.log.schema import DECIDE, Event, Events, check_start
 from armlet.stores import Loop, Store
 from armlet.stores.runner import LoopLog
 

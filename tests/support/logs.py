@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.log.lines import encode_event
-from armlet.log.schema import SCHEMA, Event
+from armlet.log.events import SCHEMA, Event, encode_event
 from armlet.types import Arm
 
 DIM = 3

@@ -45,7 +45,7 @@ def evaluate(a: argparse.Namespace) -> None:
     logged, or own: the honest value of what these very rows teach.
     """
     from armlet.evaluation.evaluate import evaluate
-    from armlet.evaluation.log import open_rows
+    from armlet.evaluation.rows import open_rows
     from armlet.parallel import reporter, silent
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
@@ -108,7 +108,7 @@ def rejection_replay(a: argparse.Namespace) -> None:
     rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
     """
     from armlet.evaluation import rejection_replay as replayed
-    from armlet.evaluation.log import open_rows
+    from armlet.evaluation.rows import open_rows
     from armlet.simulation.compare import make_policy, parse_policy
 
     names = a.policy or ["OccasionalOptimism"]
@@ -150,7 +150,7 @@ def gate(a: argparse.Namespace) -> int:
       armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
     """
     from armlet.evaluation.gate import gate
-    from armlet.evaluation.log import open_rows
+    from armlet.evaluation.rows import open_rows
 
     blocks = open_rows(a.log)
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))

@@ -16,8 +16,8 @@ from armlet.errors import ArgumentError, InvalidValueError
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
+    from armlet.log.events import Event
     from armlet.log.imports import Imported
-    from armlet.log.schema import Event
 
 ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the columns of a table
 OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}

@@ -28,11 +28,10 @@ from armlet.evaluation.estimators import (
     t_interval,
 )
 from armlet.evaluation.learners import SelfEvaluation, self_evaluate
-from armlet.evaluation.log import open_rows
 from armlet.evaluation.model import Sums, SumTask, solve, sum_block
 from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
-from armlet.evaluation.rows import Blocks
+from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
 from armlet.inference.intervals import LEVEL, Interval
 from armlet.inputs.settings import Objective, Range, check_range

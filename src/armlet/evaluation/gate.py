@@ -24,8 +24,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, DecisionError, EvaluationError, InvalidValueError, UnknownNameError
 from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
-from armlet.evaluation.log import open_rows
-from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import (
     Logged,
     Target,

@@ -30,10 +30,9 @@ from armlet import kernel
 from armlet.bandit import Bandit
 from armlet.errors import EvaluationError, LogError
 from armlet.evaluation.estimators import Rewards, mean_interval
-from armlet.evaluation.log import open_rows
 from armlet.evaluation.model import row_sums, unpack
 from armlet.evaluation.result import Value
-from armlet.evaluation.rows import Blocks, Design, Rows
+from armlet.evaluation.rows import Blocks, Design, Rows, open_rows
 from armlet.inference.intervals import Interval, Z, rough_t_quantile
 from armlet.log.reader import Source
 from armlet.parallel import Seeds

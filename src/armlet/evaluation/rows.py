@@ -1,30 +1,50 @@
 """A log as blocks of columns, and how the arm of each row was drawn: what every estimator reads.
 
-A row is a decision with the last reward that counts for it. Memory holds one block, however long the log is.
+A row is a decision with the last reward that counts for it. `open_rows` takes logs of all kinds: compacted ones are
+read column by column, as they lie, and blocks are runs of whole row groups, so that a worker reads its own and nothing
+else. All others are read once, event by event, into temporary files, because a reward may come, or be corrected, long
+after its decision. Memory holds one block, however long the log is.
 """
 
 from __future__ import annotations
 
+import copy
+import importlib
+import json
+import os
+import shutil
+import struct
+import tempfile
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import ArgumentError
-from armlet.inputs.columns import LEAST_CHANCE
+from armlet.errors import ArgumentError, LogError
+from armlet.inputs.columns import LARGEST, LEAST_CHANCE
 from armlet.inputs.settings import Objective
+from armlet.log.events import ARM_CHANGES, EXPLORATION, Event, Events, Roster, check_ordinary, parse, reading
+from armlet.log.parquet import read_metadata, side_lines
+from armlet.log.reader import Source, read
+from armlet.log.tables import open_file
 from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""
-
-EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
-"""Columns that say how a step explores, as a log names them."""
-
 Int8 = npt.NDArray[np.int8]
+_NUMBERS: Final = ("propensity", *EXPLORATION, "reward")
+_COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)
+_BATCH: Final = 2**14
+_NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
+_REWARD: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("reward", "<f8"), ("weight", "<f8")])
+_PAID: Final = np.dtype([("reward", "<f8"), ("weight", "<f8")])
+_CHUNK: Final = 2**14
+_PART: Final = 2**12  # events that are in memory at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +158,9 @@ def unknown_columns(n: int, n_arms: int) -> dict[str, Any]:
     }
 
 
+# ---- how arms were drawn
+
+
 @dataclass(frozen=True, slots=True)
 class Design:
     """How the arms of rows that have a reward were drawn, (n,) each.
@@ -241,3 +264,432 @@ def _check_probabilities(rows: Rows, values: Float64, name: str) -> None:
         "({least} or more)"
     )
     raise ArgumentError(text, name=name, value=float(values[wrong]), t=int(rows.t[wrong]), least=LEAST_CHANCE)
+
+
+# ---- logs
+
+
+def open_rows(log: Source | Blocks) -> Blocks:
+    """Open a log to be read in blocks of columns: a path, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
+
+    Examples
+    --------
+    >>> from armlet.log import from_obp
+    >>> feedback = {"action": [1, 0], "reward": [0, 1], "pscore": [0.5, 0.25], "context": [[1.0], [2.0]]}
+    >>> blocks = open_rows(from_obp(feedback))
+    >>> blocks.arms, [(rows.arm.tolist(), rows.reward.tolist()) for rows in blocks]
+    ((0, 1), [([1, 0], [0.0, 1.0])])
+    """
+    if isinstance(log, Blocks):
+        return log
+    if isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet"):
+        check_ordinary(Path(log), "log")
+        return CompactedBlocks(log)
+    events = read(log)
+    path = getattr(events, "path", None)
+    return CompactedBlocks(path) if path and str(path).endswith(".parquet") else SpooledBlocks(events)
+
+
+class CompactedBlocks(Blocks):
+    """The rows of a log that `armlet.log.compact` wrote; if arms came or went, the file next to it is read too."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        with reading(self._path.name), open_file(self._path) as file:
+            about, self._layout = read_metadata(file.schema_arrow, self._path.name)
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        super().__init__(about)
+        self._groups = list(_runs(sizes))
+        self.n = sum(sizes)
+        roster = Roster(about)
+        self._eras = _eras(self._path, roster)
+        self.arms = tuple(roster.labels)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, block: int) -> Rows:
+        if not 0 <= block < len(self):
+            raise IndexError(block)
+        with reading(self._path.name):
+            return self._block(block)
+
+    def _block(self, block: int) -> Rows:
+        names = [*_COLUMNS, *self._x_names()]
+        with open_file(self._path, ["arm"] if self._layout.labels != "int" else []) as file:
+            options = {"batch_size": _BATCH, "row_groups": self._groups[block], "columns": names}
+            parts = [self._read(batch) for batch in file.iter_batches(**options, use_threads=False)]
+        probabilities = [part.pop("probabilities") for part in parts]
+        columns: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["probabilities"] = None
+        if any(each is not None for each in probabilities):
+            filled = [
+                np.full((len(part["t"]), len(self.arms)), np.nan) if each is None else each
+                for each, part in zip(probabilities, parts, strict=True)
+            ]
+            columns["probabilities"] = np.concatenate(filled)
+        return Rows(**_without_erased(columns))
+
+    def _x_names(self) -> list[str]:
+        return ["x"] if self._layout.contexts == "binary" else [f"x.{name}" for name in self._layout.features]
+
+    def _read(self, batch: Any) -> dict[str, Any]:
+        name = self._path.name
+        for column in ("seq", "t", "propensity"):
+            if batch.column(column).null_count:
+                raise LogError(f"{name} has a row without {column}; read the log that it was made from")
+        seq = _whole(batch.column("seq"))
+        columns: dict[str, Any] = {each: _floats(batch.column(each), np.nan) for each in _NUMBERS}
+        for each in ("explored", "greedy"):
+            columns[each] = batch.column(each).cast("int8").fill_null(-1).to_numpy(zero_copy_only=False)
+        columns["arm"] = self._places(batch.column("arm"))
+        columns |= {"t": _whole(batch.column("t")), "weight": _floats(batch.column("weight"), 1.0)}
+        columns["weight"][np.isnan(columns["reward"])] = 1.0
+        columns["turn"] = _is_turn(batch.column("design"))
+        _check_ranges(columns, name)
+        columns["X"] = self._contexts(batch)
+        if (np.abs(columns["X"]) > LARGEST).any():
+            raise LogError(f"{name} has a context beyond 1e40; read the log that it was made from")
+        columns["eligible"] = self._eligible(batch.column("eligible"), seq)
+        columns["probabilities"] = self._probabilities(batch.column("probabilities"), seq)
+        return columns
+
+    def _contexts(self, batch: Any) -> Float64:
+        if self._layout.contexts == "columns":
+            return np.column_stack([_floats(batch.column(name), np.nan) for name in self._x_names()])
+        column, dim = batch.column("x"), self._layout.dim
+        data = np.frombuffer(column.buffers()[1], "<f8", len(column) * dim, column.offset * dim * 8)
+        X = data.reshape(len(column), dim).astype(np.float64)
+        X[np.asarray(column.is_null())] = np.nan
+        return X
+
+    def _places(self, column: Any) -> Int64:
+        """Return labels as indices of arms."""
+        name = self._path.name
+        if column.null_count:
+            raise LogError(f"{name} has a row without an arm; read the log that it was made from")
+        known = {label: place for place, label in enumerate(self.arms)}
+        coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        labels = coded.dictionary.to_pylist()
+        if self._layout.labels == "json":
+            labels = [json.loads(label) for label in labels]
+        places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
+        found: Int64 = places[coded.indices.to_numpy(zero_copy_only=False)] if len(labels) else places
+        if (found < 0).any():
+            unknown = labels[int(np.flatnonzero(places < 0)[0])]
+            raise LogError(f"{name} names arm {unknown!r}, which the log does not have")
+        return found
+
+    def _eligible(self, column: Any, seq: Int64) -> Bool:
+        plays = np.zeros((len(column), len(self.arms)), dtype=np.bool_)
+        stated = ~np.asarray(column.is_null())
+        for rows, roster in self._by_era(seq):
+            active = roster.active()
+            plays[rows, : len(active)] = active
+        if stated.any():
+            lengths = np.asarray(column.value_lengths().fill_null(0))
+            plays[stated] = False
+            plays[np.repeat(np.arange(len(column)), lengths), self._places(column.flatten())] = True
+        return plays
+
+    def _probabilities(self, column: Any, seq: Int64) -> Float64 | None:
+        stated = ~np.asarray(column.is_null())
+        if not stated.any():
+            return None
+        out = np.full((len(column), len(self.arms)), np.nan)
+        out[stated] = 0.0
+        lengths = np.asarray(column.value_lengths().fill_null(0)).astype(np.int64)
+        values = _floats(column.flatten(), np.nan)
+        starts = np.cumsum(lengths) - lengths
+        for rows, roster in self._by_era(seq):
+            some = np.arange(len(column))[rows]
+            some = some[stated[some]]
+            order = roster.order
+            out[some[:, None], order] = values[starts[some][:, None] + np.arange(len(order))]
+        return out
+
+    def _by_era(self, seq: Int64) -> Iterator[tuple[slice, Roster]]:
+        """Yield rows between which arms did not change, with the roster of that time."""
+        cuts = np.searchsorted(seq, [begin for begin, _ in self._eras])
+        ends = [*cuts[1:].tolist(), len(seq)]
+        for begin, end, (_, roster) in zip(cuts.tolist(), ends, self._eras, strict=True):
+            if begin < end:
+                yield slice(begin, end), roster
+
+
+def _without_erased(columns: dict[str, Any]) -> dict[str, Any]:
+    """Put zeros for contexts that were erased, NaN so far.
+
+    Refuse what no log has: a reward whose context is not known, and a step at which no arm may be played.
+    """
+    alone = np.flatnonzero(~columns["eligible"].any(axis=1))
+    if alone.size:
+        raise LogError(
+            f"step {columns['t'][alone[0]]:,} has no arm that may be played; read the log that it was made from"
+        )
+    erased = np.isnan(columns["X"]).any(axis=1)
+    wrong = np.flatnonzero(erased & ~np.isnan(columns["reward"]))
+    if wrong.size:
+        step = columns["t"][wrong[0]]
+        raise LogError(f"step {step:,} has a reward but no context: log contexts, or leave such rows out")
+    return columns | {"X": np.where(erased[:, None], 0.0, columns["X"])} if erased.any() else columns
+
+
+def _check_ranges(columns: dict[str, Any], name: str) -> None:
+    """Refuse values that no event has; NaN stands for null, except for a propensity."""
+    wrong = {
+        "propensity": ~((columns["propensity"] >= 0.0) & (columns["propensity"] <= 1.0)),
+        **{each: (columns[each] < 0.0) | (columns[each] > 1.0) for each in EXPLORATION},
+        "reward": np.abs(columns["reward"]) > LARGEST,
+        "weight": ~((columns["weight"] > 0.0) & (columns["weight"] <= LARGEST)),
+        "t": columns["t"] < 0,
+    }
+    for column, rows in wrong.items():
+        if rows.any():
+            value = columns[column][np.flatnonzero(rows)[0]]
+            raise LogError(f"{name} has a row whose {column} is {value}; read the log that it was made from")
+
+
+def _runs(sizes: list[int]) -> Iterator[list[int]]:
+    """Yield runs of row groups of at least a block's size, except for the last."""
+    run: list[int] = []
+    rows = 0
+    for group, size in enumerate(sizes):
+        run.append(group)
+        rows += size
+        if rows >= BLOCK:
+            yield run
+            run, rows = [], 0
+    if rows:
+        yield run
+
+
+def _eras(path: Path, roster: Roster) -> list[tuple[int, Roster]]:
+    """Return the arms as they were from the event of a number on, each time that they changed."""
+    eras = [(0, copy.deepcopy(roster))]
+    marks = [f'"kind":"{kind}"'.encode() for kind in ARM_CHANGES]
+    with reading(path.name):
+        for line in side_lines(path, f"it says which arms came and went in {path.name}"):
+            if any(mark in line[:60] for mark in marks):
+                event = parse(line, None, path.name)
+                roster.apply(event)
+                eras.append((event["seq"], copy.deepcopy(roster)))
+    return eras
+
+
+def _whole(column: Any) -> Int64:
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _floats(column: Any, missing: float) -> Float64:
+    filled = column.fill_null(missing) if column.null_count else column
+    return filled.to_numpy(zero_copy_only=False).astype(np.float64)  # type: ignore[no-any-return]
+
+
+def _is_turn(column: Any) -> Bool:
+    compute = importlib.import_module("pyarrow.compute")
+    plain = column.dictionary_decode() if hasattr(column, "dictionary") else column
+    return np.asarray(compute.equal(plain, "turn").fill_null(False)).astype(np.bool_)
+
+
+class SpooledBlocks(Blocks):
+    """The rows of any events, read once, now; the temporary files go when the reader does."""
+
+    def __init__(self, events: Events) -> None:
+        folder = tempfile.mkdtemp(prefix="armlet-rows-")
+        self._gone = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._folder = Path(folder)
+        about, self.arms, self.n = _Spooler(self._folder).spool(events)
+        super().__init__(about)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_gone"}
+
+    def __len__(self) -> int:
+        return -(-self.n // BLOCK)
+
+    def __getitem__(self, block: int) -> Rows:
+        with np.load(self._folder / f"{block}.npz") as saved:
+            columns: dict[str, Any] = dict(saved)
+        paid = np.memmap(self._folder / "paid", _PAID, mode="r")[block * BLOCK : (block + 1) * BLOCK]
+        columns["reward"], columns["weight"] = np.array(paid["reward"]), np.array(paid["weight"])
+        n_arms = len(self.arms)
+        columns["eligible"] = _widened(columns["eligible"], n_arms)
+        probabilities = columns["probabilities"]
+        columns["probabilities"] = _widened(probabilities, n_arms) if probabilities.size else None
+        return Rows(**_without_erased(columns))
+
+
+class _Spooler:
+    """Writes columns block by block; rewards are put to their decisions at the end, in the order they came."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names, self._rewards = (folder / "names").open("wb"), (folder / "rewards").open("wb")
+        self._buffer: list[Event] = []
+        self._eligible: list[Any] = []
+        self._probabilities: list[Float64 | None] = []
+        self._parts: list[dict[str, Any]] = []
+        self.n = self._blocks = 0
+
+    def spool(self, events: Events) -> tuple[Event, tuple[Any, ...], int]:
+        """Write all columns; return the fields of the start, the arms and the number of rows."""
+        about = dict(events.about)
+        self._dim = int(about["dim"])
+        self._roster = Roster(about)
+        try:
+            with reading(getattr(events, "name", "the log")):
+                for event in events:
+                    self._take(event)
+                self._flush()
+        finally:
+            self._names.close()
+            self._rewards.close()
+        self._settle()
+        return about, tuple(self._roster.labels), self.n
+
+    def _take(self, event: Event) -> None:
+        match event["kind"]:
+            case "decide":
+                self._decide(event)
+            case "learn" | "correct" | "forget":
+                self._reward(event)
+            case _:
+                self._roster.apply(event)
+
+    def _decide(self, event: Event) -> None:
+        self._names.write(struct.pack("<qQ", event["t"], int(event["id"].partition("-")[2], 16)))
+        self._buffer.append(event)
+        self._eligible.append(self._may_play(event))
+        self._probabilities.append(self._all_probabilities(event))
+        self.n += 1
+        if self.n % _PART == 0:
+            self._convert()
+        if self.n % BLOCK == 0:
+            self._flush()
+
+    def _may_play(self, event: Event) -> Any:
+        if event["eligible"] is None:
+            return self._roster.active()
+        plays = np.zeros(len(self._roster.labels), dtype=np.bool_)
+        plays[[self._place(arm, event) for arm in event["eligible"]]] = True
+        return plays
+
+    def _place(self, arm: Any, event: Event) -> int:
+        place = self._roster.places.get(arm)
+        if place is None:
+            raise LogError(f"event {event['seq']:,} names arm {arm!r}, which the log does not have", event["seq"])
+        return place
+
+    def _all_probabilities(self, event: Event) -> Float64 | None:
+        given, order = event.get("probabilities"), self._roster.order
+        if given is None:
+            return None
+        if len(given) != len(order):
+            text = f"event {event['seq']:,} has {len(given)} probabilities, but there are {len(order)} arms"
+            raise LogError(text, event["seq"])
+        probabilities = np.zeros(len(self._roster.labels))
+        probabilities[order] = given
+        return probabilities
+
+    def _reward(self, event: Event) -> None:
+        if event["kind"] == "forget":
+            paid, weight = np.nan, 1.0
+        else:
+            paid = event["new_reward" if event["kind"] == "correct" else "reward"]
+            weight = event.get("weight", 1.0)
+        t, _, mark = event["id"].partition("-")
+        self._rewards.write(struct.pack("<qQdd", int(t), int(mark, 16), paid, weight))
+
+    def _convert(self) -> None:
+        """Turn events into columns, which are much smaller."""
+        rows, n_arms = self._buffer, len(self._roster.labels)
+        if not rows:
+            return
+        columns: dict[str, Any] = {
+            name: np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=np.float64)
+            for name in ("propensity", *EXPLORATION)
+        }
+        for name in ("explored", "greedy"):
+            columns[name] = np.array([-1 if row[name] is None else row[name] for row in rows], dtype=np.int8)
+        columns["t"] = np.array([row["t"] for row in rows], dtype=np.int64)
+        columns["arm"] = np.array([self._place(row["arm"], row) for row in rows], dtype=np.int64)
+        columns["turn"] = np.array([row["design"] == "turn" for row in rows])
+        columns["X"] = _stacked([row["x"] for row in rows], np.full(self._dim, np.nan), exact=True)
+        columns["eligible"] = _stacked(self._eligible, np.zeros(n_arms, dtype=np.bool_))
+        columns["probabilities"] = _stacked(self._probabilities, np.full(n_arms, np.nan))
+        self._parts.append(columns)
+        for kept in (self._buffer, self._eligible, self._probabilities):
+            kept.clear()
+
+    def _flush(self) -> None:
+        self._convert()
+        if not self._parts:
+            return
+        n_arms = len(self._roster.labels)
+        for part in self._parts:
+            part |= {name: _widened(part[name], n_arms) for name in ("eligible", "probabilities")}
+        columns: dict[str, Any] = {
+            name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]
+        }
+        if np.isnan(columns["probabilities"][:, 0]).all():
+            columns["probabilities"] = np.empty((0, 0))
+        np.savez(self._folder / f"{self._blocks}.npz", **columns)
+        self._blocks += 1
+        self._parts.clear()
+
+    def _settle(self) -> None:
+        if self.n == 0:
+            return
+        names = np.memmap(self._folder / "names", _NAME, mode="r")
+        paid = np.memmap(self._folder / "paid", _PAID, mode="w+", shape=(self.n,))
+        paid["reward"], paid["weight"] = np.nan, 1.0
+        if (self._folder / "rewards").stat().st_size:
+            rewards = np.memmap(self._folder / "rewards", _REWARD, mode="r")
+            find = _Finder(names)
+            for begin in range(0, len(rewards), _CHUNK):
+                some = np.asarray(rewards[begin : begin + _CHUNK])
+                rows = find(some["t"], some["mark"])
+                for name in ("reward", "weight"):
+                    paid[name][rows[rows >= 0]] = some[name][rows >= 0]  # of several the last stays
+        paid.flush()
+
+
+class _Finder:
+    """Finds rows by the names of decisions; -1 for those that the log does not have."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+        t = names["t"]
+        rises = all(bool((np.diff(t[i : i + BLOCK + 1]) > 0).all()) for i in range(0, len(t), BLOCK))
+        self._order: Int64 | None = None if rises else np.argsort(t, kind="stable")
+        self._t = t if self._order is None else t[self._order]
+
+    def __call__(self, t: Int64, mark: Any) -> Int64:
+        at = np.minimum(np.searchsorted(self._t, t, side="right") - 1, len(self._t) - 1)
+        rows = at if self._order is None else self._order[at]
+        same = (self._names["t"][rows] == t) & (self._names["mark"][rows] == mark)
+        return np.where((at >= 0) & same, rows, -1)
+
+
+def _stacked(given: Iterable[Any], empty: Any, *, exact: bool = False) -> Any:
+    """Stack rows, `empty` for those that are None; shorter ones are filled with zeros, or refused if `exact`."""
+    given = list(given)
+    out = np.zeros((len(given), len(empty)), dtype=empty.dtype)
+    for i, row in enumerate(given):
+        if row is None:
+            out[i] = empty
+        elif exact:
+            out[i] = row
+        else:
+            out[i, : len(row)] = row
+    return out
+
+
+def _widened(columns: Any, n_arms: int) -> Any:
+    """Add columns for arms that came later: none of them was there yet."""
+    wide = np.zeros((len(columns), n_arms), dtype=columns.dtype)
+    wide[:, : columns.shape[1]] = columns
+    if columns.dtype == np.float64:
+        wide[np.isnan(columns[:, 0])] = np.nan
+    return wide

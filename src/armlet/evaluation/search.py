@@ -18,12 +18,10 @@ import numpy.typing as npt
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
-from armlet.evaluation.log import open_rows
-from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
-from armlet.inference.betting import GammaExponential, Sums
 from armlet.inference.intervals import LEVEL, Interval
-from armlet.inference.sequences import in_range
+from armlet.inference.sequences import GammaExponential, Sums, in_range
 from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 from armlet.types import Arm, Float64, Int64

@@ -1,12 +1,12 @@
 """The log of a bandit: written, read, replayed, audited and exported; and logs of other origin."""
 
 from armlet.log.auditing import Audit, Mismatch, audit
+from armlet.log.events import Event, Events
 from armlet.log.exporting import compact, write
 from armlet.log.imports import from_dataset, from_dsjson, from_obp, from_table
 from armlet.log.log import Log, resume
 from armlet.log.reader import read
 from armlet.log.replaying import replay
-from armlet.log.schema import Event, Events
 from armlet.log.tables import Roles
 
 __all__ = [

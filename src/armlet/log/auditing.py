@@ -17,12 +17,22 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import InvalidTypeError, LogError
 from armlet.kernel import Decision
-from armlet.log.faults import MissingFileError, NotALogError, explain
-from armlet.log.lines import Sealer, carried, encode_checked, encode_event
+from armlet.log.events import (
+    OPTIONAL,
+    Event,
+    Events,
+    InvalidEventError,
+    MissingFileError,
+    NotALogError,
+    Sealer,
+    carried,
+    encode_checked,
+    encode_event,
+    explain,
+)
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast, is_unplayable, play
-from armlet.log.schema import OPTIONAL, Event, Events, InvalidEventError
 from armlet.types import Policy
 
 Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]

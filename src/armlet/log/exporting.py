@@ -20,11 +20,9 @@ from typing import IO, Any, Final, Self
 import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
-from armlet.log.faults import reading
-from armlet.log.lines import carried, encode_checked
+from armlet.log.events import Event, Events, carried, encode_checked, reading
 from armlet.log.parquet import Contexts, Labels, Layout, events_beside, is_plain_learn, note_columns, reward_columns
 from armlet.log.reader import LogFile, Source, read
-from armlet.log.schema import Event, Events
 from armlet.types import Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs

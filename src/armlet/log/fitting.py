@@ -20,12 +20,13 @@ from armlet.inputs.columns import check_labels
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
 from armlet.kernel import AutoTunedStatistics, Statistics, add_rows
-from armlet.log.rows import (
+from armlet.log.tables import (
     Data,
     Piece,
     RowReader,
     Rows,
     arm_codes,
+    check_one_role_each,
     check_range,
     cut,
     find_files,
@@ -37,7 +38,6 @@ from armlet.log.rows import (
     read_rows,
     vector_width,
 )
-from armlet.log.tables import check_one_role_each
 from armlet.parallel import PoolLike, each_in_order, opened
 from armlet.policies.base import SumsPolicy
 from armlet.policies.epsilon_greedy import EpsilonGreedy
@@ -150,7 +150,7 @@ def is_sums(bandit: Bandit) -> bool:
     Examples
     --------
     >>> import armlet
-    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.Exp3(horizon=10))]
+    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.AutoEpsilonGreedy())]
     [True, False]
     """
     policy, state = bandit.policy, bandit.state

@@ -20,8 +20,7 @@ import numpy as np
 from armlet.datasets.feedback import Feedback
 from armlet.errors import ArgumentError, InvalidValueError, load_package
 from armlet.inputs.encoder import Encoder
-from armlet.log.faults import check_ordinary, explain
-from armlet.log.schema import EXPLORATION, FORMAT, SCHEMA, Event
+from armlet.log.events import EXPLORATION, FORMAT, SCHEMA, Event, check_ordinary, explain
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 from armlet.types import Arm, __version__
 

@@ -19,11 +19,19 @@ from armlet.bandit import Bandit, from_bytes, load
 from armlet.disk import give_up_in_children, write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.kernel import Decision, Decisions
-from armlet.log.faults import MissingFileError, explain, reading
-from armlet.log.lines import is_beginning
+from armlet.log.events import (
+    FORMAT,
+    RESERVED,
+    SCHEMA,
+    Event,
+    InvalidEventError,
+    MissingFileError,
+    explain,
+    is_beginning,
+    reading,
+)
 from armlet.log.reader import LogFile, last_stretch, read_file
 from armlet.log.replaying import replay
-from armlet.log.schema import FORMAT, RESERVED, SCHEMA, Event, InvalidEventError
 from armlet.log.writer import Flush, Journal
 from armlet.types import Policy
 

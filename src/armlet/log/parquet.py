@@ -22,9 +22,26 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from armlet.errors import LogError, load_pyarrow
-from armlet.log.faults import MissingFileError, NotALogError, check_ordinary, reading
-from armlet.log.lines import CHANGED, DamagedLineError, carried, encode_event, parse, read_lines
-from armlet.log.schema import DECIDE, EXPLORATION, HEAD, LEARN, OPTIONAL, Event, check_event, check_start
+from armlet.log.events import (
+    CHANGED,
+    DECIDE,
+    EXPLORATION,
+    HEAD,
+    LEARN,
+    OPTIONAL,
+    DamagedLineError,
+    Event,
+    MissingFileError,
+    NotALogError,
+    carried,
+    check_event,
+    check_ordinary,
+    check_start,
+    encode_event,
+    parse,
+    read_lines,
+    reading,
+)
 from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]

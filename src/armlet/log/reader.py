@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, LogError
-from armlet.log.faults import check_ordinary, reading
-from armlet.log.lines import PIECE, carried, check_head, decode, parse, read_lines
-from armlet.log.schema import Event, Events
+from armlet.log.events import (
+    PIECE,
+    Event,
+    Events,
+    carried,
+    check_head,
+    check_ordinary,
+    decode,
+    parse,
+    read_lines,
+    reading,
+)
 
 if TYPE_CHECKING:
     from armlet.log.parquet import ParquetLog

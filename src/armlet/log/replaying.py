@@ -14,8 +14,7 @@ from typing import Any, Final, Protocol
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, LogError, StoreError
 from armlet.kernel import Decision
-from armlet.log.faults import explain, is_fault
-from armlet.log.schema import HEAD, UNPLAYED, Event
+from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.policies import find_policy
 
 RECENT: Final = 2**15  # decisions of a generation; two of them are kept

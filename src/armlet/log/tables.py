@@ -1,17 +1,38 @@
-"""A log on disk as a table: CSV, Parquet or Arrow, read with pyarrow. O(N d)."""
+"""Tables on disk, read with pyarrow: CSV, Parquet or Arrow as a whole, and Parquet of any size row by row. O(N d).
+
+Parquet is read as rows that sums and bandits take: files in pieces, pieces in batches, batches as arrays. A piece is a
+run of row groups, the same for any reader: where sums are cut is part of what they are.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterable, Sequence
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
-from armlet.errors import ArgumentError, load_pyarrow
+import numpy as np
+
+from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.inputs.codes import CONSTANT
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
 from armlet.inputs.encoder import MOST, Encoder
-from armlet.types import Arm
+from armlet.types import Arm, Bool, Float64, Int64
+
+Data: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a folder, a pattern with * and ?, or several of them."""
+
+PIECE: Final = 2**19
+"""Rows of a piece at least, unless its file ends."""
+BATCH: Final = 2**14
+"""Rows that are in memory at a time."""
+BUFFER: Final = 2**20
+"""Bytes of a column that are read from the disk at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +74,11 @@ def read_table(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> Any:
-    return importlib.import_module("pyarrow.csv").read_csv(path)
+    return import_module("pyarrow.csv").read_csv(path)
 
 
 def _read_arrow(path: Path) -> Any:
-    pa = importlib.import_module("pyarrow")
+    pa = import_module("pyarrow")
     with path.open("rb") as file:
         whole = file.read(6) == b"ARROW1"  # else a stream, which bears no mark
         file.seek(0)
@@ -92,7 +113,7 @@ def check_one_role_each(given: Iterable[tuple[str, str | None]]) -> None:
 
 def flag_texts(table: Any, features: Sequence[str]) -> Flags:
     """Put a column of 0 and 1 in place of every text that a feature has, and add the constant if it is asked for."""
-    pa = importlib.import_module("pyarrow")
+    pa = import_module("pyarrow")
     columns: list[str] = []
     notes: list[str] = []
     for name in features:
@@ -125,14 +146,315 @@ def _flags(table: Any, name: str) -> Flags:
 
 
 def _is_text(kind: Any) -> bool:
-    types = importlib.import_module("pyarrow").types
+    types = import_module("pyarrow").types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
 
 
 def labels(kind: Any, arm_names: tuple[str, ...] | None) -> Sequence[Arm] | None:
     """Return the labels of arms in the kind that the column has: whole numbers, or words."""
-    if arm_names is None or not importlib.import_module("pyarrow").types.is_integer(kind):
+    if arm_names is None or not import_module("pyarrow").types.is_integer(kind):
         return arm_names
     if wrong := [name for name in arm_names if not name.lstrip("-").isdecimal()]:
         raise ArgumentError("{arm_names} has {name!r}, but the log names arms by whole numbers", name=wrong[0])
     return [int(name) for name in arm_names]
+
+
+# ---- Parquet of any size
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some row groups of a file."""
+
+    path: str
+    groups: tuple[int, ...]
+    first: int  # rows of the file before it
+    rows: int
+    batch: int  # rows that are read at a time, here or elsewhere: where sums are cut is part of what they are
+
+
+def find_files(data: Data) -> list[Path]:
+    """Find the files, in the order given; those of a folder or a pattern in the order of the alphabet.
+
+    Examples
+    --------
+    >>> find_files("nowhere/*.parquet")
+    Traceback (most recent call last):
+    armlet.errors.ArgumentError: data is nowhere/*.parquet, where there is no Parquet file
+    """
+    several = [data] if isinstance(data, str | os.PathLike) else list(data)
+    found = [path for each in several for path in _find(os.fspath(each))]
+    if not found:
+        raise ArgumentError("{data} is empty; give a file, a folder or a pattern")
+    return found
+
+
+def _find(place: str) -> list[Path]:
+    path = Path(place)
+    if path.is_dir():
+        found = sorted(each for each in path.rglob("*.parquet") if not _is_hidden(each.relative_to(path)))
+    elif path.exists() or not glob.has_magic(place):
+        if not path.exists():
+            raise FileNotFoundError(f"the data are {place}, which does not exist")
+        return [path]
+    else:
+        found = sorted(map(Path, glob.glob(place, recursive=True)))  # noqa: PTH207 - of a Path it takes no absolute one
+    if not found:
+        raise ArgumentError("{data} is {place}, where there is no Parquet file", place=place)
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether it is what writers leave behind until they are done."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def open_file(path: str | Path, dictionaries: Sequence[str] = ()) -> Any:
+    """Open a Parquet file so that pages are read as they are needed; columns of few texts come by their dictionary."""
+    pa, pq = load_pyarrow()
+    try:
+        return pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, read_dictionary=list(dictionaries))
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        text = "{data} has {name}, which cannot be read: {reason}"
+        raise ArgumentError(text, name=str(path), reason=reason) from error
+
+
+def cut(paths: Sequence[Path], columns: Sequence[str]) -> list[Piece]:
+    """Cut files into pieces, by their row groups alone; refuse one that lacks a column."""
+    pieces: list[Piece] = []
+    for path in paths:
+        with open_file(path) as file:
+            lacks = [name for name in columns if name not in file.schema_arrow.names]
+            if lacks:
+                there = ", ".join(file.schema_arrow.names)
+                raise ArgumentError(
+                    "{data} has {name} without a column {column!r}; its columns are {there}",
+                    name=str(path),
+                    column=lacks[0],
+                    there=there,
+                )
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        pieces += _runs(str(path), sizes)
+    return pieces
+
+
+def _runs(path: str, sizes: Sequence[int]) -> Iterator[Piece]:
+    groups: list[int] = []
+    first = rows = 0
+    for group, size in enumerate(sizes):
+        groups.append(group)
+        rows += size
+        if rows >= PIECE or group == len(sizes) - 1:
+            if rows:
+                yield Piece(path, tuple(groups), first, rows, BATCH)
+            first, rows, groups = first + rows, 0, []
+
+
+def read_batches(piece: Piece, columns: Sequence[str], dictionaries: Sequence[str] = ()) -> Iterator[tuple[int, Any]]:
+    """Read a piece: the row of the file that a batch starts with, and the batch."""
+    at = piece.first
+    with open_file(piece.path, dictionaries) as file:
+        options = {"batch_size": piece.batch, "row_groups": list(piece.groups), "columns": list(columns)}
+        for batch in file.iter_batches(**options, use_threads=False):
+            if batch.num_rows:
+                yield at, batch
+            at += batch.num_rows
+
+
+# ---- rows
+
+Labels: TypeAlias = Literal["plain", "json"]
+
+
+class RowError(ValueError):
+    """A row that cannot be, by its number in the batch."""
+
+    def __init__(self, row: int, text: str) -> None:
+        super().__init__(f"row {row}: {text}")
+        self.row, self.text = row, text
+
+
+class Rows(NamedTuple):
+    """What is learned from."""
+
+    X: Float64 | list[Float64]  # (n, d), or the columns of it
+    arms: Int64  # (n,): indices; -1 where there is no reward
+    rewards: Float64  # (n,): 0 where there is none
+    weights: Float64 | None
+    explored: Bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """Which columns mean what."""
+
+    x: tuple[str, ...]  # columns of numbers, or those that the encoder reads; a single one may hold whole contexts
+    arm: str
+    reward: str
+    explored: str | None = None
+    weight: str | None = None
+    labels: tuple[Arm, ...] = ()
+    written: Labels = "plain"  # how labels stand in the column
+    encoder: Encoder | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        others = (self.arm, self.reward, self.explored, self.weight)
+        return [*self.x, *(name for name in others if name is not None)]
+
+    def read(self, batch: Any) -> Rows:
+        """Read a batch."""
+        rewards, missing = self._rewards(batch.column(self.reward))
+        arms = self._arms(batch.column(self.arm))
+        arms[missing] = -1
+        weight, explored = self.weight, self.explored
+        return Rows(
+            X=self.contexts(batch),
+            arms=arms,
+            rewards=rewards,
+            weights=None if weight is None else _numbers(batch.column(weight).fill_null(1.0), weight),
+            explored=None if explored is None else self._truths(batch.column(explored), explored),
+        )
+
+    def contexts(self, batch: Any) -> Float64 | list[Float64]:
+        """Read the contexts of a batch."""
+        if self.encoder is not None:
+            return _encoded(self.encoder, batch.select(list(self.x)))
+        if len(self.x) == 1 and (width := vector_width(batch.column(self.x[0]).type)):
+            return _vectors(batch.column(self.x[0]), self.x[0], width)
+        return [_numbers(batch.column(name), name) for name in self.x]
+
+    def _rewards(self, column: Any) -> tuple[Float64, Bool]:
+        missing: Bool = np.asarray(column.is_null())
+        return _numbers(column.fill_null(0) if missing.any() else column, self.reward), missing
+
+    def _arms(self, column: Any) -> Int64:
+        labels, codes = arm_codes(column, self.arm, self.written)
+        known = {label: place for place, label in enumerate(self.labels)}
+        places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
+        unknown = np.flatnonzero(places < 0)
+        if unknown.size:
+            row = int(np.flatnonzero(np.isin(codes, unknown))[0])
+            told = f"{self.arm} is {labels[codes[row]]!r}, which is none of the arms"
+            raise RowError(row, f"{told}; name all of them with arms=[...]")
+        return places[codes] if places.size else codes
+
+    def _truths(self, column: Any, name: str) -> Bool:
+        """Read true and false; where neither is said, a step was not explored."""
+        numbers = _numbers(column.fill_null(0 if "int" in str(column.type) else False), name)
+        wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
+        if wrong.size:
+            raise RowError(int(wrong[0]), f"{name} is {numbers[wrong[0]]}; give true or false")
+        return numbers.astype(np.bool_)
+
+
+def arm_codes(column: Any, name: str, written: Labels) -> tuple[list[Arm], Int64]:
+    """Return the labels of a column once each, and which of them every row has."""
+    if column.null_count:
+        raise RowError(int(np.flatnonzero(np.asarray(column.is_null()))[0]), f"{name} has no value; fill it in")
+    coded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
+    values = coded.dictionary.to_pylist()
+    codes: Int64 = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    try:
+        return [check_label(json.loads(value) if written == "json" else value) for value in values], codes
+    except TypeError as error:
+        raise RowError(0, f"{name}: {error}") from None
+
+
+def vector_width(kind: Any) -> int:
+    """Return how many float64 a value of a column holds, if it holds a whole context; 0 if not."""
+    if str(kind).startswith("fixed_size_binary"):
+        return kind.byte_width // 8 if kind.byte_width % 8 == 0 else 0
+    return int(kind.list_size) if str(kind).startswith("fixed_size_list") else 0
+
+
+def _vectors(column: Any, name: str, width: int) -> Float64:
+    if column.null_count:
+        raise RowError(int(np.flatnonzero(np.asarray(column.is_null()))[0]), f"{name} has no value")
+    n = len(column)
+    if str(column.type).startswith("fixed_size_list"):
+        return _numbers(column.flatten(), name).reshape(n, width)
+    data = np.frombuffer(column.buffers()[1], dtype="<f8", count=n * width, offset=column.offset * width * 8)
+    return data.reshape(n, width).astype(np.float64, copy=False)
+
+
+def _numbers(column: Any, name: str) -> Float64:
+    if column.null_count:
+        raise RowError(int(np.flatnonzero(np.asarray(column.is_null()))[0]), f"{name} has no value; fill it in")
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype == np.float64:
+        return values  # type: ignore[no-any-return]
+    numbers = as_float64(values)
+    if numbers is None:
+        _refuse(values, name)
+    return numbers
+
+
+def _refuse(values: Any, name: str) -> NoReturn:
+    for row, value in enumerate(values.tolist()):
+        wrong = refused(value, name)
+        if wrong is not None:
+            fix = "; for text, pass encoder=armlet.Encoder()" if isinstance(value, str) else ""
+            raise RowError(row, f"{wrong}{fix}")
+    raise RowError(0, f"{name} holds {values.dtype}; turn it into numbers")
+
+
+def _encoded(encoder: Encoder, batch: Any) -> Float64:
+    try:
+        return encoder.matrix(batch)
+    except (TypeError, ValueError) as error:
+        row, told, rest = str(error).partition(": ")
+        number = row.removeprefix("row ")
+        raise RowError(int(number), rest) if told and number.isdecimal() else error from None
+
+
+def matrix(X: Float64 | list[Float64]) -> Float64:
+    """Return contexts as a matrix."""
+    return np.column_stack(X) if isinstance(X, list) else X
+
+
+def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
+    """Find the first number that is not finite, or too large, and the first weight that is none."""
+    values = list(rows.X if isinstance(rows.X, list) else rows.X.T)
+    names = reader.x if len(reader.x) == len(values) else [f"{reader.x[0]}[{j}]" for j in range(len(values))]
+    columns = [*zip(names, values, strict=True), (reader.reward, rows.rewards)]
+    if rows.weights is not None:
+        columns.append((str(reader.weight), rows.weights))
+    for name, column in columns:
+        wrong = np.flatnonzero(~(np.abs(column) <= LARGEST))  # NaN too
+        if wrong.size:
+            return RowError(int(wrong[0]), str(refused(float(column[wrong[0]]), name)))
+    light = np.flatnonzero((np.ones(0) if rows.weights is None else rows.weights) < LEAST_WEIGHT)
+    if rows.weights is not None and light.size:
+        return RowError(int(light[0]), too_light(str(reader.weight), rows.weights[light[0]]))
+    return None
+
+
+def read_rows(piece: Piece, reader: RowReader) -> Iterator[tuple[int, Rows]]:
+    """Read the rows of a piece: the row of the file that some start with, and these."""
+    for start, batch in read_batches(piece, reader.columns, [reader.arm]):
+        with located(piece, start):
+            rows = reader.read(batch)
+        yield start, rows
+
+
+@contextmanager
+def located(piece: Piece, start: int) -> Iterator[None]:
+    """Name the file and the row in what is refused of a batch."""
+    try:
+        yield
+    except RowError as error:
+        raise InvalidValueError(f"{piece.path}, row {start + error.row}: {error.text}") from None
+
+
+def check_range(rows: Rows, name: str, reward_range: tuple[float, float] | None) -> None:
+    """Refuse rewards that the bandit would refuse."""
+    if reward_range is None:
+        return
+    low, high = reward_range
+    outside = np.flatnonzero((rows.arms >= 0) & ~((rows.rewards >= low) & (rows.rewards <= high)))
+    if outside.size:
+        value = rows.rewards[outside[0]]
+        raise RowError(int(outside[0]), f"{name} is {value}; reward_range is from {low} to {high}")

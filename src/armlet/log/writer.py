@@ -17,10 +17,8 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.disk import LockedFile, give_up_in_children
 from armlet.errors import BusyError, LogError
 from armlet.kernel import HeldLines, json_line
-from armlet.log.faults import explain
-from armlet.log.lines import LONGEST, Sealer
+from armlet.log.events import LONGEST, Event, Sealer, check_fields, explain
 from armlet.log.reader import Stretch
-from armlet.log.schema import Event, check_fields
 from armlet.types import __version__
 
 Flush: TypeAlias = Literal["block", "line", "disk"]

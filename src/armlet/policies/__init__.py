@@ -89,7 +89,7 @@ def find_policy(name: str) -> type[Policy]:
     'LinUCB'
     >>> find_policy("LinUBC")
     Traceback (most recent call last):
-    armlet.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?
+    armlet.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?...
     """
     if name in _FILES:
         return POLICIES[name]

@@ -43,13 +43,13 @@ class BasePolicy(ABC, Generic[StateT]):
 
     Examples
     --------
-    >>> from armlet.policies import Exp3
-    >>> policy = Exp3(horizon=1000)
-    >>> policy.rule() is None
+    >>> class Own(BasePolicy):
+    ...     init = probabilities = decide = update = None
+    >>> Own().rule() is None
     True
-    >>> policy.estimates(policy.init(2, 1))
+    >>> Own().estimates(None)
     Traceback (most recent call last):
-    armlet.errors.InvalidTypeError: Exp3 keeps no linear estimates; ask predict_proba
+    armlet.errors.InvalidTypeError: Own keeps no linear estimates; ask predict_proba
     """
 
     __slots__ = ()

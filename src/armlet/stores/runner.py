@@ -19,8 +19,8 @@ from armlet.bandit import Bandit, from_bytes
 from armlet.errors import EventError, LogError, ModelFileError, StoreError
 from armlet.inputs.contexts import ContextReader
 from armlet.kernel import Decision, coins
+from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, replay
-from armlet.log.schema import FORMAT, SCHEMA, Event
 from armlet.model_file import describe
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Row, Transaction
 from armlet.stores.rewards import Reward, RewardRules, Status, counted, judge

@@ -70,7 +70,8 @@ KINDS: Final[dict[str, Kind]] = {
     "not linear": Kind(policy=Algorithm1(p=90, warmup="uniform"), paid="gaussian", spread=0.3, bend=0.4),
 }
 """The environments by name. "p/t" is that of the study that the library was built on."""
-BY_EVIDENCE: Final = tuple(name for name, kind in KINDS.items() if isinstance(kind.policy, ContextualEpsilonGreedy))
+EXPLORES_BY_EVIDENCE: Final = (ContextualEpsilonGreedy, AutoEpsilonGreedy)
+BY_EVIDENCE: Final = tuple(name for name, kind in KINDS.items() if isinstance(kind.policy, EXPLORES_BY_EVIDENCE))
 """Those in which what was seen of an arm decides how soon it is explored again."""
 
 

@@ -1,0 +1,644 @@
+"""The events of a log: what each holds, as a line of JSON and back, and what is raised where one cannot be read.
+
+An event has a number, a kind, a time and fields of its kind. The first is the start, which says whose decisions follow.
+Its `schema` is counted up whenever an older reader would misread what is written; fields that a reader does not know
+are left alone. `KINDS` is the one table of what an event may hold: writers and readers check against it.
+
+Every line ends with a check value of itself and all lines before it. The check value, CRC-32 carried on from line to
+line, finds and names a line that was changed, dropped or moved by accident; what proves a log against others is its
+seals and its replay. A line is read only if the event in it is written as the same bytes: nothing can be in a line that
+its reader does not see. O(bytes).
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import itertools
+import json
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from gzip import GzipFile
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from armlet.disk import decode_model
+from armlet.errors import ArgumentError, ArmletError, LogError
+from armlet.inputs.columns import LARGEST
+from armlet.kernel import json_line
+from armlet.types import Arm, Bool, Int64
+
+FORMAT: Final = "armlet log"
+SCHEMA: Final = 2
+
+Event: TypeAlias = dict[str, Any]
+"""`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
+
+HEAD: Final = ("seq", "kind", "at")
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
+RESERVED: Final = frozenset({*HEAD, "crc", "id"})
+"""Names that a note cannot give to fields of its own."""
+LAST: Final = 253_402_300_800_000_000 - 1
+"""The last microsecond of the year 9999, after which calendars give up."""
+MOST: Final = 2**63 - 1
+WIDEST: Final = 2**20
+"""Values of a context: the sums of a wider one fit no machine."""
+PIECE: Final = 2**20  # bytes of a line that are read before its beginning is looked at
+LONGEST: Final = 2**30  # bytes of a line: a batch of rows is one event
+CHANGED: Final = "its check value differs: it was changed, dropped or moved after it was written"
+_MARK: Final = b',"crc":"'
+_TAIL: Final = len(_MARK) + 8 + len(b'"}\n')
+_BEGINNING: Final = b'{"seq":0,"kind":"start","at":'
+
+
+@runtime_checkable
+class Events(Protocol):
+    """What can be read as a log: what the start says, and the events in order, the start first."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start."""
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events, from the first one on, each time."""
+
+
+# ---- errors
+
+
+class InvalidEventError(LogError):
+    """An event holds what its kind cannot hold."""
+
+    def __init__(self, name: str, seq: int, kind: str, why: str) -> None:
+        super().__init__(f"event {seq:,} of {name} ({kind}) is not valid: {why}", seq)
+        self.at, self.kind, self.why = seq, kind, why
+
+
+class DamagedLineError(InvalidEventError):
+    """A line is not the one that was written in its place."""
+
+
+class NotALogError(LogError):
+    """A file is not a log: nothing says that it ever was one."""
+
+
+class MissingFileError(LogError, FileNotFoundError):
+    """A log, or a file that belongs to it, is not there."""
+
+
+FAULTS: Final = (
+    OSError,
+    EOFError,
+    ValueError,  # of json, UTF-8, base64 and most of Arrow
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+    struct.error,
+    zlib.error,
+)
+"""What damaged bytes make readers raise: files, JSON, gzip, Arrow, numpy and the bandit that plays an event."""
+REASON: Final = 300  # characters of a reason: it may hold any text of a file
+
+
+@contextlib.contextmanager
+def reading(name: str, done: str = "read") -> Iterator[None]:
+    """Raise a LogError about the file where something else would be raised; `done` is what could not be.
+
+    Examples
+    --------
+    >>> with reading("a.parquet"):
+    ...     {}["seq"]
+    Traceback (most recent call last):
+    armlet.errors.LogError: a.parquet cannot be read: 'seq' is missing
+    """
+    try:
+        yield
+    except (ArmletError, ArgumentError):
+        raise
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise LogError(f"{name} cannot be {done}: {explain(error)}") from error
+
+
+def is_fault(error: Exception) -> bool:
+    """Whether damaged bytes can be the reason for an error."""
+    return isinstance(error, FAULTS) or type(error).__module__.startswith("pyarrow")
+
+
+def explain(error: Exception) -> str:
+    """Return the message of an error in one line, a missing field included."""
+    if isinstance(error, KeyError) and not isinstance(error, ArmletError):
+        told = error.args[0] if error.args else ""
+        is_name = isinstance(told, str) and " " not in told  # else a sentence, such as that there is no such arm
+        return (f"{told!r} is missing" if is_name else str(told))[:REASON]
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than there is"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error).strip().partition("\n")[0][:REASON] or type(error).__name__
+
+
+def check_ordinary(path: Path, what: str) -> None:
+    """Refuse a path where there is no ordinary file to be read."""
+    if not path.exists():
+        raise MissingFileError(f"{what} is {path}, which does not exist")
+    if path.is_dir():
+        raise NotALogError(f"{what} is {path}, a directory; give a file")
+    if not path.is_file():
+        raise NotALogError(f"{what} is {path}, a device or a pipe; give an ordinary file")
+
+
+# ---- values
+
+
+class Check(NamedTuple):
+    """What a value must be, in code and in words."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+class Optional(NamedTuple):
+    """A field that may be left out."""
+
+    check: Check
+
+
+def _or_null(check: Check) -> Check:
+    holds = check.holds
+    return Check(lambda value: value is None or holds(value), f"{check.words}, or null")
+
+
+def _list_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: type(value) is list and all(map(holds, value))
+
+
+def _is_numbers(value: object) -> bool:
+    """Whether a value is a list of numbers; a context is one, so this is quick."""
+    if type(value) is not list or not set(map(type, value)) <= _FLOATS:
+        return False
+    return not value or (min(value) >= -LARGEST and max(value) <= LARGEST)
+
+
+def _is_label(value: object) -> bool:
+    return type(value) is str or type(value) is int
+
+
+def _is_real(value: object) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) <= MOST)
+
+
+def _is_share(value: object) -> bool:
+    return type(value) is float and 0.0 <= value <= 1.0
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is str and _ID(value) is not None and int(value[:-17]) <= MOST
+
+
+def _is_arms(value: object) -> bool:
+    return bool(value) and _is_labels(value) and len(set(value)) == len(value)  # type: ignore[call-overload,arg-type]
+
+
+def _is_policy(value: object) -> bool:
+    return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
+
+
+_is_labels: Final = _list_of(_is_label)
+_FLOATS: Final = {float}
+_NUMBERS: Final = "numbers, each with a point or an exponent and up to 1e40 in size"
+_ID: Final = re.compile(r"[0-9]{1,19}-[0-9a-f]{16}").fullmatch
+_HEX: Final = re.compile(r"[0-9a-f]+").fullmatch
+
+ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
+COUNT: Final = Check(lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0 to 2^63 - 1")
+WHOLE: Final = Check(lambda value: type(value) is int and -MOST - 1 <= value <= MOST, "a whole number of 64 bits")
+NUMBER: Final = Check(
+    lambda value: type(value) is float and -LARGEST <= value <= LARGEST,
+    "a number with a point or an exponent, up to 1e40 in size",
+)
+WEIGHT: Final = Check(lambda value: type(value) is float and 0.0 < value <= LARGEST, "a number above 0, with a point")
+SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0")
+TRUTH: Final = Check(lambda value: type(value) is bool, "true or false")
+TEXT: Final = Check(_is_text, "a text")
+DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits")
+LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named")
+NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}")
+SHARES: Final = Check(_list_of(_is_share), "a list of numbers from 0.0 to 1.0")
+TEXTS: Final = Check(_list_of(_is_text), "a list of texts")
+LABELS: Final = Check(_is_labels, "a list of arms")
+ELIGIBLE: Final = Check(lambda value: bool(value) and _is_labels(value), "a list of at least one arm")
+ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike")
+TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}")
+RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers")
+DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
+OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
+POLICY: Final = Check(_is_policy, "an object with a name and settings")
+TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
+OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
+
+# ---- kinds
+
+Fields: TypeAlias = Mapping[str, Check | Optional]
+
+_DECIDE: Final[Fields] = {
+    "id": ID,
+    "t": COUNT,
+    "x": _or_null(NUMBERS),
+    "eligible": _or_null(ELIGIBLE),
+    "arm": LABEL,
+    "propensity": SHARE,
+    "explored": _or_null(TRUTH),
+    **dict.fromkeys(EXPLORATION, _or_null(SHARE)),
+    "greedy": _or_null(TRUTH),
+    "design": _or_null(TEXT),
+    "probabilities": Optional(SHARES),
+    "tag": WHOLE,
+    "event": Optional(TEXT),
+}
+_START: Final[Fields] = {
+    "format": TEXT,
+    "schema": COUNT,
+    "arms": ARMS,
+    "dim": DIM,
+    "digest": _or_null(TEXT),
+    "features": Optional(_or_null(TEXTS)),
+    "retired": Optional(LABELS),
+    "objective": Optional(OBJECTIVE),
+    "normalize": Optional(_or_null(TEXT)),
+    "units": Optional(_or_null(TEXT)),
+    "reward_range": Optional(_or_null(RANGE)),
+    "policy": Optional(_or_null(POLICY)),
+    "version": Optional(TEXT),
+    "t": Optional(COUNT),
+    "start_model": Optional(DIGEST),
+    "origin": Optional(TEXT),
+}
+_REWARD: Final[Fields] = {"id": ID, "reward": NUMBER, "weight": WEIGHT, "decision": Optional(OBJECT)}
+_LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH)}
+_CORRECT: Final[Fields] = {"id": ID, "old_reward": NUMBER, "new_reward": NUMBER, "weight": Optional(WEIGHT)}
+_ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": NUMBERS, "weights": NUMBERS, "steps": COUNT}
+_NOTE: Final[Fields] = {
+    "id": ID,
+    "outcomes": Optional(_or_null(OBJECT)),
+    "source": Optional(_or_null(TEXT)),
+    "unit": Optional(_or_null(TEXT)),
+    "epoch": Optional(_or_null(WHOLE)),
+}
+
+KINDS: Final[Mapping[str, Fields]] = {
+    "start": _START,
+    "decide": _DECIDE,
+    "learn": _LEARN,
+    "correct": {**_CORRECT, "decision": Optional(OBJECT)},
+    "forget": {**_REWARD, "weight": Optional(WEIGHT)},
+    "expire": {"id": ID, "decision": Optional(OBJECT)},
+    "add_arm": {"arm": LABEL},
+    "retire_arm": {"arm": LABEL},
+    "restore_arm": {"arm": LABEL},
+    "remove_arm": {"arm": LABEL},
+    "advance": {"t": COUNT},
+    "partial_fit": {**_ROWS, "explored": TRUTHS},
+    "learn_logged": {"columns": OBJECT},
+    "merge": {"model": TEXT},
+    "replace": {"policy": POLICY},
+    "checkpoint": {"digest": TEXT, "version": Optional(TEXT), "seal": Optional(DIGEST), "closed": Optional(TRUTH)},
+    "note": _NOTE,
+}
+"""What an event of a kind holds. A new kind is one line here, and one in `replaying.PLAYS` or in `UNPLAYED`."""
+
+DECIDE: Final = tuple(_DECIDE)
+"""The fields of a decision, in the order in which they are written."""
+OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstance(check, Optional))
+"""Left out where they are not known: the probabilities of all arms, and what the environment calls the decision."""
+LEARN: Final = ("id", "reward", "weight")
+
+ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
+"""Kinds of events that change which arms there are."""
+UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
+"""Kinds of events that change nothing in a bandit."""
+
+_CHECKS: Final = {
+    kind: tuple(
+        (name, (check.check if isinstance(check, Optional) else check).holds, isinstance(check, Optional))
+        for name, check in fields.items()
+    )
+    for kind, fields in KINDS.items()
+}
+_MISSING: Final = object()
+
+
+def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> None:
+    """Refuse an event that its kind does not allow.
+
+    Examples
+    --------
+    >>> check_event({"seq": 3, "kind": "advance", "at": 5, "t": -1}, 3, "a.jsonl")
+    Traceback (most recent call last):
+    armlet.log.events.InvalidEventError: event 3 of a.jsonl (advance) is not valid: t is -1, not a whole number ...
+    """
+    if type(event) is not dict:
+        raise InvalidEventError(name, seq, "not an event", "it is not an object")
+    kind, at = event.get("kind"), event.get("at")
+    if type(kind) is not str or kind not in _CHECKS:
+        raise InvalidEventError(name, seq, "unknown", f"its kind is {_short(kind)}, which this version does not know")
+    if event.get("seq") != seq or type(event["seq"]) is not int:
+        raise InvalidEventError(name, seq, kind, f"its number is {_short(event.get('seq'))}")
+    if type(at) is not int or not 0 <= at <= LAST:
+        raise InvalidEventError(name, seq, kind, f"at is {_short(at)}, not microseconds since 1970")
+    for field, holds, optional in _CHECKS[kind]:
+        value = event.get(field, _MISSING)
+        if value is _MISSING:
+            if not optional:
+                raise InvalidEventError(name, seq, kind, f"{field} is missing")
+        elif not holds(value):
+            raise InvalidEventError(name, seq, kind, f"{field} is {_short(value)}, not {_words(kind, field)}")
+    if why := _contradiction(event, dim):
+        raise InvalidEventError(name, seq, kind, why)
+
+
+def check_fields(kind: str, fields: Mapping[str, Any], name: str) -> None:
+    """Refuse what a writer is to add as an event, before it has a number."""
+    check_event({"seq": 0, "kind": kind, "at": 0, **fields}, 0, name)
+
+
+def _contradiction(event: Event, dim: int | None) -> str | None:
+    """Return how two fields of an event contradict each other, if they do."""
+    kind = event["kind"]
+    if kind == "decide":
+        if event["id"][:-17].lstrip("0") != str(event["t"]).lstrip("0"):
+            return f"its id is {event['id']}, but its step {event['t']}"
+        if dim is not None and event["x"] is not None and len(event["x"]) != dim:
+            return f"x has {len(event['x'])} values, but contexts have {dim}"
+    elif kind == "start":
+        features, retired = event.get("features"), event.get("retired", [])
+        if features is not None and (len(features) != event["dim"] or len(set(features)) != len(features)):
+            return f"features has {len(features)} names, some of them alike, or dim, {event['dim']}, is another number"
+        if not set(retired) <= set(event["arms"]):
+            return "retired names an arm that is not among arms"
+    return None
+
+
+def _words(kind: str, field: str) -> str:
+    check = KINDS[kind][field]
+    return (check.check if isinstance(check, Optional) else check).words
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of too many digits, or lists in lists
+        return "too long to be told"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def check_start(event: Event, name: str) -> None:
+    """Refuse a first event that starts no log, or one of another schema than this version reads.
+
+    Examples
+    --------
+    >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 1}, "old.jsonl")
+    Traceback (most recent call last):
+    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 2 only: use the one that wrote it
+    """
+    if event.get("kind") != "start" or event.get("format") != FORMAT:
+        raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)
+    if event.get("schema") != SCHEMA:
+        found = _short(event.get("schema"))
+        raise LogError(
+            f"{name} is a log of schema {found}; this version reads schema {SCHEMA} only: use the one that wrote it", 0
+        )
+
+
+# ---- lines
+
+
+def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
+    r"""Return the line of an event that follows one of check value `crc`, and its own check value.
+
+    Examples
+    --------
+    >>> encode_event({"seq": 3, "kind": "retire_arm", "at": 1700000000000000, "arm": "north"}, 0)[0]
+    b'{"seq":3,"kind":"retire_arm","at":1700000000000000,"arm":"north","crc":"42a5055b"}\n'
+    """
+    fields = {name: value for name, value in event.items() if name not in HEAD}
+    return json_line(event["seq"], event["kind"], event["at"], fields, crc)
+
+
+def encode_checked(event: Event, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[bytes, int]:
+    """Encode an event of any origin, or refuse it by name."""
+    check_event(event, seq, name, dim)
+    return _encode(event, crc, name)
+
+
+def _encode(event: Event, crc: int, name: str) -> tuple[bytes, int]:
+    try:
+        return encode_event(event, crc)
+    except (ValueError, TypeError) as error:
+        why = f"it cannot be written: {explain(error)}"
+        raise InvalidEventError(name, event["seq"], event["kind"], why) from error
+
+
+# ---- reading
+
+
+def read_lines(file: IO[bytes] | GzipFile, name: str) -> Iterator[bytes]:
+    """Yield the lines of a file, the last one perhaps without its end; refuse a file that is not a log."""
+    for seq in itertools.count():
+        line = file.readline(PIECE)
+        if seq == 0:
+            check_head(line, name)
+        elif not line:
+            return
+        if len(line) == PIECE and not line.endswith(b"\n"):
+            line += _rest(file, line, seq, name)
+        yield line
+
+
+def check_head(data: bytes, name: str) -> None:
+    """Refuse the beginning of a file that is not that of a log."""
+    if not data:
+        raise LogError(f"{name} is empty: no bandit has begun it yet", 0)
+    if not data.startswith(_BEGINNING[: len(data)]) and FORMAT.encode() not in data:  # else a log that was changed
+        raise NotALogError(
+            f"{name} is not an Armlet log: its first line is not an event; for other formats: armlet log import"
+        )
+
+
+def is_beginning(file: IO[bytes]) -> bool:
+    """Whether a file is the beginning of a log, with nothing after its first line."""
+    line = file.readline(LONGEST)
+    return bool(line) and line.startswith(_BEGINNING[: len(line)]) and not file.read(1)
+
+
+def _rest(file: IO[bytes] | GzipFile, begin: bytes, seq: int, name: str) -> bytes:
+    if not begin.startswith(b'{"seq":'):
+        raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
+    rest = file.readline(LONGEST)
+    if len(rest) == LONGEST:
+        raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+    return rest
+
+
+def carried(line: bytes) -> int:
+    """Return the check value that a line ends with, unchecked; -1 if it ends with none."""
+    if line[-_TAIL : -_TAIL + len(_MARK)] != _MARK:
+        return -1
+    try:
+        return int(line[-11:-3], 16)
+    except ValueError:
+        return -1
+
+
+def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[Event, int]:
+    r"""Read the line of event `seq`, which follows one of check value `crc`; refuse any other.
+
+    Examples
+    --------
+    >>> line = encode_event({"seq": 0, "kind": "advance", "at": 5, "t": 7}, 0)[0]
+    >>> decode(line, 0, 0, "a.jsonl")[0]
+    {'seq': 0, 'kind': 'advance', 'at': 5, 't': 7}
+    >>> decode(line.replace(b"7", b"8"), 0, 0, "a.jsonl")
+    Traceback (most recent call last):
+    armlet.log.events.DamagedLineError: event 0 of a.jsonl (advance) is not valid: its check value differs: ...
+    """
+    found = zlib.crc32(line[:-_TAIL], crc)
+    if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
+        raise DamagedLineError(name, seq, _kind_of(line), CHANGED)
+    return parse(line, seq, name, dim), found
+
+
+def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Event:
+    """Read the event of a line without comparing its check value; of any number, if `seq` is None."""
+    event: Event
+    try:
+        event = json.loads(line.decode())
+        number = event["seq"] if seq is None else seq
+        if event["kind"] == "start":
+            check_start(event, name)
+        del event["crc"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedLineError(name, seq or 0, _kind_of(line), f"it is not an event: {explain(error)}") from error
+    check_event(event, number, name, dim)
+    if _encode(event, 0, name)[0][:-_TAIL] != line[:-_TAIL]:
+        why = "it would not be written with these bytes: a key is there twice, or the spelling is not Armlet's"
+        raise DamagedLineError(name, number, event["kind"], why)
+    return event
+
+
+def _kind_of(line: bytes) -> str:
+    found = re.search(rb'"kind":"(\w{1,20})"', line[:200])
+    return found[1].decode(errors="replace") if found else "not an event"
+
+
+# ---- seals
+
+
+class Sealer:
+    """Seals lines: a seal is what only the holder of the start model can write under a stretch of a log.
+
+    It is HMAC-SHA-256 of the lines since the seal before, that line included, so that seals hang together, and of the
+    line that bears it, as it would be without. The key comes from the start model, which holds the seed and is kept
+    apart from the log.
+
+    Examples
+    --------
+    >>> one, other = Sealer(b"model"), Sealer(b"model")
+    >>> one.add(b"a"), one.add(b"b"), other.add(b"ab")
+    (None, None, None)
+    >>> one.seal(b"c") == other.seal(b"c")
+    True
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._key = hashlib.sha256(b"armlet log seal\n" + start).digest()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a stretch."""
+        self._made = hmac.new(self._key, digestmod="sha256")
+
+    def add(self, lines: bytes) -> None:
+        """Take lines."""
+        self._made.update(lines)
+
+    def seal(self, last: bytes) -> str:
+        """Return the seal of the lines of this stretch and of the one that is to bear it, which is not added."""
+        made = self._made.copy()
+        made.update(last)
+        return made.hexdigest()[:32]
+
+
+# ---- arms
+
+
+class Roster:
+    """All arms that a log has had so far, each under one index, and which of them may be played."""
+
+    def __init__(self, about: Mapping[str, Any]) -> None:
+        self.labels: list[Arm] = list(about["arms"])
+        self.places: dict[Arm, int] = {label: place for place, label in enumerate(self.labels)}
+        self._order = list(range(len(self.labels)))  # as the bandit counts them at this moment
+        self._active = {*self._order} - {self.places[label] for label in about.get("retired") or ()}
+
+    def apply(self, event: Event) -> None:
+        """Follow an event; those that change no arm are ignored."""
+        match event["kind"]:
+            case "add_arm":
+                self._add(event["arm"], active=True)
+            case "retire_arm":
+                self._active.discard(self._place(event))
+            case "restore_arm":
+                self._active.add(self._place(event))
+            case "remove_arm":
+                place = self._place(event)
+                self._order.remove(place)
+                self._active.discard(place)
+            case "merge":
+                header: Any = decode_model(base64.b64decode(event["model"]))[0]
+                here = {self.labels[place] for place in self._order}
+                for label in header["arms"]:
+                    if label not in here:
+                        self._add(label, active=label not in header["retired"])
+
+    def _place(self, event: Event) -> int:
+        place = self.places.get(event["arm"])
+        if place is None or place not in self._order:
+            raise LogError(f"event {event['seq']:,} is about arm {event['arm']!r}, which is not there", event["seq"])
+        return place
+
+    def _add(self, label: Arm, *, active: bool) -> None:
+        if label not in self.places:
+            self.places[label] = len(self.labels)
+            self.labels.append(label)
+        if self.places[label] not in self._order:
+            self._order.append(self.places[label])
+        if active:
+            self._active.add(self.places[label])
+
+    def active(self) -> Bool:
+        """Return which arms may be played now if an event names none."""
+        plays = np.zeros(len(self.labels), dtype=np.bool_)
+        plays[list(self._active)] = True
+        return plays
+
+    @property
+    def order(self) -> Int64:
+        """The indices of the arms in the order in which the bandit counts them now."""
+        return np.array(self._order, dtype=np.int64)
