@@ -14,12 +14,13 @@ from armlet.reference.choice import play_best, play_drawn
 from armlet.testing import check_policy
 from armlet.testing.policies import CHECKS, Check, check_frequencies
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Policy
-from support.policies import DIM, N_ARMS, every_policy
+from support.contract import checks
+from support.policies import DIM, N_ARMS, TESTED, every_policy
 
 pytestmark = pytest.mark.spread
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
+@pytest.mark.parametrize("check", CHECKS if TESTED == "library" else checks(), ids=lambda check: str(check.__name__))
 @pytest.mark.parametrize("policy", every_policy(), ids=repr)
 def test_policy_keeps_its_promises(policy: Policy, check: Check) -> None:
     check(policy, N_ARMS, DIM)
