@@ -50,13 +50,11 @@ _TYPES = {
 _SHAPES = {table: frozenset(product(*kinds)) for table, kinds in _TYPES.items()}
 
 
-def as_json(fields: Mapping[str, Any]) -> str:
-    """Write fields as the text of a row."""
+def _as_json(fields: Mapping[str, Any]) -> str:
     return json_bytes(fields).decode()
 
 
-def as_names(names: Sequence[str]) -> str:
-    """Write names of rewards as the text of an outcome."""
+def _as_names(names: Sequence[str]) -> str:
     return json.dumps(names) if names else "[]"
 
 
@@ -80,7 +78,7 @@ def check_snapshot(loop: int, seq: int, model: bytes) -> int:
     return zlib.crc32(model, check_values(loop, seq))
 
 
-def fetch(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+def _fetch(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
     """Read all that a statement finds; invalid text is damage like any other."""
     try:
         return connection.execute(sql, values).fetchall()
@@ -88,14 +86,12 @@ def fetch(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()
         raise StoreError(f"a row of the store holds text that is not UTF-8: {error}; {_WAY_OUT}") from error
 
 
-def fetch_one(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()) -> Any:
-    """Read the first row that a statement finds, None if there is none."""
-    found = fetch(connection, sql, values)
+def _fetch_one(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()) -> Any:
+    found = _fetch(connection, sql, values)
     return found[0] if found else None
 
 
-def record_of(found: Sequence[Any]) -> LoopRecord:
-    """Read a loop; refuse one that is not as it was written."""
+def _record_of(found: Sequence[Any]) -> LoopRecord:
     _check_types("loop", found, f"loop {found[1]!r:.80}")
     loop, name, about, start, base, made = found
     _check(check_made(loop, name, about, start, base) == made, f"loop {name!r:.80}")
@@ -113,8 +109,7 @@ class Head(NamedTuple):
     made: int = 0  # the check value of its other columns
 
 
-def head_of(found: Sequence[Any] | None) -> Head:
-    """Read how far a loop has come; refuse a head that is not as it was written."""
+def _head_of(found: Sequence[Any] | None) -> Head:
     if found is None:
         raise StoreError(f"a loop of the store is gone; {_WAY_OUT}")
     _check_types("head", found, f"loop {found[0]}")
@@ -123,8 +118,7 @@ def head_of(found: Sequence[Any] | None) -> Head:
     return Head(*values[1:])
 
 
-def outcome_of(found: Sequence[Any]) -> Outcome:
-    """Read an outcome; refuse one that is not as it was written."""
+def _outcome_of(found: Sequence[Any]) -> Outcome:
     loop, t, event, seq, phase, value, due, rank, names, crc = found
     what = f"the outcome of step {t} of the loop"
     _check_types("outcome", found, what)
@@ -134,8 +128,7 @@ def outcome_of(found: Sequence[Any]) -> Outcome:
     return Outcome(t=t, event=event, seq=seq, phase=phase, value=value, due=due, rank=rank, names=told)
 
 
-def row_of(found: Sequence[Any]) -> Row:
-    """Read a row; refuse one that is not as it was written."""
+def _row_of(found: Sequence[Any]) -> Row:
     loop, seq, ts, kind, t, fields, x, crc = found
     what = f"row {seq} of the loop"
     _check_types("event", found, what)
@@ -143,7 +136,7 @@ def row_of(found: Sequence[Any]) -> Row:
     return Row(seq=seq, ts=ts, kind=kind, t=t, fields=_parsed(fields, dict, what), x=x)
 
 
-def snapshot_of(found: Sequence[Any] | None) -> tuple[int, bytes] | None:
+def _snapshot_of(found: Sequence[Any] | None) -> tuple[int, bytes] | None:
     """Read a snapshot; a damaged one is none, since the rows say the same."""
     if found is None or not _fits("snapshot", found):
         return None
@@ -151,11 +144,11 @@ def snapshot_of(found: Sequence[Any] | None) -> tuple[int, bytes] | None:
     return (seq, model) if check_snapshot(loop, seq, model) == crc else None
 
 
-def rows_after(connection: apsw.Connection, loop: int, after: int) -> Iterator[Row]:
+def _rows_after(connection: apsw.Connection, loop: int, after: int) -> Iterator[Row]:
     """Read rows in order, a page at a time, so that nobody waits for the reader."""
-    while page := fetch(connection, f"{ROW} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
+    while page := _fetch(connection, f"{ROW} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
         for found in page:
-            row = row_of(found)
+            row = _row_of(found)
             _check(row.seq > after, f"row {row.seq} of the loop")  # or this might never end
             yield row
             after = row.seq
@@ -234,7 +227,7 @@ def check_ours(connection: apsw.Connection, name: str) -> None:
         raise StoreError(f"{name} is damaged: {told}; go back to a backup")
 
 
-def create_tables(connection: apsw.Connection) -> None:
+def _create_tables(connection: apsw.Connection) -> None:
     """Make the tables of an empty file, all or none."""
     if connection.pragma("user_version") != VERSION:
         with connection:
@@ -245,14 +238,14 @@ def create_tables(connection: apsw.Connection) -> None:
 
 def check_counts(connection: apsw.Connection, name: str) -> None:
     """Refuse a file that has lost some of its outcomes: rewards would count again."""
-    found = dict(fetch(connection, "SELECT loop, count(*) FROM outcome GROUP BY loop"))
-    heads = {each[0]: head_of(each).outcomes for each in fetch(connection, HEAD)}
+    found = dict(_fetch(connection, "SELECT loop, count(*) FROM outcome GROUP BY loop"))
+    heads = {each[0]: _head_of(each).outcomes for each in _fetch(connection, HEAD)}
     if found != {loop: count for loop, count in heads.items() if count}:
         raise StoreError(f"{name} is damaged: outcomes are missing, or there are too many; go back to a backup")
 
 
 def _schema(connection: apsw.Connection) -> set[tuple[str, ...]]:
-    found = fetch(connection, "SELECT type, name, tbl_name, sql FROM sqlite_master")
+    found = _fetch(connection, "SELECT type, name, tbl_name, sql FROM sqlite_master")
     return {tuple(map(str, each)) for each in found}
 
 
@@ -323,11 +316,11 @@ class SQLiteTransaction:
 
     def _head(self, loop: int) -> Head:
         if loop not in self._heads:
-            self._heads[loop] = head_of(self._one(f"{HEAD} WHERE id = ?", loop))
+            self._heads[loop] = _head_of(self._one(f"{HEAD} WHERE id = ?", loop))
         return self._heads[loop]
 
     def _one(self, sql: str, *values: object) -> Any:
-        return fetch_one(self._connection, sql, values)
+        return _fetch_one(self._connection, sql, values)
 
     def savepoint(self) -> _Savepoint:
         return _Savepoint(self)
@@ -346,7 +339,7 @@ class SQLiteTransaction:
 
     def find(self, name: str) -> LoopRecord | None:
         found = self._one(f"{LOOP} WHERE name = ?", name)
-        return None if found is None else record_of(found)
+        return None if found is None else _record_of(found)
 
     def lease(self, loop: int, steps: int) -> int:
         head = self._head(loop)
@@ -357,7 +350,7 @@ class SQLiteTransaction:
         self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
     ) -> int:
         head = self._head(loop)
-        text = as_json(fields)
+        text = _as_json(fields)
         seq = head.seq + 1
         values = (loop, seq, now.wall, kind, t, text, x, check_value(loop, seq, now.wall, kind, t, text, x))
         self._run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
@@ -369,15 +362,15 @@ class SQLiteTransaction:
 
     def row(self, loop: int, seq: int) -> Row | None:
         found = self._one(f"{ROW} = ?", loop, seq)
-        return None if found is None else row_of(found)
+        return None if found is None else _row_of(found)
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
-        return rows_after(self._connection, loop, after)
+        return _rows_after(self._connection, loop, after)
 
     def put(self, loop: int, outcome: Outcome) -> None:
         o = outcome
         value = None if o.value is None else o.value + 0.0  # SQLite keeps no sign of zero
-        told = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, as_names(o.names))
+        told = (loop, o.t, o.event, o.seq, o.phase, value, o.due, o.rank, _as_names(o.names))
         values = (*told, check_values(*told))
         is_new = o.phase == "open" and o.value is None and self._changes(_NEW, values)
         if not is_new and not self._changes(_CHANGED, values):
@@ -395,7 +388,7 @@ class SQLiteTransaction:
 
     def _believed(self, loop: int, found: Any) -> Outcome:
         """Read an outcome; one that knows of no reward is believed only if there is no row of one."""
-        outcome = outcome_of(found)
+        outcome = _outcome_of(found)
         if outcome.phase == "open" and outcome.value is None and self._one(_ABOUT, loop, outcome.t):
             raise StoreError(f"the outcome of step {outcome.t} of the loop is older than its rows; go back to a backup")
         return outcome
@@ -406,21 +399,21 @@ class SQLiteTransaction:
 
     def at(self, loop: int, t: int) -> Outcome | None:
         found = self._one(f"{OUTCOME} t = ?", loop, t)
-        return None if found is None else outcome_of(found)
+        return None if found is None else _outcome_of(found)
 
     def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
         sql = f"{OUTCOME} due <= ? ORDER BY due, t LIMIT ?"
-        return [self._believed(loop, found) for found in fetch(self._connection, sql, (loop, now, most))]
+        return [self._believed(loop, found) for found in _fetch(self._connection, sql, (loop, now, most))]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
-        return snapshot_of(self._one(SNAPSHOT, loop))
+        return _snapshot_of(self._one(SNAPSHOT, loop))
 
     def keep(self, loop: int, seq: int, model: bytes) -> None:
         values = (loop, seq, model, check_snapshot(loop, seq, model))
         self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        record = record_of(self._one(f"{LOOP} WHERE id = ?", loop))
+        record = _record_of(self._one(f"{LOOP} WHERE id = ?", loop))
         head = self._head(loop)._replace(made=check_made(loop, record.name, record.about, model, seq))
         self._run("UPDATE loop SET start = ?, base = ?, made = ? WHERE id = ?", (model, seq, head.made, loop))
         self._heads[loop] = head
@@ -431,7 +424,7 @@ class SQLiteTransaction:
         row = None if outcome is None else self.row(loop, outcome.seq)
         if row is None:
             raise UnknownNameError(t)
-        fields = as_json({name: value for name, value in row.fields.items() if name != "event"})
+        fields = _as_json({name: value for name, value in row.fields.items() if name != "event"})
         crc = check_value(loop, row.seq, row.ts, row.kind, row.t, fields, None)
         sql = "UPDATE event SET fields = ?, x = NULL, crc = ? WHERE loop = ? AND seq = ?"
         self._run(sql, (fields, crc, loop, row.seq))
@@ -444,8 +437,8 @@ class SQLiteTransaction:
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
-        found = fetch(self._connection, _PIECE, (loop, after, most))
-        decided = [(t, row_of(row)) for t, due, *row in found if due is None]
+        found = _fetch(self._connection, _PIECE, (loop, after, most))
+        decided = [(t, _row_of(row)) for t, due, *row in found if due is None]
         old = [
             (t, row.seq)
             for t, row in decided
@@ -600,7 +593,7 @@ class SQLite:
                 raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
             connection.pragma("synchronous", synchronous)
             connection.pragma("secure_delete", True)
-            create_tables(connection)
+            _create_tables(connection)
             check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
         except BaseException:
@@ -655,23 +648,23 @@ class SQLite:
 
     def newest(self) -> Moment | None:
         with self._reading() as connection:
-            heads = [head_of(found) for found in fetch(connection, HEAD)]
+            heads = [_head_of(found) for found in _fetch(connection, HEAD)]
         newest = max(heads, key=lambda head: head.steady, default=None)
         return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
 
     def loops(self) -> Sequence[LoopRecord]:
         with self._reading() as connection:
-            return [record_of(found) for found in fetch(connection, f"{LOOP} ORDER BY id")]
+            return [_record_of(found) for found in _fetch(connection, f"{LOOP} ORDER BY id")]
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         with self._reading() as connection:
-            yield from rows_after(connection, loop, after)
+            yield from _rows_after(connection, loop, after)
 
     def decided(self, loop: int, t: int) -> Row | None:
         with self._reading() as connection:
             sql = f"{ROW} = (SELECT seq FROM outcome WHERE loop = ? AND t = ?)"
-            found = fetch_one(connection, sql, (loop, loop, t))
-            return None if found is None else row_of(found)
+            found = _fetch_one(connection, sql, (loop, loop, t))
+            return None if found is None else _row_of(found)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
