@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from armlet.inference.view import Inference
     from armlet.inputs.encoder import Encoder
     from armlet.model_file import Model
-    from armlet.recorder import Fields, Recorder
+    from armlet.recording import Fields, Recorder
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -113,7 +113,7 @@ class Bandit(Engine):
     seed
         All randomness of decisions is a function of it and of the step; 0 <= seed < 2^128, random if left out.
     log
-        Receives every state change, in order: an `armlet.Log`, or any `armlet.recorder.Recorder`.
+        Receives every state change, in order: an `armlet.Log`, or any `armlet.recording.Recorder`.
 
     Examples
     --------

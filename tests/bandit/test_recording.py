@@ -331,10 +331,10 @@ def test_a_subclass_may_override_what_is_recorded() -> None:
 class Interrupted(Notebook):
     """Somebody presses Ctrl-C while it writes."""
 
-    def happened_many(self, kind: str, many: Any) -> None:
+    def on_events(self, kind: str, many: Any) -> None:
         if self.is_full:
             raise KeyboardInterrupt
-        super().happened_many(kind, many)
+        super().on_events(kind, many)
 
 
 def test_a_decision_whose_record_was_interrupted_is_not_waited_for() -> None:
@@ -351,8 +351,8 @@ def test_a_decision_whose_record_was_interrupted_is_not_waited_for() -> None:
 
 def test_a_recorder_may_look_at_the_bandit_and_sees_it_before_the_change() -> None:
     class Curious(Notebook):
-        def happened_many(self, kind: str, many: Any) -> None:
-            super().happened_many(kind, many)
+        def on_events(self, kind: str, many: Any) -> None:
+            super().on_events(kind, many)
             seen.append(self.digest())
 
     seen: list[str] = []

@@ -25,16 +25,16 @@ class Notebook:
         self._check()
         self.start, self.about, self.digest = start, json.loads(json.dumps(about)), digest
 
-    def decided(self, decision: Decision) -> None:
-        self.happened("decide", decision.to_dict())
+    def on_decision(self, decision: Decision) -> None:
+        self.on_event("decide", decision.to_dict())
 
-    def decided_many(self, decisions: Decisions) -> None:
-        self.happened_many("decide", [decision.to_dict() for decision in decisions])
+    def on_decisions(self, decisions: Decisions) -> None:
+        self.on_events("decide", [decision.to_dict() for decision in decisions])
 
-    def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
-        self.happened_many(kind, [fields])
+    def on_event(self, kind: str, fields: Mapping[str, Any]) -> None:
+        self.on_events(kind, [fields])
 
-    def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
+    def on_events(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
         self._check()
         self.lines += [json.dumps({"kind": kind, **fields}) for fields in many]
 

@@ -216,7 +216,7 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabil
     const Recording::Locked lock(*recording_);
     nb::object made = make_decision(x, eligible, probabilities, at);
     try {
-        recording_->decided(made);
+        recording_->on_decision(made);
     } catch (const nb::python_error&) {
         expire(decision_of(made), Act::perform);
         throw;

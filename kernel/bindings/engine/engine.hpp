@@ -107,7 +107,7 @@ class Engine {
         if (!recording_) return make(Act::perform);
         const Recording::Locked lock(*recording_);
         make(Act::rehearse);
-        recording_->happened(kind, fields());
+        recording_->on_event(kind, fields());
         make(Act::perform);
     }
     // The same for decisions, which are made first: one that could not be recorded is expired, since nobody gets it.

@@ -28,10 +28,10 @@ class Recording {
         nb::object lock_;
     };
 
-    void decided(nb::handle decision) const { recorder().attr("decided")(decision); }
-    void decided_many(nb::handle decisions) const { recorder().attr("decided_many")(decisions); }
-    void happened(const char* kind, const nb::object& fields) const { recorder().attr("happened")(kind, fields); }
-    void happened(const char* kind, const nb::list& many) const { recorder().attr("happened_many")(kind, many); }
+    void on_decision(nb::handle decision) const { recorder().attr("on_decision")(decision); }
+    void on_decisions(nb::handle decisions) const { recorder().attr("on_decisions")(decisions); }
+    void on_event(const char* kind, const nb::object& fields) const { recorder().attr("on_event")(kind, fields); }
+    void on_event(const char* kind, const nb::list& many) const { recorder().attr("on_events")(kind, many); }
 
     const Word since;
 

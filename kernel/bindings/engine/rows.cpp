@@ -108,7 +108,7 @@ nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<
     const Recording::Locked lock(*recording_);
     nb::object made = nb::cast(make_decisions(X, eligible, first));
     try {
-        recording_->decided_many(made);
+        recording_->on_decisions(made);
     } catch (const nb::python_error&) {
         for (nb::handle decision : nb::cast<Decisions&>(made).items()) expire(as_decision(decision), Act::perform);
         throw;

@@ -205,21 +205,21 @@ class Log:
         replay(LogFile(self.path), bandit)
         return bandit.digest()
 
-    def decided(self, decision: Decision) -> None:
+    def on_decision(self, decision: Decision) -> None:
         """Append a decision."""
         if self._append("decide", decision.to_dict()) >= self._due:
             self._checkpoint()
 
-    def decided_many(self, decisions: Decisions) -> None:
+    def on_decisions(self, decisions: Decisions) -> None:
         """Append the decisions of a batch, all or none."""
         if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
             self._checkpoint()
 
-    def happened(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def on_event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append what else changes a bandit."""
         self._append(kind, fields if type(fields) is dict else dict(fields))
 
-    def happened_many(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
+    def on_events(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
         """Append several events of a kind, all or none."""
         self._begun().append_all(kind, [dict(fields) for fields in many])
 
