@@ -1,4 +1,4 @@
-"""What a step of the default policy costs, beside optimistic epsilon-greedy and LinUCB, and the memory that it takes.
+"""What a step of the default policy costs, next to optimistic epsilon-greedy and LinUCB, and the memory that it takes.
 
     python benchmarks/default.py 5          # rounds; prints one line of JSON
 

@@ -5,7 +5,7 @@
     python benchmarks/defaults.py squarecb quick     # T = 10^3, three families: does it run
 
 The constant is the one of a small grid with the least geometric mean, over families, of regret relative to the best of
-the grid, on two problems of each family. It is judged on three others, beside the best constant of each family in
+the grid, on two problems of each family. It is judged on three others, next to the best constant of each family in
 hindsight (on those very problems, so that no choice could be better), the default of before, and random play.
 """
 
@@ -56,7 +56,7 @@ def mean_regret(family: str, policy: Policy, problems: tuple[int, ...], horizon:
 
 
 def random_regret(family: str, problems: tuple[int, ...], horizon: int) -> float:
-    """Give what random play loses."""
+    """Return what random play loses."""
     losses = []
     for i in problems:
         environment = draw_problem(family, SEEDS, i, horizon)
@@ -66,7 +66,7 @@ def random_regret(family: str, problems: tuple[int, ...], horizon: int) -> float
 
 
 def regrets(subject: Subject, family: str, problems: tuple[int, ...], horizon: int) -> Float64:
-    """Give the regret of every constant, (grid,)."""
+    """Return the regret of every constant, (grid,)."""
     return np.array([mean_regret(family, subject.make(c), problems, horizon) for c in subject.grid])
 
 
@@ -80,7 +80,7 @@ def choose(subject: Subject, families: Sequence[str], horizon: int) -> int:
 
 
 def judge(subject: Subject, families: Sequence[str], horizon: int) -> None:
-    """Choose a constant, and print what it regrets beside others."""
+    """Choose a constant, and print what it regrets next to others."""
     chosen = choose(subject, families, horizon)
     print(f"| family | {subject.grid[chosen]:g} | in hindsight | before | random |\n|---|---|---|---|---|", flush=True)
     ratios = []

@@ -1,4 +1,4 @@
-"""CPU time of valuing a policy from 10^6 rows, d = K = 20: four estimators with intervals, beside OBP 0.4.1.
+"""CPU time of valuing a policy from 10^6 rows, d = K = 20: four estimators with intervals, next to OBP 0.4.1.
 
     python benchmarks/evaluate.py 1e6     # rows; prints one line of JSON, 2 GB of memory
 

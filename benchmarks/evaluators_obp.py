@@ -1,6 +1,6 @@
 """Open Bandit Pipeline 0.4.1 in its own environment: points of seven estimators, and what they cost.
 
-Newer releases do not install beside a current Python. `obp.ope` imports seaborn for its plots, and `obp.ope.estimators`
+Newer releases do not install with a current Python. `obp.ope` imports seaborn for its plots, and `obp.ope.estimators`
 imports torch for tensors that are not used here; so a bare package of the same path stands for the first, and a module
 with nothing but the name of a class for the second. The estimators themselves are as released.
 """

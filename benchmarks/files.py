@@ -1,4 +1,4 @@
-"""Learning from Parquet: rows a second and core, beside numpy's own X'X, and the memory that it takes.
+"""Learning from Parquet: rows a second and core, next to numpy's own X'X, and the memory that it takes.
 
     python benchmarks/files.py            # prints one line of JSON; writes a file of 300 MB, and removes it
     python benchmarks/files.py 1e7        # ten times as many rows
@@ -33,7 +33,7 @@ Float64 = NDArray[np.float64]
 
 
 def rate(rows: int, work: Callable[[], object], repeats: int) -> float:
-    """Give the most rows a second of processor time."""
+    """Return the most rows a second of processor time."""
     best = float("inf")
     for _ in range(repeats):
         started = process_time()
@@ -73,7 +73,7 @@ def write(path: Path, rows: int, form: str) -> None:
 
 
 def peak_megabytes() -> float:
-    """Give the most memory that this process held; getrusage would count what its parent held when it was started."""
+    """Return the most memory that this process held; getrusage would count what its parent held when it was started."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 

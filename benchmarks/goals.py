@@ -1,4 +1,4 @@
-"""What Armlet set out to reach, beside what was measured. A goal that was missed is printed as missed."""
+"""What Armlet set out to reach, next to what was measured. A goal that was missed is printed as missed."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -88,7 +88,7 @@ class Goal:
 
     @property
     def line(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         return f"- {'met    ' if self.met else 'NOT MET'}  {self.text}: {self.figure}"
 
 

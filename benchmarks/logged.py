@@ -42,7 +42,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def step_costs() -> dict[str, float]:
-    """Give the microseconds of decide and learn, without a log and with one."""
+    """Return the microseconds of decide and learn, without a log and with one."""
     rng = np.random.default_rng(1)
     rows = list(zip(rng.normal(size=(WINDOW, DIM)), rng.normal(size=WINDOW).tolist(), strict=True))
 

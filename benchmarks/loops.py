@@ -3,7 +3,7 @@
 All three play Algorithm 1 with the same draws and come to the same regret. They differ in when they solve: before
 every exploit step (`printed`), after explored steps only (`cached`), and that with all exploit steps between two
 explorations taken at once by a table of the best arms (`stretches`), which only environments of few contexts allow.
-The environment is drawn in blocks, which costs little beside the loop.
+The environment is drawn in blocks, which costs little next to the loop.
 """
 
 from collections.abc import Callable, Iterator

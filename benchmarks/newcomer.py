@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/newcomer.py dist/armlet-0.1.0-cp311-cp311-linux_x86_64.whl
 
 An empty environment in an empty folder, the clone out of sight. Each step is what its tutorial asks a reader to run,
-and starts Python anew. Downloads come from the package index, or from pip's cache if they are there already.
+and starts Python again. Downloads come from the package index, or from pip's cache if they are there already.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ print("after a restart:", armlet.open_store("shop.db").loop("drinks").reward("gu
 
 
 def run(*command: str | Path, folder: Path) -> str:
-    """Give the last line that a command prints."""
+    """Return the last line that a command prints."""
     done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")

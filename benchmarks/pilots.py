@@ -54,7 +54,7 @@ def draw_pilot(environment: FiniteEnvironment, rows: int, seed: int) -> Pilot:
 
 
 def by_parts(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, Interval, Interval | None]]:
-    """Give the default's interval as `armlet.advise` finds it, and that of its mean, without the search for p."""
+    """Return the default's interval as `armlet.advise` finds it, and that of its mean, without the search for p."""
     problems = as_source(pilot, horizon, "max").sample(ENVIRONMENTS, seed)
     tasks = [StepTask(problem.table, DEFAULT, horizon, (seed, i)) for i, problem in enumerate(problems)]
     values = np.array([[play_steps(task)] for task in tasks])
@@ -63,7 +63,7 @@ def by_parts(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object
 
 
 def whole(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, Interval, Interval | None]]:
-    """Give the intervals of all policies, as a user gets them; that of the mean is known for exploring by p."""
+    """Return the intervals of all policies, as a user gets them; that of the mean is known for exploring by p."""
     with ThreadPoolExecutor(1) as pool:
         found = armlet.advise(pilot, horizon=horizon, seed=seed, problems=20, runs=2, executor=pool)
     o = found.policies

@@ -199,7 +199,7 @@ def times_text(cell: Cell, reference: float | None) -> str:
 
 
 def notes(size: Size, cells: list[Cell]) -> list[str]:
-    """Say what a reader of the table must know about some rows of it."""
+    """Describe what a reader of the table must know about some rows of it."""
     said: list[str] = []
     for cell in cells:
         if cell.size != size:
@@ -266,13 +266,13 @@ def default_table(report: DefaultReport) -> list[str]:
 
 
 def cold_us(rounds: list[ColdRound], window: str, part: str) -> tuple[float, float]:
-    """Give the mean and the longest time of a call, each the median of the rounds."""
+    """Return the mean and the longest time of a call, each the median of the rounds."""
     mean, longest = np.median([one[window][part] for one in rounds], axis=0).tolist()
     return mean, longest
 
 
 def batch_us(report: ColdReport, name: str) -> float:
-    """Give what a row of a log takes on top of another: the median of the rounds, without the first log."""
+    """Return what a row of a log takes on top of another: the median of the rounds, without the first log."""
     return float(np.median(report["batch"]["us"][name][1:]))
 
 

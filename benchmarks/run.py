@@ -59,7 +59,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A script beside this one, which prints a report; only its own table and goals know what is in it."""
+    """A script next to this one, which prints a report; only its own table and goals know what is in it."""
 
     about: str
     quick: str  # its argument
@@ -142,7 +142,7 @@ PARTS = {
         timeout=2700.0,
     ),
     "evaluate": Part(
-        about="a policy valued from a million rows, beside OBP (about a minute, 2 GB of memory)",
+        about="a policy valued from a million rows, next to OBP (about a minute, 2 GB of memory)",
         quick="1e5",
         full="1e6",
         goals=evaluate_goals,
@@ -161,14 +161,14 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only inputs          rewards and contexts of other kinds than float
-  .venv/bin/python benchmarks/run.py --only units           free units beside units as given
-  .venv/bin/python benchmarks/run.py --only default         a step of the default beside two others
+  .venv/bin/python benchmarks/run.py --only units           free units next to units as given
+  .venv/bin/python benchmarks/run.py --only default         a step of the default next to two others
   .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet
   .venv/bin/python benchmarks/run.py --only logged          logged steps, learning from logs, audits
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
-  .venv/bin/python benchmarks/run.py --only evaluate        values from a log, beside OBP
+  .venv/bin/python benchmarks/run.py --only evaluate        values from a log, next to OBP
   .venv/bin/python benchmarks/run.py --only store           durable decisions a second
   .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """

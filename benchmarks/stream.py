@@ -21,7 +21,7 @@ Block = tuple[Contexts, Rewards]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Contexts, and beside each the reward that every arm would pay."""
+    """Contexts, and next to each the reward that every arm would pay."""
 
     contexts: Contexts  # ROWS arrays of shape (d,), float64
     rewards: Rewards  # ROWS lists of K floats

@@ -1,4 +1,4 @@
-"""Points and intervals of off-policy evaluation beside OBP 0.4.1 and vw-estimators 0.2.2, to 1e-9 on the same rows.
+"""Points and intervals of off-policy evaluation next to OBP 0.4.1 and vw-estimators 0.2.2, to 1e-9 on the same rows.
 
     .venv/bin/pytest -s benchmarks/test_evaluators.py     # part of `make bench`; installs and fetches what it needs
 
@@ -70,17 +70,17 @@ def case(name: str) -> Case:
 
 
 def own_gram(given: Case) -> Float64:
-    """Give the sums that every estimate is read off, from the same reward model."""
+    """Return the sums that every estimate is read off, from the same reward model."""
     return gram_with(given.arms, given.rewards, given.chances, given.pi, given.q, Switch(MOST), Shrunk(SHRINK))
 
 
 def guesses(scores: Float64) -> Float64:
-    """Give what is guessed of each score from those before it, as vw-estimators does."""
+    """Return what is guessed of each score from those before it, as vw-estimators does."""
     return np.asarray((np.append(0.0, scores.cumsum()[:-1]) + 0.5) / np.arange(1, len(scores) + 1))
 
 
 def uncut_bound(scores: Float64) -> float:
-    """Give our lower bound, but about guesses that are not cut at 1."""
+    """Return our lower bound, but about guesses that are not cut at 1."""
     squares = float(((scores - guesses(scores)) ** 2).sum())
     bound = (scores.sum() - float(mixed_margin(squares, math.log(40.0)))) / len(scores)
     return float(np.clip(bound, 0.0, 1.0))

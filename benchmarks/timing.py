@@ -69,15 +69,15 @@ class Cell:
 
     @property
     def measured(self) -> bool:
-        """Tell whether any round gave figures."""
+        """Return whether any round gave figures."""
         return bool(self.rounds)
 
     def best(self, figure: str) -> float:
-        """Give a figure of the round where it was smallest."""
+        """Return a figure of the round where it was smallest."""
         return min(turn[figure] for turn in self.rounds)
 
     def last(self, figure: str) -> float:
-        """Give a figure of the last round."""
+        """Return a figure of the last round."""
         return self.rounds[-1][figure]
 
     @property

@@ -1,9 +1,9 @@
-"""What free units cost a late step, beside units as given.
+"""What free units cost a late step, next to units as given.
 
     python benchmarks/units.py 5          # rounds; prints one line of JSON
 
 Every pair meets the same gaussian contexts, which need no other units, and goes on from a state of its own after many
-steps; where a step is dear, most of them are learned from a log of random arms. Free units solve all arms anew whenever
+steps; where a step is dear, most are learned from a log of random arms. Free units solve all arms again whenever
 rows have grown by a tenth, so a dear window is a tenth of the rows and has one such step in it. A figure is CPU time a
 step of the compiled loop over a window, less the copy of the state that each window begins with. The two forms take
 turns, so that a busy machine hits both.

@@ -1,4 +1,4 @@
-"""How `make site` makes the documentation site: all of `docs/` and the pages that stand beside it, for reading offline.
+"""How `make site` makes the documentation site: all of `docs/` and the pages next to it, for reading offline.
 
 The source of the site is the whole clone, so that links to CONTRIBUTING or LICENSE are links like any other. Pages are
 plain Markdown; what Sphinx has to be taught for them is in `hooks/`.

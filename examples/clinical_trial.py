@@ -16,7 +16,7 @@ from armlet.types import Bool
 
 
 def part(rows: datasets.Feedback, which: Bool) -> datasets.Feedback:
-    """Give some of the patients."""
+    """Return some of the patients."""
     return replace(
         rows,
         X=rows.X[which],

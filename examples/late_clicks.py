@@ -41,7 +41,7 @@ def main(visitors: int = 20_000, seed: int = 3) -> float:
 
 
 def random_rate() -> float:
-    """Give the click rate of an ad drawn at random."""
+    """Return the click rate of an ad drawn at random."""
     return float(CLICK_RATES.mean(axis=0) @ [1.0, 0.4, 0.5])
 
 

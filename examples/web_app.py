@@ -37,7 +37,7 @@ class Order(BaseModel):
 
 
 def create_app(path: str) -> FastAPI:
-    """Give the app over a store in a file; the loop is opened when the app starts, and closed when it ends."""
+    """Return the app over a store in a file; the loop is opened when the app starts, and closed when it ends."""
     opened: dict[str, Loop] = {}
 
     @asynccontextmanager

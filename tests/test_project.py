@@ -53,7 +53,7 @@ def test_only_the_kernel_module_imports_the_compiled_one() -> None:
 
 
 def loaded_by(code: str) -> set[str]:
-    """Give the top-level modules that a fresh interpreter loads for some code."""
+    """Return the top-level modules that a fresh interpreter loads for some code."""
     report = f"{code}; import sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
     return set(done.stdout.split())

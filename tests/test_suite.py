@@ -15,14 +15,14 @@ ROOT = Path(__file__).parent.parent
 
 
 def collected(*arguments: str) -> set[str]:
-    """Give the files whose tests `pytest` would run."""
+    """Return the files whose tests `pytest` would run."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     return {line.partition("::")[0] for line in found.splitlines() if "::" in line}
 
 
 def test_a_browser_is_needed_only_where_it_is_asked_for() -> None:
-    """Whoever opens one lives in the folder that is left out, and that folder can be named."""
+    """Anyone who opens one lives in the folder that is left out, and that folder can be named."""
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     needy = {str(path.relative_to(ROOT)) for path in tests if "import Browser\n" in path.read_text()}
     assert len(needy) > 1

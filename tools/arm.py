@@ -73,7 +73,7 @@ def compile_kernel(site: Path) -> Path:
 
 
 def install(kernel: Path, site: Path) -> None:
-    """Put the package and its kernel of ARM beside numpy."""
+    """Put the package and its kernel of ARM next to numpy."""
     shutil.rmtree(site / "armlet", ignore_errors=True)
     shutil.copytree(ROOT / "src" / "armlet", site / "armlet", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     shutil.copy(kernel, site / "armlet" / f"_kernel.cpython-{VERSION.replace('.', '')}-aarch64-linux-gnu.so")

@@ -15,7 +15,7 @@ KEYS: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def available() -> bool:
-    """Say whether this machine can fetch Debian's packages."""
+    """Return whether this machine can fetch Debian's packages."""
     return bool(shutil.which("apt-get") and shutil.which("dpkg-deb") and mirrors())
 
 

@@ -58,7 +58,7 @@ def names_in(archive: Path) -> list[str]:
 
 
 def faults(archive: Path) -> list[str]:
-    """Say what a distribution lacks, and what it should not hold."""
+    """Describe what a distribution lacks, and what it should not hold."""
     names = names_in(archive)
     needed, unwanted = (IN_WHEEL, NOT_IN_WHEEL) if archive.suffix == ".whl" else (IN_SDIST, NOT_IN_SDIST)
     lacking = [f"{archive.name} lacks {name}" for name in needed if name not in names]

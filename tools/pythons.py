@@ -59,4 +59,4 @@ def of_debian(version: str, folder: Path) -> list[Python]:
     launcher = root / "usr" / "bin" / "python"
     launcher.write_text(LAUNCHER.format(usr=root / "usr", version=version))
     launcher.chmod(0o755)
-    return [Python(version, launcher, f"Debian {RELEASE}, unpacked beside")]
+    return [Python(version, launcher, f"Debian {RELEASE}, unpacked alongside")]

@@ -43,7 +43,7 @@ def version() -> str:
 
 
 def changelog() -> list[str]:
-    """Ask for `## [0.1.0] - 2026-01-31`."""
+    """Require `## [0.1.0] - 2026-01-31`."""
     dated = rf"^## \[{re.escape(version())}\] - \d{{4}}-\d\d-\d\d$"
     found = re.search(dated, (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     return [] if found else [f"CHANGELOG.md has no line `## [{version()}] - YYYY-MM-DD`"]

@@ -107,7 +107,7 @@ def compiler() -> Path:
 
 
 def pack(wheel: Path, target: Path) -> Path:
-    """Compress a wheel's files anew, by a search for the shortest deflate; what they hold stays as it is."""
+    """Compress a wheel's files again, by a search for the shortest deflate; what they hold stays as it is."""
     from zopfli import ZipFile  # only `make wheels` installs it
 
     with zipfile.ZipFile(wheel) as loose, ZipFile(target, "w", zipfile.ZIP_DEFLATED) as tight:

@@ -1,6 +1,6 @@
 """Open Bandit Pipeline 0.4.1: `select_action` and `update_params` with one row.
 
-Newer releases do not install beside a current Python. In this one the linear policies need numpy and scikit-learn
+Newer releases do not install next to a current Python. In this one the linear policies need numpy and scikit-learn
 alone, but `obp.policy` imports torch for an unrelated learner. A bare package of that name with the same path is
 put in its place, so that `obp/policy/linear.py` is imported as it was released and torch is never asked for.
 """

@@ -93,7 +93,7 @@ def cells(block: str) -> Iterator[str]:
 
 
 def is_block(source: str) -> bool:
-    r"""Say whether a statement ends with an indented block, which a prompt ends at an empty line.
+    r"""Return whether a statement ends with an indented block, which a prompt ends at an empty line.
 
     Examples
     --------

@@ -20,7 +20,7 @@ WIDTH = 92  # letters: what a page of the site shows without scrolling, on a scr
 
 
 def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Give the parser of a command, then those of its own commands, however deep.
+    """Return the parser of a command, then those of its own commands, however deep.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
 
 
 def helped(parser: argparse.ArgumentParser) -> str:
-    """Give what a command prints for `--help`, in lines that fit the page.
+    """Return what a command prints for `--help`, in lines that fit the page.
 
     Examples
     --------

@@ -14,7 +14,7 @@ LONG = 24
 
 
 def kind(text: str) -> str:
-    """Say what a cell holds: figures, words that want some width, or neither.
+    """Describe what a cell holds: figures, words that want some width, or neither.
 
     Examples
     --------

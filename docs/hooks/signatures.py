@@ -73,7 +73,7 @@ def _read(app: Sphinx, *_: object) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Give compiled methods the signatures of their stub."""
+    """Return compiled methods the signatures of their stub."""
     app.add_config_value("kernel_signatures", {}, "", dict)
     app.connect("config-inited", _read)
     app.connect("autodoc-process-signature", _on_signature, priority=BEFORE_NUMPYDOC)

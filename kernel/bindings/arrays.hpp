@@ -39,7 +39,7 @@ inline bool is_plain(nb::handle h, NPY_TYPES type, int ndim) {
 // False if it is anything else, or holds a value that is not a finite number: Python then says what is wrong.
 bool read_row(nb::handle x, std::size_t d, double* out);
 
-// Likewise from a dict with exactly these keys.
+// Also from a dict with exactly these keys.
 bool read_named(nb::handle x, const std::vector<nb::object>& names, double* out);
 
 // How many values such an object holds; 0 if it is none.

@@ -8,7 +8,7 @@ namespace armlet {
 enum class Part {
     errors,             // has an attribute for each error, by its name
     read_reward,        // a finite float from any number, or what is wrong with it
-    read_weight,        // likewise a positive one
+    read_weight,        // also a positive one
     coins,              // the type that policies in Python are given
     interaction,        // the type that they learn from
     snapshot,           // the type of a bandit's state at one moment

@@ -113,7 +113,7 @@ void bind_lazy_statistics(nb::module_& m) {
                 out.release();  // in the middle of a batch, of which the copy has no part
                 return out;
             });
-    // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved anew
+    // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved again
     paced.attr("not_summed") = nb::make_tuple("solved", "units");
 }
 

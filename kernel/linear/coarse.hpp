@@ -31,7 +31,7 @@ class CoarseFactors {
     std::vector<std::uint32_t> tiles_;       // as those of a kept factor, two columns in a number: low bits, high bits
     std::vector<float> inverses_;            // 1 / L_kk
     std::vector<float> units_;               // what 2^-16 of a number stands for, of every arm
-    std::vector<double> slacks_;             // what a width from all this may be too small by, likewise
+    std::vector<double> slacks_;             // what a width from all this may be too small by, also
 };
 
 }  // namespace armlet

@@ -7,7 +7,7 @@
 namespace armlet {
 
 // How many columns are taken before the blocks of eight: one if it is all that keeps them from being whole, as the
-// constant of free units beside 8, 32 or 128 features, or they would be padded by seven columns for its sake.
+// constant of free units next to 8, 32 or 128 features, or they would be padded by seven columns for its sake.
 constexpr std::size_t lead(std::size_t d) { return d > lanes && d % lanes == 1 ? 1 : 0; }
 
 // What rounding may leave of a pivot that should be gone, relative to its diagonal entry.

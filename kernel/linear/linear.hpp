@@ -18,7 +18,7 @@ void add_outer(double* A, const double* x, double w, std::size_t d);
 void add_outers(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d);
 
 // Contexts, rewards and weights are at most 1e40 in size and a ridge is at least 1e-40, so |theta| <= sqrt(sum r^2) /
-// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) and variances <= 1 / ridge likewise. What is beyond
+// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) and variances <= 1 / ridge also. What is beyond
 // comes of sums that have lost all their digits: of huge rows that were taken back.
 constexpr double beyond_any = 1e100;
 

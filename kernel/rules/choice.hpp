@@ -20,9 +20,9 @@ struct Choice {
     std::int32_t tag = 0;  // what a policy in Python wants to find again when the reward comes
     // The probability of the arm given that the step explores; NaN if the policy has no such thing.
     double exploration_propensity = std::numeric_limits<double>::quiet_NaN();
-    double exploration_rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; likewise
+    double exploration_rate = std::numeric_limits<double>::quiet_NaN();  // that the step explores; also
     double min_exploration_probability =
-        std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; likewise
+        std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; also
     // Whether an explored arm is one of those that look best; a step that is sure to explore does not look.
     enum class Greedy : std::int8_t { unknown, no, yes } greedy = Greedy::unknown;
 };

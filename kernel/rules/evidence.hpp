@@ -1,4 +1,4 @@
-// Contextual epsilon-greedy by evidence: an arm is explored the more the fewer rows its sums hold, whatever x is.
+// Contextual epsilon-greedy by evidence: an arm is explored the more the fewer rows its sums hold, regardless of x.
 #pragma once
 #include <algorithm>
 

@@ -22,7 +22,7 @@ constexpr std::size_t worth_asking = 64;  // values, below which a width is soon
 
 constexpr double none = -std::numeric_limits<double>::infinity();
 
-// The arm that leads whatever its width is, or the number of arms: its estimate is above all other bounds.
+// The arm that leads regardless of its width, or the number of arms: its estimate is above all other bounds.
 std::size_t sure_leader(const double* means, const double* bounds, Arms eligible, std::size_t n_arms) {
     double first = none, second = none;  // of the bounds
     std::size_t leader = n_arms;

@@ -1,5 +1,5 @@
 // The exploration of Algorithm 1, by steps or by evidence, and in between an upper confidence bound from all rows, of
-// estimates that are solved anew only once an arm has learned enough, with widths that are worked out only for arms in
+// estimates that are solved again only once an arm has learned enough, with widths that are worked out only for arms in
 // the lead.
 #pragma once
 #include "rules/evidence.hpp"
@@ -15,7 +15,7 @@ struct OptimisticGreedy {
 
     double p;            // explore step t with probability p / t; 0: p is the number of arms
     double width_scale;  // widths are multiplied by this and by the estimated deviation of the noise
-    double growth;       // an arm is solved anew when its n has grown by this share
+    double growth;       // an arm is solved again when its n has grown by this share
     bool by_evidence;    // explores by the rows of all steps that arms have, instead of by the clock
     double floor;        // by evidence: explores so often whatever is known
 

@@ -45,7 +45,7 @@ concept GoesByTheClock = requires(const R& rule, const typename R::State& state)
     { rule.in_force(state) } -> std::same_as<Schedule>;
 };
 
-// A rule that explores by the rows of each arm alone, and else plays the best estimate: likewise.
+// A rule that explores by the rows of each arm alone, and else plays the best estimate: also.
 template <typename R>
 concept GoesByEvidence = requires(const R& rule, const typename R::State& state) {
     { rule.in_force(state) } -> std::same_as<Exploring>;
@@ -61,7 +61,7 @@ decltype(auto) with_state(const Rule& rule, const Model& model, F&& f) {
 // When the rule explores as things stand, if it is one of those that do so by the clock.
 std::optional<Schedule> schedule_of(const Rule& rule, const Model& model);
 
-// Likewise, if it is one of those that do so by evidence. It looks into the statistics, until they change.
+// Also, if it is one of those that do so by evidence. It looks into the statistics, until they change.
 std::optional<Exploring> exploring_of(const Rule& rule, const Model& model);
 
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,

@@ -12,7 +12,7 @@ struct Schedule {
     double p;           // explore step t with probability p / t; infinite: always
     bool round_robin;   // the first ceil(p) steps: arm t mod K, or uniform
     bool learn_always;  // from every step, or (Algorithm 1) from explored steps only
-    // No arm has a row, and only explored steps are learned: all arms tie whatever x is, so every step explores.
+    // No arm has a row, and only explored steps are learned: all arms tie regardless of x, so every step explores.
     bool blank = false;
 
     bool warming_up(Word t) const { return static_cast<double>(t) - 1.0 < p; }  // t <= ceil(p)

@@ -45,7 +45,7 @@ void Greedy::look_again() {
     foresight_ = foresee();
 }
 
-// Once means and deviations were taken anew, every context is seen otherwise, and every arm's estimate is another.
+// Once means and deviations were taken again, every context is seen otherwise, and every arm's estimate is another.
 void Greedy::look_in_new_units() {
     if (std::exchange(renewals_, statistics_.renewals()) == statistics_.renewals() && !views_.empty()) return;
     const std::size_t size = statistics_.view_size();

@@ -11,7 +11,7 @@ namespace armlet {
 
 class Pace {
   public:
-    // Whether the rule is one: explores whatever x is, and else plays the best estimate.
+    // Whether the rule is one: explores regardless of x, and else plays the best estimate.
     static bool exists(const Rule& rule, const Model& model) { return when(rule, model).index() > 0; }
 
     Pace(const Rule& rule, const Model& model);

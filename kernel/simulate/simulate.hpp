@@ -29,7 +29,7 @@ class Sampler {
 };
 
 // The same law, in jumps: between two explorations the policy is a fixed map from contexts to arms, so only how often
-// each context came matters. Cost O(p log(T / p)) explorations, whatever T.
+// each context came matters. Cost O(p log(T / p)) explorations, regardless of T.
 // The rule goes by the clock, and learns from explored steps only.
 Curve simulate_events(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
                       Sampler& sampler);

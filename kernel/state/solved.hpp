@@ -169,17 +169,17 @@ class Solved {
     double measure_inflation(const System& system, std::size_t arm) const;
 
     std::size_t n_arms_ = 0, dim_ = 0;
-    std::size_t rank_ = 0;  // of the values of a view, those that are not zero whatever x is
+    std::size_t rank_ = 0;  // of the values of a view, those that are not zero regardless of x
     Ridge ridge_;
     std::vector<double> theta_;
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;
     std::vector<double> factors_, log_determinants_;  // empty unless kept
     std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
-    CoarseFactors coarse_;                            // likewise
+    CoarseFactors coarse_;                            // also
     std::vector<Floor> floors_;                       // empty unless factors are kept
-    std::vector<Fit> fits_;                           // likewise
-    double noise_ = 1.0, typical_noise_ = 1.0;        // likewise
+    std::vector<Fit> fits_;                           // also
+    double noise_ = 1.0, typical_noise_ = 1.0;        // also
     bool is_noise_stale_ = false;                     // some arm was solved since
     std::int64_t solves_ = 0;
 };

@@ -34,21 +34,21 @@ class Statistics {
     void merge(std::size_t arm, Statistics& other, std::size_t other_arm);
     // Takes the sums of an arm of earlier statistics away; what is left of no rows is nothing.
     void subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm);
-    // From now on rows wait, up to eight an arm. Whoever looks at the sums adds them first.
+    // From now on rows wait, up to eight an arm. Anyone who looks at the sums adds them first.
     void buffer_rows();
     // Makes an arm's sums those that it has in others, which have seen the same rows and more.
     void follow(std::size_t arm, Statistics& later);
     void append_arm();
     void erase_arm(std::size_t arm);
-    // In free units: takes means and deviations of all rows anew.
+    // In free units: takes means and deviations of all rows again.
     void renew();
     // Whether adding this row would do that, because a value lies outside of what its feature has been.
     bool leaves(const double* x, double weight);
     // How often that was done.
     std::int64_t renewals() const { return renewals_; }
     // From now on an arm is solved only when it has gained enough rows since its last solve, or one that tells much,
-    // and then for the rows that it has at that moment, by whoever adds the row: nobody who looks has to wait. Factors
-    // are kept. Whatever else changes sums, and a change of units, marks what it touches as before.
+    // and then for the rows that it has at that moment, by anyone who adds the row: nobody who looks has to wait.
+    // Factors are kept. Whatever else changes sums, and a change of units, marks what it touches as before.
     void solve_rarely();
     // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
     void hold() { is_held_ = true; }
@@ -59,9 +59,9 @@ class Statistics {
     }
 
     // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
-    // it is done for rules that ask for widths. Each factor is made from the sums anew: a function of them alone.
+    // it is done for rules that ask for widths. Each factor is made from the sums again: a function of them alone.
     void keep_factors() { solved_.keep_factors(); }
-    // Likewise the diagonal of V_a^-1, d numbers an arm; with the factors.
+    // Also the diagonal of V_a^-1, d numbers an arm; with the factors.
     void keep_variances() { solved_.keep_variances(); }
 
     // Solves the arms that changed.
@@ -83,11 +83,11 @@ class Statistics {
     // out[a] = sum_j x_j^2 (V_a^-1)_jj of all arms, `width()` of them, from squares[j] = x_j^2; with variances kept and
     // fresh. It lies between 1 / d of the squared width and, if the features of an arm's rows go together, far above.
     void diagonal_bounds(const double* squares, double* out) const { solved_.diagonal_bounds(squares, out); }
-    // One arm's kept factor, likewise.
+    // One arm's kept factor, also.
     const double* factor(std::size_t arm) const { return solved_.factor(arm); }
     // At least the width at any x so large, rounding included; infinite if nothing is known.
     double widest(std::size_t arm, Extent x) const { return solved_.widest(arm, x); }
-    // At least what is left of a width divided by what is left of x, once its first value is solved; likewise.
+    // At least what is left of a width divided by what is left of x, once its first value is solved; also.
     double residual_bound(std::size_t arm) const { return solved_.residual_bound(arm); }
     // out[a] = at least the width at x of each of these arms, and little more; if that is kept. Infinite where nothing
     // is known.
@@ -111,7 +111,8 @@ class Statistics {
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return solved_.log_determinants(); }
 
-    // How many arms may be played, whatever a single step says. Whoever retires arms tells; it is no part of the sums.
+    // How many arms may be played, whatever a single step says. Anyone who retires arms tells; it is no part of the
+    // sums.
     std::size_t n_active() const { return n_arms() - n_retired_; }
     bool is_active(std::size_t arm) const { return is_retired_[arm] == 0; }
     void set_active(std::size_t arm, bool active);
@@ -160,7 +161,7 @@ class Statistics {
     // Whether no arm has a row; whether some arm has none.
     bool is_empty() const { return witness_ == nobody; }
     bool any_empty() const { return n_empty_ > 0; }
-    // Sums in these units; they are looked at anew.
+    // Sums in these units; they are looked at again.
     void restore(std::span<const double> records);
     void restore(std::size_t arm, std::span<const double> record);
     // With the units that they were in.
@@ -181,8 +182,8 @@ class Statistics {
     void note(std::size_t arm);   // that, but what is solved from them stays
     void touch_all();             // or the arms themselves
     bool is_due(std::size_t arm) const;
-    // Of a row as sums hold it: whether units are to be taken anew for it, where `more` is to be added to all rows; and
-    // whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
+    // Of a row as sums hold it: whether units are to be taken again for it, where `more` is to be added to all rows;
+    // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
     bool leaves_units(const double* row, double weight, double more) const;
     bool has_leverage(std::size_t arm, const double* row, double weight);
     void find_witness();

@@ -59,7 +59,7 @@ class Units {
     bool has_leverage(const double* row, const double* margin, double shift) const;
     // The deviation of rewards, whatever arm and context.
     double deviation() const { return spread_[0]; }
-    // How many of the values of a view are not zero whatever x is.
+    // How many of the values of a view are not zero regardless of x.
     std::size_t rank() const { return rank_; }
 
     // ---- systems: A_z = M A M' and b_z = M (b - r0 A_0), where z = M y

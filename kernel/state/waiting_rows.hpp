@@ -55,7 +55,7 @@ class WaitingRows {
 
     // n, with the weights of the rows that wait.
     double count(std::size_t arm, const Sums& sums) const { return any(arm) ? *margin(arm) : sums.n(arm); }
-    // n, the first column of A and its diagonal, likewise; only after put().
+    // n, the first column of A and its diagonal, also; only after put().
     const double* margin(std::size_t arm) const { return margins_.data() + arm * margin_size(dim_); }
     static std::size_t margin_size(std::size_t dim) { return 1 + 2 * dim; }
 

@@ -12,7 +12,7 @@ EXAMPLES = """\
 examples:
   armlet-lab paper          rebuild the paper's evaluation, a verdict for every claim
   armlet-lab list           name every experiment
-  armlet-lab bakeoff        real tables, beside Vowpal Wabbit; armlet data fetch keel comes first
+  armlet-lab bakeoff        real tables, next to Vowpal Wabbit; armlet data fetch keel comes first
   armlet-lab publish units  run an experiment at full scale and put its tables into the docs
 """
 
@@ -52,7 +52,7 @@ def paper(a: argparse.Namespace) -> int:
 
 @command(
     "bakeoff",
-    "play real tables as bandits, beside Vowpal Wabbit",
+    "play real tables as bandits, next to Vowpal Wabbit",
     arg(
         "--full",
         action="store_true",
@@ -80,13 +80,13 @@ def paper(a: argparse.Namespace) -> int:
     interrupted=KEPT,
 )
 def bakeoff(a: argparse.Namespace) -> None:
-    """Play real classification tables as bandits, beside Vowpal Wabbit in an environment of its own.
+    """Play real classification tables as bandits, next to Vowpal Wabbit in an environment of its own.
 
     Examples
     --------
       armlet data fetch keel              first, once: the tables
-      armlet-lab bakeoff                      all tables, short, beside Vowpal Wabbit as it comes
-      armlet-lab bakeoff --full               whole tables, five shuffles, beside the bake-off's grid of settings
+      armlet-lab bakeoff                      all tables, short, next to Vowpal Wabbit as it comes
+      armlet-lab bakeoff --full               whole tables, five shuffles, next to the bake-off's grid of settings
       armlet-lab bakeoff --policy OptimisticEpsilonGreedy --policy LinUCB:alpha=0.3 --policy Uniform --out results/mine
       armlet-lab bakeoff --tables balanced/iris,balanced/wine --rivals none
 

@@ -27,16 +27,16 @@ examples.load_profile()
 
 @pytest.fixture(scope="session")
 def reproduction(pytestconfig: pytest.Config) -> Path:
-    """Give the folder of a quick reproduction with the published seed, of the light experiments.
+    """Return the folder of a quick reproduction with the published seed, of the light experiments.
 
-    It lies in pytest's cache, so `--cache-clear` makes it anew; so does any change of a source or of the kernel.
+    It lies in pytest's cache, so `--cache-clear` makes it again; so does any change of a source or of the kernel.
     """
     return _kept(pytestconfig, "reproduction", LIGHT)
 
 
 @pytest.fixture(scope="session")
 def whole_reproduction(pytestconfig: pytest.Config) -> Path:
-    """Give the folder of one that leaves out only what measures time: for long tests."""
+    """Return the folder of one that leaves out only what measures time: for long tests."""
     return _kept(pytestconfig, "whole-reproduction", tuple(name for name in EXPERIMENTS if name not in TIMED))
 
 

@@ -83,7 +83,7 @@ def test_greedy_first_switches_for_the_weakest_arm_that_could_play() -> None:
         for _ in range(rows):
             state.everything.add(arm, x, 1.0)
     choice = policy.decide(state, 13, x, COINS, eligible)
-    assert choice.tag == 1 + (1 if choice.arm == 3 else 3)  # of those that may play, beside the one that is played
+    assert choice.tag == 1 + (1 if choice.arm == 3 else 3)  # of those that may play, next to the one that is played
     row = Interaction(t=13, x=x, arm=choice.arm, reward=1.0, explored=choice.explored, tag=choice.tag)
     # 13 rows by then: the threshold is 1.625, which the arm with one row is below and the one with two is not
     policy.update(state, row)

@@ -83,5 +83,5 @@ def test_the_page_has_the_words_of_the_experiment() -> None:
 
 
 def _shape(text: str) -> str:
-    """Give a text without its numbers: they follow from the scale."""
+    """Return a text without its numbers: they follow from the scale."""
     return re.sub(r"\d[\d,]*", "#", text)

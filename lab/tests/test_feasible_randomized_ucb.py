@@ -1,4 +1,4 @@
-"""FeasibleRandomizedUCB beside the programme of RandomizedUCB, solved by a general optimiser with cutting planes."""
+"""FeasibleRandomizedUCB next to the programme of RandomizedUCB, solved by a general optimiser with cutting planes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Programme(NamedTuple):
         return variances(arm_weights(P, self.advice, K), self.advice, self.shares, self.mu)
 
     def slope(self, P: Float64) -> Float64:
-        """Give the derivative of each variance by each weight, (N, N)."""
+        """Return the derivative of each variance by each weight, (N, N)."""
         inverse = 1.0 / ((1.0 - K * self.mu) * arm_weights(P, self.advice, K) + self.mu)
         own = self.shares[:, None] * np.take_along_axis(inverse, self.advice, axis=1) ** 2
         agree = self.advice[:, :, None] == self.advice[:, None, :]
@@ -38,7 +38,7 @@ class Programme(NamedTuple):
         return slope
 
     def over(self, P: Float64) -> Float64:
-        """Give by how much the mixtures of each two policies are over, (N, N, 41)."""
+        """Return by how much the mixtures of each two policies are over, (N, N, 41)."""
         v, D = self.spread(P), self.D
         mixed_v = MIXES * v[:, None, None] + (1 - MIXES) * v[None, :, None]
         mixed_D = MIXES * D[:, None, None] + (1 - MIXES) * D[None, :, None]

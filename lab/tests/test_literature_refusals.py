@@ -20,7 +20,7 @@ def contexts(n: int, seed: int = 1) -> Float64:
 
 
 def fair(policy: Policy, step: int) -> float:
-    """Give a reward that the policy takes."""
+    """Return a reward that the policy takes."""
     if policy.rewards == "binary":
         return float(step % 3 == 0)
     low, high = getattr(policy, "reward_range", (-1.0, 2.0))

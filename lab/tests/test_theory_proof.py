@@ -149,7 +149,7 @@ def test_the_exponent_of_one_eighth_is_below_that_of_matrix_chernoff() -> None:
 
 
 def design(rng: np.random.Generator, n: int, dim: int) -> tuple[Float64, Float64, float]:
-    """Give M = I / sqrt n + Sigma_hat, Sigma_hat, and the largest Sigma_min for which they are well observed."""
+    """Return M = I / sqrt n + Sigma_hat, Sigma_hat, and the largest Sigma_min for which they are well observed."""
     X = unit_rows(rng, n, dim)
     moment = X.T @ X / n
     return np.eye(dim) / math.sqrt(n) + moment, moment, 2 * float(np.linalg.eigvalsh(moment)[0])

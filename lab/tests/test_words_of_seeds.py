@@ -18,7 +18,7 @@ ROOMS = [
 
 
 def places_of(path: Path) -> tuple[str, ...]:
-    """Give the rooms whose words must differ from those of a file: shared ones meet every experiment's."""
+    """Return the rooms whose words must differ from those of a file: shared ones meet every experiment's."""
     if not path.is_relative_to(LAB):
         return ("shared",)
     room, name, *_ = path.relative_to(LAB).parts
@@ -36,7 +36,7 @@ def files() -> list[Path]:
 
 
 def asks(call: ast.Call) -> bool:
-    """Tell whether a call asks for randomness by word: x.rng(word, ...) or x.seed(word, ...), not handing a word on."""
+    """Return whether a call asks for randomness by word: x.rng(word, ...) or x.seed(word, ...)."""
     return (
         isinstance(call.func, ast.Attribute)
         and call.func.attr in ("rng", "seed")

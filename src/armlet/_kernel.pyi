@@ -195,7 +195,7 @@ class Decisions:
 
     def to_arrow(self) -> Any:
         """
-        Give them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
+        Return them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
 
         Examples
         --------

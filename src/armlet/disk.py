@@ -1,6 +1,6 @@
 """Files: read and written whole, locked by one process, and the format of a model file.
 
-A path is written whole or not at all: beside its place, synced, then renamed into it. Reading and writing are O(bytes).
+A path is written whole or not at all: next to its place, synced, then renamed into it. All is O(bytes).
 """
 
 from __future__ import annotations
@@ -440,7 +440,7 @@ class Forked(Protocol):
     """What holds a lock or a descriptor."""
 
     def forked(self) -> None:
-        """Give up, in the child, what belongs to the parent; nothing here may wait for a lock."""
+        """Return up, in the child, what belongs to the parent; nothing here may wait for a lock."""
 
 
 _held: weakref.WeakSet[Forked] = weakref.WeakSet()

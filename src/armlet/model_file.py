@@ -139,7 +139,7 @@ def _checked(
 
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
-    """Ask for probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
+    """Require probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
     retired = set(told.retired)
     eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
     for value in (0.0, 0.5):

@@ -339,7 +339,7 @@ class Progress(Protocol):
 
 
 def silent(done: int, total: int) -> None:
-    """Say nothing.
+    """Describe nothing.
 
     Examples
     --------

@@ -27,7 +27,7 @@ HABITS = Customers(theta=((0.2, 0.05), (0.05, 0.2)), shares=(0.5, 0.5))
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_comparisons() -> Iterator[None]:
-    """Give the other policies a fortieth of their budget: what they play is not in question here."""
+    """Return the other policies a fortieth of their budget: what they play is not in question here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "BUDGET", comparison.BUDGET / 40)
         yield

@@ -20,7 +20,7 @@ from armlet.types import Float64, Int64
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_comparisons() -> Iterator[None]:
-    """Give the other policies a fortieth of their budget: what they play is not in question here."""
+    """Return the other policies a fortieth of their budget: what they play is not in question here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "BUDGET", comparison.BUDGET / 40)
         yield

@@ -81,7 +81,7 @@ def all_runs(n_arms: int) -> list[Run]:
 
 
 def p_value(arms: Int64, q: Float64) -> float:
-    """Give the probability of counts as far from sum q_t as these, or farther."""
+    """Return the probability of counts as far from sum q_t as these, or farther."""
     counts = np.bincount(arms, minlength=q.shape[1])
     D, C = counts - q.sum(axis=0), np.diag(q.sum(axis=0)) - q.T @ q
     variances, directions = np.linalg.eigh(C)
@@ -197,7 +197,7 @@ def test_power_to_see_eligibility_ignored_in_the_exploration() -> None:
 
 
 def trailing_arm_played(r: Run, factor: float) -> tuple[Int64, Float64]:
-    """Tell whether the arm played was not the one that leads, and its probability if the rate were factor p / t."""
+    """Return whether the arm played was not the one that leads, and its probability if the rate were factor p / t."""
     leads = (r.best.sum(axis=1) == 1) & (r.eligible.sum(axis=1) > 1) & after_warmup(r)
     chances = mixture(np.minimum(1.0, factor * r.p / r.t), r.best, r.eligible)
     trailing = (chances * ~r.best).sum(axis=1)[leads]

@@ -184,7 +184,7 @@ def test_batch_decides_by_one_state_while_others_learn() -> None:
         while not ended.is_set():
             reward *= -1.5 if abs(reward) < 1e30 else -1.5e-29
             bandit.partial_fit([[1.0]], ["left"], [reward], explored=True)
-            bandit.state.estimates()  # solved at once, under the eyes of whoever is deciding
+            bandit.state.estimates()  # solved at once, under the eyes of anyone who is deciding
 
     def decide() -> None:
         while len(batches) < 60 or (len(sides) < 2 and len(batches) < 20_000):  # a busy machine may let one wait
@@ -254,7 +254,7 @@ class Interrupted(InPython):
 
 
 def interrupting(policy: Policy, *work: Callable[[], object], patience: float = 0.2) -> list[threading.Thread]:
-    """Run work in other threads during the next update; whoever waits for its end is left waiting for now."""
+    """Run work in other threads during the next update; anyone who waits for its end is left waiting for now."""
     threads = [threading.Thread(target=task) for task in work]
 
     def pause() -> None:

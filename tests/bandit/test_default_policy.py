@@ -77,7 +77,7 @@ def test_it_finds_the_best_arms_of_rewards_far_from_zero() -> None:
 
 @pytest.mark.parametrize("floor", [0.0, 0.02])
 def test_what_its_log_holds_is_what_the_docs_say(floor: float) -> None:
-    """Left to itself it explores a handful of steps; a floor of 0.02 gives every arm at least 0.02 / K for ever."""
+    """Left to itself it explores a handful of steps; a floor of 0.02 gives every arm at least 0.02 / K forever."""
     X, rewards = stream(20_000, 3, 4, seed=6)
     bandit = Bandit(range(4), 3, policy=OccasionalOptimism(floor=floor), seed=1)
     made = play(bandit, X, rewards)

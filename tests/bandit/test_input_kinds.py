@@ -37,7 +37,7 @@ def python_calls(step: Any) -> list[str]:
 
 
 def outcome(read: Any, x: Any) -> list[float] | str:
-    """Give the values that were read, or how they were refused."""
+    """Return the values that were read, or how they were refused."""
     try:
         values: list[float] = read(x).tolist()
     except (TypeError, ValueError) as error:

@@ -179,7 +179,7 @@ def test_runs_with_prompt_rewards_are_bit_for_bit_what_they_were(policy: Policy,
 
 
 def simulation(name: str) -> tuple[Callable[..., Simulated[Any]], Schedule | AutoSchedule]:
-    """Give a way to simulate and its rule, made anew: one that a module holds outlives the kernel at the end."""
+    """Return a way to simulate and its rule, made again: one that a module holds outlives the kernel at the end."""
     if name == "steps":
         return simulate_steps, Schedule(2.0, round_robin=True, learn_always=False)
     if name == "events":

@@ -68,7 +68,7 @@ def test_the_greedy_law_is_not_the_turn_of_a_warm_up() -> None:
     bandit = make(armlet.Algorithm1(p=1000))
     bandit.partial_fit(X, ARMS, REWARDS, explored=True)
     turns, learned = bandit.predict_proba(X), bandit.predict_proba(X, mode="greedy")
-    assert len(np.unique(turns, axis=0)) == 1, "whatever the context is"
+    assert len(np.unique(turns, axis=0)) == 1, "regardless of the context"
     assert len(np.unique(learned, axis=0)) > 1
     with pytest.raises(ValueError, match="mode is 'eager'; choose one of 'exploring', 'greedy'"):
         bandit.predict_proba(X, mode="eager")  # type: ignore[arg-type]

@@ -26,12 +26,12 @@ from armlet.types import Bool, Float64
 
 
 def held(rows: Rows, arms: list[Any] | None = None, **about: Any) -> HeldBlocks:
-    """Give rows as a log."""
+    """Return rows as a log."""
     return HeldBlocks(rows, range(rows.eligible.shape[1]) if arms is None else arms, about)
 
 
 def small(**known: Any) -> Rows:
-    """Give four rows of two arms."""
+    """Return four rows of two arms."""
     X, arms = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([0, 1, 0, 1])
     return rows_of(X, arms, np.array([1.0, 0.0, 2.0, 4.0]), np.array([0.5, 0.5, 0.25, 0.8]), **known)
 

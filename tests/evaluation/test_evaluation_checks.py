@@ -17,7 +17,7 @@ from support.decided import imported, played
 
 
 def look(rows: Rows, *, arm: int = 0, pieces: int = 1) -> dict[str, Check]:
-    """Give the checks of a log and of a target that always plays one arm, by name."""
+    """Return the checks of a log and of a target that always plays one arm, by name."""
     n_arms = rows.eligible.shape[1]
     checks = Checks(range(n_arms), rows.X.shape[1], ["always"])
     for part in np.array_split(np.arange(len(rows)), pieces):
@@ -27,7 +27,7 @@ def look(rows: Rows, *, arm: int = 0, pieces: int = 1) -> dict[str, Check]:
 
 
 def words(checks: dict[str, Check]) -> dict[str, Word]:
-    """Give those that are not fine."""
+    """Return those that are not fine."""
     return {name: check.word for name, check in checks.items() if check.word is not Word.FINE}
 
 

@@ -26,7 +26,7 @@ from support.decided import played
 def log_of(
     rewards: Float64, arms: Any, chances: float | Float64 = 0.5, *, X: Float64 | None = None, **about: Any
 ) -> HeldBlocks:
-    """Give a log of two arms of which propensities alone are known."""
+    """Return a log of two arms of which propensities alone are known."""
     n = len(rewards)
     X = np.ones((n, 1)) if X is None else X
     rows = rows_of(X, np.asarray(arms), rewards, np.broadcast_to(chances, n).astype(float), n_arms=2)
@@ -34,14 +34,14 @@ def log_of(
 
 
 def clicks(n: int, rates: tuple[float, float], seed: int = 1, **about: Any) -> HeldBlocks:
-    """Give a log of clicks."""
+    """Return a log of clicks."""
     rng = np.random.default_rng(seed)
     arms = rng.integers(2, size=n)
     return log_of((rng.random(n) < np.array(rates)[arms]).astype(float), arms, **about)
 
 
 def page_of(found: Evaluation, folder: Path) -> str:
-    """Give the words of a page."""
+    """Return the words of a page."""
     found.save(folder / "page.html")
     text = (folder / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text))

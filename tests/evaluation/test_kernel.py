@@ -19,7 +19,7 @@ from support.examples import scaled
 
 
 def same(one: Float64, other: Float64) -> bool:
-    """Say whether two arrays hold the same bits."""
+    """Return whether two arrays hold the same bits."""
     return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 

@@ -80,7 +80,7 @@ POLICIES: list[Policy] = [
 
 
 def live(policy: Policy, runs: int) -> Float64:
-    """Give the mean reward of 100 steps in each of some runs, as the policy earns it by itself."""
+    """Return the mean reward of 100 steps in each of some runs, as the policy earns it by itself."""
     out = np.empty(runs)
     for run in range(runs):
         X, paid = environment(np.random.default_rng([7, run]), STEPS)
@@ -92,7 +92,7 @@ def live(policy: Policy, runs: int) -> Float64:
 
 
 def replayed(policy: Policy, runs: int, chances: Float64, rows: int) -> Float64:
-    """Give the same from logs."""
+    """Return the same from logs."""
     found = [rejection_replay(Made(logged(run, rows, chances)), policy, seed=run) for run in range(runs)]
     assert min(each.accepted for each in found) >= STEPS
     return np.array([each.rewards[:STEPS].mean() for each in found])
@@ -142,7 +142,7 @@ def test_sets_that_go_with_the_context_are_kept_alike() -> None:
 
 
 def in_python(policy: Any) -> Policy:
-    """Give the same policy, but of which the kernel knows no rule."""
+    """Return the same policy, but of which the kernel knows no rule."""
     kind = type(type(policy).__name__, (type(policy),), {"rule": lambda _: None})
     made: Policy = kind(**{field.name: getattr(policy, field.name) for field in fields(policy) if field.init})
     return made

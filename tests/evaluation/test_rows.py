@@ -17,7 +17,7 @@ from armlet.log.events import FORMAT, SCHEMA
 
 
 def same(one: Rows, other: Rows) -> bool:
-    """Say whether two blocks hold the same bits."""
+    """Return whether two blocks hold the same bits."""
     for name in Rows.__slots__:
         a, b = getattr(one, name), getattr(other, name)
         if (a is None) != (b is None) or (a is not None and (a.dtype != b.dtype or a.tobytes() != b.tobytes())):

@@ -20,7 +20,7 @@ class Fault(Exception):  # noqa: N818 - what was found, not what went wrong here
     """Something happened that the library promises not to do."""
 
 
-class Hostility(Exception):  # noqa: N818 - likewise
+class Hostility(Exception):  # noqa: N818 - also
     """Raised by hostile objects only."""
 
 
@@ -37,12 +37,12 @@ class View(NamedTuple):
 
 
 def plain(label: object) -> Label:
-    """Give a label as plain text, whatever its class says of itself."""
+    """Return a label as plain text, whatever its class says of itself."""
     return ("str", str.__str__(label)) if isinstance(label, str) else ("int", int.__repr__(label))
 
 
 def look(bandit: Bandit) -> View:
-    """Give all that a refused call must leave as it was."""
+    """Return all that a refused call must leave as it was."""
     try:
         held = bandit.state.arrays()
     except Exception as error:
@@ -52,7 +52,7 @@ def look(bandit: Bandit) -> View:
 
 
 def difference(before: View, after: View, but_for: str | None = None) -> str:
-    """Say which parts differ, but for an array; nothing if none does."""
+    """Describe which parts differ, but for an array; nothing if none does."""
     parts = [name for name in ("t", "arms", "retired") if getattr(before, name) != getattr(after, name)]
     old, new = ({entry[0]: entry for entry in view.arrays} for view in (before, after))
     names = sorted((old.keys() | new.keys()) - {but_for})

@@ -68,7 +68,7 @@ def play(case: int) -> int:
 
 
 def saved(rng: Random, name: str, path: Path) -> bytes:
-    """Give the file of a bandit that has lived a little."""
+    """Return the file of a bandit that has lived a little."""
     policy = policies.ordinary(name)
     bandit = Bandit(
         ["a", 1, "c", 2**70], 3, policy=policy, seed=rng.randrange(2**128), features=rng.choice((None, ["x", "y", "z"]))
@@ -98,7 +98,7 @@ def try_file(path: Path, data: bytes) -> None:
 
 
 def peak() -> int:
-    """Give the most memory that this process ever held, in kilobytes."""
+    """Return the most memory that this process ever held, in kilobytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

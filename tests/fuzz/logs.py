@@ -139,7 +139,7 @@ def _live(rng: Random, bandit: armlet.Bandit, log: armlet.Log, step: int) -> Non
 
 
 def decision_reward(decision: armlet.Decision) -> float:
-    """Give the reward that a decision has learned."""
+    """Return the reward that a decision has learned."""
     return float(decision.reward or 0.0)
 
 
@@ -177,7 +177,7 @@ def garbage(rng: Random, lines: list[bytes]) -> bytes:
 
 
 def chained(lines: list[bytes]) -> bytes:
-    """Give lines numbers of theirs and check values that are right, whatever they hold."""
+    """Return lines numbers of theirs and check values that are right, whatever they hold."""
     out, crc = [], 0
     for line in lines:
         body = line[: line.rindex(b',"crc":')]
@@ -267,7 +267,7 @@ def _damage_compacted(rng: Random, sound: Sound, folder: Path) -> tuple[Path, st
 
 
 def _contents(path: Path) -> object:
-    """Give all that can be read of a compacted log: rows, columns, and the lines beside them."""
+    """Return all that can be read of a compacted log: rows, columns, and the lines next to them."""
     try:
         table = pq.read_table(path)
         rows, told = repr(table.to_pylist()), repr(json.loads(table.schema.metadata[b"armlet"]))
@@ -301,7 +301,7 @@ def cut_side(rng: Random, path: Path) -> None:
 
 
 def edited_side(rng: Random, path: Path) -> None:
-    """Other values in the events beside the rows, in a file that gzip takes for right."""
+    """Other values in the events next to the rows, in a file that gzip takes for right."""
     beside = events_beside(path)
     lines = gzip.decompress(beside.read_bytes()).splitlines(keepends=True)
     beside.write_bytes(gzip.compress(rng.choice((edited, edited, moved, doubled_key, garbage))(rng, lines)))

@@ -57,7 +57,7 @@ class Desk:
         return self.rng.choice(self.held)
 
     def sums(self) -> Any:
-        """Give statistics, or one layer of several."""
+        """Return statistics, or one layer of several."""
         s = self.one()
         return s[self.rng.choice((0, 0, 0, 1, 2, -1, 2**40))] if isinstance(s, LayeredStatistics) else s
 

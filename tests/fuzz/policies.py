@@ -70,13 +70,13 @@ def stretched(rng: Random, policy: Policy) -> Policy:
 
 
 def ordinary(name: str) -> Policy:
-    """Give a policy with settings that suit 4 arms of dim 3."""
+    """Return a policy with settings that suit 4 arms of dim 3."""
     made: Policy = REGISTRY[name](**SETTINGS[name][0])
     return made
 
 
 def name_of(policy: Policy) -> str:
-    """Give the name of its class."""
+    """Return the name of its class."""
     return type(policy).__name__
 
 

@@ -21,7 +21,7 @@ def a_step(s: Session) -> Any:
 
 
 def plain(t: Any) -> Any:
-    """Give the number that an integer is, whatever its own way to compare is."""
+    """Return the number that an integer is, regardless of its own way to compare."""
     return int.__index__(t) if isinstance(t, int) else t
 
 

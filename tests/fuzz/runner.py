@@ -54,7 +54,7 @@ class Tally:
         return self.done >= self.wanted or len(self.faults) >= MOST
 
     def report(self, seconds: float) -> str:
-        """Say in one line what was done."""
+        """Describe in one line what was done."""
         what = f"{self.done} {NOUNS[self.kind]} in {self.cases} cases, {seconds:.0f} s"
         return f"{what}: {len(self.faults)} faults" if self.faults else f"{what}: no fault"
 
@@ -110,7 +110,7 @@ def complain(tally: Tally, case: int, fault: str) -> None:
 
 
 def work(kind: str, first: int, stride: int) -> None:
-    """Play cases for ever, a line for each: how many calls it made, and the fault if there was one."""
+    """Play cases forever, a line for each: how many calls it made, and the fault if there was one."""
     case = first
     while True:
         faulthandler.dump_traceback_later(PATIENCE, exit=True)

@@ -173,5 +173,5 @@ class Session:
 
 
 def facts(decision: Decision | None) -> tuple[object, ...] | None:
-    """Give what learning changes in a decision."""
+    """Return what learning changes in a decision."""
     return None if decision is None else (decision.learned, decision.expired, decision.reward, decision.weight)

@@ -143,7 +143,7 @@ def try_store(rng: Random, path: Path, sound: Sound, *, is_forged: bool) -> None
 
 
 def held() -> int:
-    """Give how many descriptors this process holds."""
+    """Return how many descriptors this process holds."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 

@@ -1,7 +1,7 @@
 """Threads at one bandit while arms come and go: at the end every arm's sums are those of all rewards learned.
 
 Every thread decides, learns, corrects, forgets and reads, and two of them also change the arms. An arm that is removed
-and added again under its label starts anew, so labels are never used twice: what is learned of a label is learned of
+and added again under its label starts again, so labels are never used twice: what is learned of a label is learned of
 one arm. Rewards are small whole numbers, whose sums are exact in any order.
 """
 
@@ -226,7 +226,7 @@ class Worker:
 
 
 def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:
-    """Give n and the sum of rewards of every arm."""
+    """Return n and the sum of rewards of every arm."""
     state = bandit.state
     if isinstance(state, armlet.kernel.LayeredStatistics):
         state = state[1]  # all rows; the other layer is what was solved

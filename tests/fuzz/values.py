@@ -174,7 +174,7 @@ def pick(rng: Random, options: Sequence[Any]) -> Any:
 
 
 def armed(made: Any, deed: Deed) -> Any:
-    """Give a hostile object its deed."""
+    """Return a hostile object its deed."""
     made.deed = deed
     return made
 

@@ -88,7 +88,7 @@ def test_differences_cover_at_all_looks(largest_weight: float | None, runs: int)
     rng, missed = np.random.default_rng(12), 0
     for _ in range(runs):
         arms, rewards = rng.integers(4, size=ROWS), rng.random(ROWS)
-        rewards = (rewards < 0.3 + 0.1 * (arms == 0)).astype(np.float64)  # always arm 0 beside always arm 1
+        rewards = (rewards < 0.3 + 0.1 * (arms == 0)).astype(np.float64)  # always arm 0 next to always arm 1
         sequence, start, wrong = DifferenceSequence((0.0, 1.0), largest_weight=largest_weight), 0, False
         for look in LOOKS:
             part = slice(start, look)

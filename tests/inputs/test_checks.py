@@ -50,7 +50,7 @@ def settings(policy: Policy) -> dict[str, object]:
 
 
 def by_numpy(value: object) -> object:
-    """Give a number or a pair of numbers as numpy would."""
+    """Return a number or a pair of numbers as numpy would."""
     if isinstance(value, tuple):
         return [by_numpy(each) for each in value]
     if isinstance(value, (int, float)):

@@ -259,7 +259,7 @@ def test_one_weight_is_positive_and_finite() -> None:
 
 
 class Fickle(float):
-    """Says an ordinary number to whoever checks it, and nan to whoever takes it."""
+    """Says an ordinary number to anyone who checks it, and nan to anyone who takes it."""
 
     asked = 0
 

@@ -79,7 +79,7 @@ def test_a_text_called_other_is_that_of_all_others() -> None:
 def test_buckets_are_the_same_for_ever_and_for_every_text() -> None:
     encoder = armlet.Encoder(hashed={"city": 8}).fit({"city": ["Oslo"], "n": [1.0]})
     assert encoder.dim == 9
-    assert int(encoder.encode({"city": "Oslo", "n": 0})[:8].argmax()) == 5  # so that models of today load for ever
+    assert int(encoder.encode({"city": "Oslo", "n": 0})[:8].argmax()) == 5  # so that models of today load forever
     cities = [f"city {i}" for i in range(4000)]
     counts = encoder.transform({"city": cities, "n": [0.0] * 4000})[:, :8].sum(axis=0)
     assert counts.sum() == 4000

@@ -30,7 +30,7 @@ def make_statistics(n_arms: int, dim: int, ridge: float = 1.0) -> Statistics:
 
 
 def filled(stream: Stream, ridge: float) -> tuple[Statistics, Reference]:
-    """Give every row to one arm after the other."""
+    """Return every row to one arm after the other."""
     state = make_statistics(stream.n_arms, stream.dim, ridge)
     slow = Reference(stream.n_arms, stream.dim, 1.0, 0, ridge=Ridge("constant", ridge))
     for i, (x, rewards) in enumerate(zip(stream.contexts, stream.rewards, strict=True)):

@@ -317,7 +317,7 @@ print(bandit.t, int(pathlib.Path("/proc/self/status").read_text().split("VmHWM:"
 
 
 def peak(path: Path) -> list[int]:
-    """Give rows and the most MiB of memory that a process of its own held."""
+    """Return rows and the most MiB of memory that a process of its own held."""
     done = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True)
     return [int(word) for word in done.stdout.split()]
 

@@ -17,7 +17,7 @@ from support.lives import Life, new_bandit
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
-    """Give events of every kind, as a bandit's log has them."""
+    """Return events of every kind, as a bandit's log has them."""
     path = tmp_path_factory.mktemp("logs") / "a.jsonl"
     policy = armlet.ContextualEpsilonGreedy(p=20)
     bandit, log = new_bandit(policy, path)

@@ -24,7 +24,7 @@ Lines = list[bytes]
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the path of a log of some 600 events, a checkpoint after every 100."""
+    """Return the path of a log of some 600 events, a checkpoint after every 100."""
     path = tmp_path_factory.mktemp("logs") / "a.jsonl"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "CHECKPOINT", 100)
@@ -43,7 +43,7 @@ def audited(honest: Path, tmp_path: Path, lines: Lines) -> armlet.log.Audit:
 
 
 def changed(value: object, rng: np.random.Generator) -> object:
-    """Give another value of the same form."""
+    """Return another value of the same form."""
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int):
@@ -199,7 +199,7 @@ def test_a_log_cut_at_a_checkpoint_is_not_closed(honest: Path, tmp_path: Path) -
 
 
 def test_a_digest_that_was_noted_elsewhere_must_be_reached(honest: Path, tmp_path: Path) -> None:
-    """Nobody can tell from a log alone that it was cut where it was closed once; whoever knows a digest can."""
+    """Nobody can tell from a log alone that it was cut where it was closed once; anyone who knows a digest can."""
     path, start = tmp_path / "a.jsonl", honest.with_name("a.start.armlet")
     shutil.copy(honest, path)
     shutil.copy(start, tmp_path)
@@ -254,7 +254,7 @@ def test_a_key_that_is_there_twice_is_found_at_its_event(honest: Path, tmp_path:
 
 
 def rechained(lines: Lines) -> Lines:
-    """Give lines the check values that they should have, whatever they hold."""
+    """Return lines the check values that they should have, whatever they hold."""
     out, crc = [], 0
     for line in lines:
         body = line[: line.rindex(b',"crc"')]

@@ -1,4 +1,4 @@
-"""Results one by one, in the order of the tasks, whatever the order in which they were done."""
+"""Results one by one, in the order of the tasks, regardless of the order in which they done."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def places(size: int) -> tuple[int | slice, ...]:
 
 
 def edits(arrays: dict[str, Array]) -> Iterator[dict[str, Array]]:
-    """Give the arrays with one number changed, or all of one array."""
+    """Return the arrays with one number changed, or all of one array."""
     for name, array in arrays.items():
         for place in places(array.size):
             for value in ODD:
@@ -56,7 +56,7 @@ def edits(arrays: dict[str, Array]) -> Iterator[dict[str, Array]]:
 
 
 def use(bandit: Bandit) -> None:
-    """Decide, learn, look and save: whatever a bandit that was loaded has to do."""
+    """Decide, learn, look and save: regardless of a bandit that loaded has to do."""
     armlet.from_bytes(bandit.to_bytes())
     for x in CONTEXTS:
         decision = bandit.decide(x)

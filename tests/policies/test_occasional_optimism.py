@@ -78,7 +78,7 @@ def test_two_merged_are_one_that_saw_all_rows() -> None:
 
 
 def test_a_forgotten_row_leaves_no_trace() -> None:
-    """What is left is what the other rows alone lead to, once units are taken anew; a huge row would show."""
+    """What is left is what the other rows alone lead to, once units are taken again; a huge row would show."""
     bandit = played(200)
     before = bandit.state.copy()
     before.renew()

@@ -56,7 +56,7 @@ class LongHand:
             self.solved[arm] = len(self.rows[arm])
 
     def fit(self, arm: int) -> tuple[Float64, Float64, float]:
-        """Give theta_hat, V^-1 and the sum of squared residuals."""
+        """Return theta_hat, V^-1 and the sum of squared residuals."""
         some = self.rows[arm][: self.solved[arm]]
         X = np.array([x for x, _ in some]).reshape(len(some), D)
         r = np.array([reward for _, reward in some])
@@ -83,7 +83,7 @@ class LongHand:
         return out
 
     def bounds(self, x: Float64) -> tuple[Float64, Float64]:
-        """Give the rough bounds and the exact ones."""
+        """Return the rough bounds and the exact ones."""
         radius = self.policy.width_scale * self.noise()
         fits = [self.fit(arm)[:2] for arm in range(K)]
         rough = [x @ theta + radius * np.sqrt((x**2 * inverse.diagonal()).sum()) for theta, inverse in fits]
@@ -91,7 +91,7 @@ class LongHand:
 
 
 def lead(rough: Float64, exact: Float64, inflation: Float64) -> tuple[int, float]:
-    """Give the arm that stays in the lead, and by how much some choice on the way was decided."""
+    """Return the arm that stays in the lead, and by how much some choice on the way was decided."""
     bounds, looked, margin = rough.copy(), set(np.flatnonzero(inflation < 1.5).tolist()), np.abs(inflation - 1.5).min()
     while True:
         order = np.argsort(bounds)

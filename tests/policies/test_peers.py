@@ -1,4 +1,4 @@
-"""The policies beside MABWiser's and river's, where the definitions coincide.
+"""The policies next to MABWiser's and river's, where the definitions coincide.
 
 Where a peer is wrong, `benchmarks/test_peer_faults.py` says so.
 """

@@ -30,7 +30,7 @@ def contexts(n: int, seed: int = 1) -> Float64:
 
 
 def fair(policy: Policy, step: int) -> float:
-    """Give a reward that the policy takes."""
+    """Return a reward that the policy takes."""
     if policy.rewards == "binary":
         return float(step % 3 == 0)
     low, high = getattr(policy, "reward_range", (-1.0, 2.0))
@@ -38,7 +38,7 @@ def fair(policy: Policy, step: int) -> float:
 
 
 def unfair(policy: Policy) -> float:
-    """Give a number that no policy takes: nan, or one beyond what it is defined for."""
+    """Return a number that no policy takes: nan, or one beyond what it is defined for."""
     if policy.rewards == "binary":
         return 0.5
     return float(policy.reward_range[1] + 1.0) if policy.rewards == "bounded" else float("nan")  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def assert_refused(policy: Policy, bad: Refusal) -> None:
 
 
 def rows(bandit: armlet.Bandit, at: int, value: float, n: int = 5) -> dict[str, Any]:
-    """Give a log of which one row has another reward."""
+    """Return a log of which one row has another reward."""
     rewards = [fair(bandit.policy, step) for step in range(n)]
     rewards[at] = value
     return {"X": contexts(n, seed=4), "arms": ["arm 0", "arm 2", "arm 3", "arm 0", "arm 2"], "rewards": rewards}
@@ -319,7 +319,7 @@ def test_the_last_arm_to_play_stays(policy: Policy) -> None:
 
 
 def damages(array: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Give arrays that cannot be this one: of another shape, and without numbers."""
+    """Return arrays that cannot be this one: of another shape, and without numbers."""
     bad = [np.zeros((*array.shape, 2), dtype=array.dtype), array[None]]
     if array.dtype == np.float64 and array.size:
         bad.append(np.full_like(array, np.nan))

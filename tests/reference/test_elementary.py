@@ -24,7 +24,7 @@ numbers = st.floats() | st.floats(-30.0, 30.0) | st.floats(0.0, 2.0)
 
 
 def units_off(found: float, true: object) -> float:
-    """Say how far a value is from the truth, in units of its last place."""
+    """Describe how far a value is from the truth, in units of its last place."""
     return float(abs(mpmath.mpf(found) - true) / mpmath.mpf(math.ulp(float(true))))  # type: ignore[arg-type]
 
 

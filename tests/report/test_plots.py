@@ -109,7 +109,7 @@ def test_letters_keep_their_size_on_a_phone(draw: Callable[[], Figure]) -> None:
 
 
 def luminance(colour: str) -> float:
-    """Give the relative luminance, as the web's contrast rules define it."""
+    """Return the relative luminance, as the web's contrast rules define it."""
     parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -66,7 +66,7 @@ def pool() -> Iterator[Pool]:
 
 @pytest.fixture
 def whole(tmp_path: Path) -> bytes:
-    """Give the table of a run that nothing disturbed."""
+    """Return the table of a run that nothing disturbed."""
     Lab(seed=7, shelf=Shelf(tmp_path / "whole")).map("play", draw, DRAWS)
     return (tmp_path / "whole" / "play.parquet").read_bytes()
 

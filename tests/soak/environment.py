@@ -16,13 +16,13 @@ DIM = 3
 
 
 def context(event: str) -> list[float]:
-    """Give the context that is asked about under this name."""
+    """Return the context that is asked about under this name."""
     bits = zlib.crc32(event.encode())
     return [1.0, (bits & 7) / 4, (bits >> 3 & 7) / 4]
 
 
 def reward(event: str, other: int = 0) -> float:
-    """Give the reward of an event; `other` makes another one, which the store must not take as well."""
+    """Return the reward of an event; `other` makes another one, which the store must not take as well."""
     return ((zlib.crc32(event.encode()) >> 8) + other) % 4 / 4
 
 

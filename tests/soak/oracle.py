@@ -89,7 +89,7 @@ class Oracle:
         _require(set(learned) <= set(decided), "something was learned that nobody decided")
 
     def _compare_state(self, bandit: armlet.Bandit, decided: dict[str, Row], learned: dict[str, float]) -> None:
-        """Add everything up anew, from the names of events, the arms that were answered and the rewards kept."""
+        """Add everything up again, from the names of events, the arms that were answered and the rewards kept."""
         n, A, b = np.zeros(len(ARMS)), np.zeros((len(ARMS), DIM, DIM)), np.zeros((len(ARMS), DIM))
         for event, value in learned.items():
             f = decided[event].fields

@@ -50,7 +50,7 @@ def work(path: str, number: int, known: list[str]) -> None:
 
 
 def tell(kind: str, event: str, answer: list[object]) -> None:
-    """Say what was answered; lines of less than a page are written to a pipe whole."""
+    """Describe what was answered; lines of less than a page are written to a pipe whole."""
     os.write(1, (json.dumps([kind, event, answer]) + "\n").encode())
 
 

@@ -70,7 +70,7 @@ def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -
 
 
 def arms_of(loop: Loop) -> dict[Arm, bool]:
-    """Give the arms of a loop, and whether each is played."""
+    """Return the arms of a loop, and whether each is played."""
     model = loop.model()
     return {arm: arm not in model.arms.retired for arm in model.arms}
 
@@ -127,7 +127,7 @@ def test_eligible_arms_have_no_order(how: str, tmp_path: Path) -> None:
 
 
 def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]:
-    """Give calls that are refused, and what their errors are besides."""
+    """Return calls that are refused, and what their errors are besides."""
     return {
         "an arm that is not there": (KeyError, lambda: loop.decide([1.0, 0.5], eligible=["nope"])),
         "no arm at all": (ValueError, lambda: loop.decide([1.0, 0.5], eligible=[])),
@@ -251,7 +251,7 @@ def test_a_policy_of_ones_own_is_given_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("aggregation", ["first", "last", "sum"])
 @pytest.mark.parametrize("window", [None, 10])
 def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: int | None) -> None:
-    """Random stories of one decision, beside what the words say: what counts is first, last or sum."""
+    """Random stories of one decision, next to what the words say: what counts is first, last or sum."""
     rng = random.Random(7)
     default = None if window is None else 0.0
     rules = RewardRules(window=window, default=default, aggregation=aggregation, reward_range=(-2.0, 2.0))

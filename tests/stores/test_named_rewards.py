@@ -35,7 +35,7 @@ def make(store: Store, aggregation: Aggregation, window: float | None = None) ->
 
 
 def learned(loop: Loop) -> float:
-    """Give the rewards that a loop of one arm has learned, added up."""
+    """Return the rewards that a loop of one arm has learned, added up."""
     return float(loop.model().state.b[0, 0])
 
 

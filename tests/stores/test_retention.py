@@ -17,7 +17,7 @@ from armlet.stores.sqlite import VERSION
 
 
 def replayed(store: Store, name: str = "homepage") -> bytes:
-    """Give the model of a loop from its rows, without its snapshot."""
+    """Return the model of a loop from its rows, without its snapshot."""
     return store._writer.do(lambda tx, _: rebuild(tx, tx.find(name))).to_bytes()  # type: ignore[arg-type]
 
 

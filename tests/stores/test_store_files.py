@@ -26,7 +26,7 @@ def make(store: Store) -> Loop:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Give a store with thirty decisions, all but the last rewarded."""
+    """Return a store with thirty decisions, all but the last rewarded."""
     path = tmp_path_factory.mktemp("sound") / "shop.db"
     with opened(path) as store:
         loop = make(store)
@@ -39,7 +39,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def path(sound: bytes, tmp_path: Path) -> Path:
-    """Give a file of one's own."""
+    """Return a file of one's own."""
     path = tmp_path / "shop.db"
     path.write_bytes(sound)
     return path

@@ -20,7 +20,7 @@ def usual() -> Advice:
 
 
 def far(advice: Advice) -> Advice:
-    """Give advice with every part that may be missing missing, and words that would like to be HTML."""
+    """Return advice with every part that may be missing missing, and words that would like to be HTML."""
     unknown = Estimate(1.0, -math.inf, math.inf)
     policies = tuple(
         dataclasses.replace(row, interval=Interval(0.0, math.inf), difference=unknown if row.difference else None)

@@ -47,7 +47,7 @@ def play(bandit: Bandit, stream: Stream) -> list[Decision]:
 
 
 def sizes_of_sums(policy: Policy, n_arms: int, dim: int, rows: Sequence[tuple[Float64, int, float, float]]) -> Float64:
-    """Give the same sums over absolute values: what rounding errors of a sum are relative to."""
+    """Return the same sums over absolute values: what rounding errors of a sum are relative to."""
     state = policy.init(n_arms, dim)
     assert isinstance(state, Statistics)
     for x, arm, reward, weight in rows:

@@ -33,7 +33,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def find_browser() -> str:
-    """Give the path of a browser that is installed here."""
+    """Return the path of a browser that is installed here."""
     wanted = os.environ.get("ARMLET_BROWSER")
     for program in (wanted,) if wanted else PROGRAMS:
         if path := shutil.which(program):

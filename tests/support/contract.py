@@ -8,7 +8,7 @@ from support import examples
 
 
 def checks() -> tuple[Check, ...]:
-    """Give all checks for `make test-all`, else all but that of absent arms, which takes as long as the rest together.
+    """Return all checks for `make test-all`, else all but absent arms, which takes as long as the rest together.
 
     What a policy does about arms that are not there lies in its code, which the settings of the registry run through.
     """

@@ -36,7 +36,7 @@ GROWTH = {"logarithmic": logarithmic, "square-root": square_root, "linear": line
 
 
 def noisy(mean: Callable[[Float64], Float64], rng: np.random.Generator, runs: int) -> Float64:
-    """Give curves of the stated mean whose increments are never negative and depend on those before.
+    """Return curves of the stated mean whose increments are never negative and depend on those before.
 
     An increment is its mean times exp(s z - s^2 / 2), of mean 1; z is gaussian with correlation 0.8 from one
     checkpoint to the next, so that a run that pays much goes on paying much.
@@ -51,7 +51,7 @@ def noisy(mean: Callable[[Float64], Float64], rng: np.random.Generator, runs: in
 
 
 def allowed(runs: int) -> tuple[float, float]:
-    """Give the share of trials whose interval should hold the truth, as a range.
+    """Return the share of trials whose interval should hold the truth, as a range.
 
     A percentile interval of a mean is about mean +- 1.96 s sqrt((n - 1) / n) / sqrt(n), s the sample's
     deviation, which holds the truth when a Student variable of n - 1 degrees of freedom is below

@@ -22,7 +22,7 @@ def played(policy: Policy, n: int, *, n_arms: int = 3, seed: int = 1) -> Rows:
 
 
 def imported(n: int, *, n_arms: int = 3, seed: int = 1, **columns: Any) -> Rows:
-    """Give rows of another system, which logs arm and propensity alone: uniform, unless columns say otherwise."""
+    """Return rows of another system, which logs arm and propensity alone: uniform, unless columns say otherwise."""
     rng = np.random.default_rng([seed, n])
     unknown = np.full(n, np.nan)
     rows = Rows(

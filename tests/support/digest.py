@@ -3,7 +3,7 @@
 Needs armlet and numpy alone, so that it runs wherever a wheel is installed:
 
     python -m support.digest            compare with what is on record
-    python -m support.digest --record   write it anew, after a change that is meant to change decisions
+    python -m support.digest --record   write it again, after a change that is meant to change decisions
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def compiled() -> list[Policy]:
 
 
 def numbers(key: int, n: int) -> Float64:
-    """Give n numbers on a grid of 2^-20 from -1 to 1: words of Philox, whose sums and products are exact for long."""
+    """Return n numbers on a grid of 2^-20 from -1 to 1: words of Philox, whose sums and products are exact for long."""
     words = np.random.Philox(key=key).random_raw(n)
     return (words >> np.uint64(43)).astype(np.float64) * 2.0**-20 - 1.0
 
 
 def stream() -> tuple[Float64, Float64]:
-    """Give contexts (T, d) and what each arm pays (T, K), without numpy's `@`, whose order of sums is the system's."""
+    """Return contexts (T, d) and what each arm pays (T, K), not by numpy's `@`, whose order of sums is the system's."""
     X, theta = numbers(1, STEPS * DIM).reshape(STEPS, DIM), numbers(2, N_ARMS * DIM).reshape(N_ARMS, DIM)
     X[:, 0] = 1.0
     return X, ordered_scores(X, theta) + 0.25 * numbers(3, STEPS * N_ARMS).reshape(STEPS, N_ARMS)
@@ -72,7 +72,7 @@ def play(policy: Policy) -> Iterator[bytes]:
 
 
 def digest(policy: Policy) -> str:
-    """Give 64 bits of SHA-256 over what a policy plays."""
+    """Return 64 bits of SHA-256 over what a policy plays."""
     whole = hashlib.sha256()
     for part in play(policy):
         whole.update(part)
@@ -80,7 +80,7 @@ def digest(policy: Policy) -> str:
 
 
 def digests() -> dict[str, str]:
-    """Give the digest of every compiled policy."""
+    """Return the digest of every compiled policy."""
     return {repr(policy): digest(policy) for policy in compiled()}
 
 

@@ -25,7 +25,7 @@ def find_profile() -> str:
 
 
 def scaled(examples: int) -> int:
-    """Give how many examples the profile tries where a test asks for so many."""
+    """Return how many examples the profile tries where a test asks for so many."""
     return max(FEWEST, round(examples * SCALES[find_profile()]))
 
 

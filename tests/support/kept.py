@@ -21,7 +21,7 @@ def digest(files: Iterable[Path], *words: object) -> str:
 
 
 def keep(shelf: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """Give the folder of that name, made now if it is not there; other processes wait, and others than it are removed.
+    """Return the folder of that name, made now if missing; other processes wait, and others than it are removed.
 
     A folder that was not made to its end is not there: it gets its name when it is whole.
     """

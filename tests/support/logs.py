@@ -16,7 +16,7 @@ DIM = 3
 def made_events(
     n: int, *, seed: int = 1, arms: tuple[Arm, ...] = ("north", "south"), dim: int = DIM
 ) -> Iterator[Event]:
-    """Give the events of about n decisions: eligible sets, late, lost, corrected and forgotten rewards, notes."""
+    """Return the events of about n decisions: eligible sets, late, lost, corrected and forgotten rewards, notes."""
     rng = np.random.default_rng(seed)
     about = {"format": "armlet log", "schema": SCHEMA, "arms": list(arms), "dim": dim, "features": None, "digest": "0"}
     yield {"seq": 0, "kind": "start", "at": 1_700_000_000_000_000, **about}

@@ -58,7 +58,7 @@ def learned(policy: Ours, log: Log) -> Statistics:
 
 
 def mabwiser(policy: object, log: Log) -> MAB:
-    """Give it the first half at once and the second in another call, as its users do."""
+    """Return it the first half at once and the second in another call, as its users do."""
     mab, half = MAB(list(range(log.n_arms)), policy, seed=1), len(log.X) // 2
     mab.fit(log.arms[:half], log.rewards[:half], log.X[:half])
     mab.partial_fit(log.arms[half:], log.rewards[half:], log.X[half:])
@@ -70,7 +70,7 @@ def expectations(mab: MAB, X: Float64) -> Float64:
 
 
 def chi_square(mab: MAB, x: Float64, chances: Float64) -> float:
-    """Give the p-value of 20,000 decisions for one context if these were their chances."""
+    """Return the p-value of 20,000 decisions for one context if these were their chances."""
     played = np.bincount(mab.predict(np.tile(x, (DRAWS, 1))), minlength=len(chances))
     assert (DRAWS * chances).min() > 10
     return float(stats.chisquare(played, DRAWS * chances).pvalue)

@@ -51,7 +51,7 @@ def make_wheel(folder: Path, tables: Mapping[str, str] = TABLES, like: Collectio
 
 
 def pinned_to(wheel: Path, like: Collection = KEEL) -> Collection:
-    """Give the collection whose pinned checksum is that of a made wheel."""
+    """Return the collection whose pinned checksum is that of a made wheel."""
     with Wheel(wheel, like) as held:
         return dataclasses.replace(like, sha256=digest(held))
 

@@ -148,7 +148,7 @@ void bind_decisions(nb::module_& m) {
         .def(
             "to_arrow", [](nb::handle self) { return handed_over(Part::arrow_table)(self); },
             nb::sig("def to_arrow(self) -> typing.Any"),
-            R"(Give them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
+            R"(Return them as a pyarrow table, with a column for every entry of `Decision.to_dict`.
 
 Examples
 --------

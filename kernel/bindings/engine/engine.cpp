@@ -196,7 +196,7 @@ void Engine::advance_to(Word step) {
 
 // ---- one step
 
-// Whoever holds the state may have changed its arms behind the bandit's back.
+// Anyone who holds the state may have changed its arms behind the bandit's back.
 void Engine::check_state() const {
     for (const Statistics* sums : model_.sums())
         if (sums->n_arms() != arms_.size())

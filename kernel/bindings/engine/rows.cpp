@@ -43,7 +43,7 @@ void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decis
     const Estimates live = all.estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
-    const Units units = all.units();  // likewise
+    const Units units = all.units();  // also
     const Seed seed = streams_.own();
     const BatchArgmax argmax(frozen, eligible);
     const std::size_t slice = std::max<std::size_t>(64, (std::size_t{1} << 24) / (live.dim * live.width));
@@ -131,7 +131,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
     Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
-    const Word stood = std::exchange(t, after);  // these steps are ours, whoever decides meanwhile
+    const Word stood = std::exchange(t, after);  // these steps are ours, anyone who decides meanwhile
     if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Wakes whoever waits for any bandit. The child of a fork gets a new one: the mutex may have been copied locked.
+// Wakes anyone who waits for any bandit. The child of a fork gets a new one: the mutex may have been copied locked.
 struct Bell {
     std::mutex mutex;
     std::condition_variable rung;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double alike = 0x1p-46;  // of the squares of rewards: all that differ by less are the same
 constexpr double finest = 0x1p20;  // shares are whole multiples of its inverse, so that no last bit decides
-constexpr double coarse = 0x1p10;  // likewise p
+constexpr double coarse = 0x1p10;  // also p
 
 // The arms that may be played, in standard units.
 struct Known {

@@ -264,7 +264,7 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
     return judge([Field(ground, fields[ground.name]) for ground in grounds], settings.policies, lab.seeds)
 
 
-EXPERIMENT: Final = Experiment("bakeoff", "Bake-off: real tables, beside Vowpal Wabbit", run)
+EXPERIMENT: Final = Experiment("bakeoff", "Bake-off: real tables, next to Vowpal Wabbit", run)
 
 
 def survey(settings: Settings) -> list[Ground]:

@@ -304,7 +304,7 @@ def _horizons(found: Found, rng: np.random.Generator) -> Part:
 def _ties(found: Found, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-ties",
-        'Near-ties beside bad arms cost the default p="auto" less than the old one.',
+        'Near-ties next to bad arms cost the default p="auto" less than the old one.',
         "The ratio of regrets on every such family lies below 1. Not promised: that it comes near the best fixed p.",
     )
     ratios = {family: ratio(one.of("free", "auto"), one.of("as given", "auto"), rng) for family, one in found.items()}
@@ -316,6 +316,6 @@ def _ties(found: Found, rng: np.random.Generator) -> Part:
             over = f"{ratio(one.of(form, 'auto'), one.of(form, BEST), rng):.2f}"
             words = ", ".join(f"{value:.1f}" for value in told)
             rows.append((f"{family}, {form}", *one.shown(form, SHOWN), over, words))
-    caption = f"Mean regret beside bad arms, {next(iter(found.values())).size}"
+    caption = f"Mean regret next to bad arms, {next(iter(found.values())).size}"
     head = ("family, units", *SHOWN, "auto / best p", "told 10 T, T / 10")
     return part(claim, "Near-ties", statistics, Table(caption=caption, head=head, rows=tuple(rows)))

@@ -63,7 +63,7 @@ def inverse_of(V: Float64) -> Float64:
 
 
 def log_det(A: Float64, ridge: float) -> Float64:
-    """Give log det(ridge I + A) - d log ridge, 0 before the first row; a determinant itself would overflow.
+    """Return log det(ridge I + A) - d log ridge, 0 before the first row; a determinant itself would overflow.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def log_det(A: Float64, ridge: float) -> Float64:
 
 
 def lengths(y: Float64) -> Float64:
-    """Give the length of each row.
+    """Return the length of each row.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def lengths(y: Float64) -> Float64:
 
 
 def deviation(noise_scale: float, horizon: int, n_arms: int, delta: float) -> float:
-    """Give how many standard errors noise may add in T steps and K arms, but for a chance delta.
+    """Return how many standard errors noise may add in T steps and K arms, but for a chance delta.
 
     It is R sqrt(2 log(2 T K / delta)): Azuma's inequality for noise of sub-gaussian scale R, with a union bound over
     steps, arms and the two signs.

@@ -69,12 +69,12 @@ class Table:
         return self.n_contexts * 8 * (self._dim + self._n_arms * len(self._fields))
 
     def read(self, name: str, x: Float64) -> Float64:
-        """Give the numbers of a context, (K,): those of one never met if it is new."""
+        """Return the numbers of a context, (K,): those of one never met if it is new."""
         place = self._places.get(self._key(x))
         return np.full(self._n_arms, self._fields[name]) if place is None else self._rows[place][name]
 
     def write(self, x: Float64) -> dict[str, Float64]:
-        """Give the row of a context to be changed in place, made now if it is new."""
+        """Return the row of a context to be changed in place, made now if it is new."""
         place = self._places.setdefault(self._key(x), len(self._rows))
         if place == len(self._rows):
             self._rows.append({name: np.full(self._n_arms, start) for name, start in self._fields.items()})
@@ -84,7 +84,7 @@ class Table:
         return (x + 0.0).tobytes() if self._contexts == "table" else b""  # -0.0 is 0.0
 
     def arrays(self) -> dict[str, Array]:
-        """Give the contexts, (M, d), and the numbers, (M, K) each."""
+        """Return the contexts, (M, d), and the numbers, (M, K) each."""
         keys = [np.frombuffer(key) if key else np.zeros(self._dim) for key in self._places]
         out: dict[str, Array] = {"contexts": np.array(keys).reshape(len(keys), self._dim)}
         for name in self._fields:
@@ -111,7 +111,7 @@ class Table:
         return copy.deepcopy(self)
 
     def add_arm(self) -> None:
-        """Give every context the starting numbers of one more arm."""
+        """Return every context the starting numbers of one more arm."""
         for row in self._rows:
             for name, start in self._fields.items():
                 row[name] = np.append(row[name], start)
@@ -146,7 +146,7 @@ class Table:
 
 
 def table_shapes(n_arms: int, dim: int, *fields: str) -> Shapes:
-    """Give the shapes of a `Table` with these fields.
+    """Return the shapes of a `Table` with these fields.
 
     Examples
     --------

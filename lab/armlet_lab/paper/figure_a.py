@@ -85,7 +85,7 @@ WHY: Final = {
 LONG: Final = Claim(
     key="fig-a-decades",
     where="Section 6, Figure (a), and Theorem 2",
-    says="The growth is of order log T whatever T: the straight line of the figure does not bend later.",
+    says="The growth is of order log T regardless of T: the straight line of the figure does not bend later.",
     reading=(
         "The same checks at T = 10^12, for the theta selected for Figure (a). As written: p = 600, our p for that "
         "figure. Our reading: p = 6,000, closer to what Theorem 2 asks for. Control as for Figure (a)."

@@ -129,7 +129,7 @@ def _plain(value: Any) -> Any:
 
 
 def silent(done: int, total: int) -> None:
-    """Say nothing."""
+    """Describe nothing."""
 
 
 def advise(

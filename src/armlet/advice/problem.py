@@ -364,7 +364,7 @@ class Known:
     horizon: int
 
     def words(self) -> str:
-        """Say which."""
+        """Describe which."""
         w = self.environment
         return f"one known problem: {type(w).__name__}, {w.n_arms} arms, contexts of {w.dim} values"
 
@@ -385,7 +385,7 @@ class Drawn:
     horizon: int
 
     def words(self) -> str:
-        """Say which."""
+        """Describe which."""
         name = getattr(self.draw, "__qualname__", type(self.draw).__name__)
         return f"problems drawn by {name}"
 

@@ -356,7 +356,7 @@ class Search:
         return top
 
     def note(self, trial: Trial) -> tuple[str, ...]:
-        """Say if the grid may have ended below the best p."""
+        """Return whether the grid may have ended below the best p."""
         top = self.top
         if top == self.natural_top or trial.entries[trial.best] + 2 <= top:
             return ()

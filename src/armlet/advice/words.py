@@ -20,7 +20,7 @@ LABEL: Final = 20
 
 
 def lines(advice: Advice, per_day: int | None) -> list[str]:
-    """Say it all for a terminal."""
+    """Describe it all for a terminal."""
     listed = [*textwrap.wrap(headline(advice), WIDTH), *textwrap.wrap(for_a_log(advice), WIDTH)]
     listed += [*textwrap.wrap(basis(advice), WIDTH), "", *columns(policies(advice)), ""]
     listed += _labelled(sentences(advice))
@@ -267,7 +267,7 @@ def _bill(advice: Advice) -> str:
 
 
 def _span(advice: Advice) -> str:
-    """Say over how many decisions policies were played."""
+    """Describe over how many decisions policies were played."""
     h, T = advice.policies.horizon, advice.horizon
     return f"{T:,} decisions" if h == T else f"the first {h:,} of {T:,} decisions"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     interrupted="nothing was written",
 )
 def evaluate(a: argparse.Namespace) -> None:
-    """Say what policies would have earned on the decisions of a log, with intervals and checks.
+    """Describe what policies would have earned on the decisions of a log, with intervals and checks.
 
     examples:
       armlet evaluate decisions.jsonl --policy model.armlet --policy always:north --out report.html
@@ -137,7 +137,7 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
     extras=("pyarrow",),
 )
 def gate(a: argparse.Namespace) -> int:
-    """Say whether a candidate is better than what plays now: keep, kill or not yet.
+    """Return whether a candidate is better than what plays now: keep, kill or not yet.
 
     Ask as often as you like while the log grows; all answers together are wrong with at most the chance
     that --level leaves.

@@ -172,7 +172,7 @@ def compare(a: argparse.Namespace) -> Work:
     interrupted="nothing was written",
 )
 def advise(arguments: argparse.Namespace) -> Work:
-    """Say which policy to take, what it will lose, and how much to explore for a log to evaluate from.
+    """Describe which policy to take, what it will lose, and how much to explore for a log to evaluate from.
 
     examples:
       armlet advise --horizon 100k --environment FigureA

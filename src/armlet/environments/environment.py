@@ -112,7 +112,7 @@ class Environment(Protocol):
         """Return the exact constants of the problem; ValueError says which do not exist, and why."""
 
     def describe(self) -> list[str]:
-        """Say in a few lines what the environment means, in which units, and what its constants are."""
+        """Describe in a few lines what the environment means, in which units, and what its constants are."""
 
 
 def present(environment: Environment, n: int, *, start: int = 0) -> Bool | None:

@@ -140,7 +140,7 @@ class OracleBit(AroundAnother):
         return None
 
     def describe(self) -> list[str]:
-        """Say that the feedback is privileged, then what the inner environment is."""
+        """Describe that the feedback is privileged, then what the inner environment is."""
         return [
             "feedback: one bit, whether the arm is best; privileged and without noise",
             *self.environment.describe(),

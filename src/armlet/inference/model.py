@@ -93,7 +93,7 @@ class Model:
 
     @property
     def unit_free(self) -> bool:
-        """Whether there is a constant beside the features."""
+        """Whether there is a constant next to the features."""
         return self.state.units == "free"
 
     def index(self, arm: Arm) -> int:

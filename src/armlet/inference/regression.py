@@ -217,7 +217,7 @@ def fixed_half_width(found: Regression, direction: Direction, chance: float) -> 
 def anytime_half_width(found: Regression, direction: Direction, chance: float) -> float:
     """Return the half width of an anytime-valid interval; infinite while there are too few rows for one."""
     spread = found.spread(direction)
-    power = power_of(1.0 / math.sqrt(found.rows * spread))  # of a slope: what its feature varies beside the others
+    power = power_of(1.0 / math.sqrt(found.rows * spread))  # of a slope: what its feature varies next to the others
     reach = anytime_t(found.freedom, spread * 10.0 ** (2 * power), chance * share(power))
     return reach * found.error(direction)
 

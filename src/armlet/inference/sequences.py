@@ -291,7 +291,7 @@ class Mirrored:
 
 @dataclass(slots=True)
 class BetaBinomial:
-    """Bets on either side, mixed by the arc-sine law: for 0 and 1 the likelihood of all means beside that of one.
+    """Bets on either side, mixed by the arc-sine law: for 0 and 1 the likelihood of all means next to that of one.
 
     Valid for any scores in [0, 1] whose mean stays, since no such score is spread wider than 0 and 1 with that mean.
 

@@ -178,7 +178,7 @@ class Flags:
             return place
         if self.other == "refuse":
             raise InvalidValueError(
-                f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it anew"
+                f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it again"
             )
         return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
 

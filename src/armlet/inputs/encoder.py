@@ -51,7 +51,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._settings()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings; what was fitted stays until it is fitted anew."""
+        """Change settings; what was fitted stays until it is fitted again."""
         known = self._settings()
         for name in params:
             if name not in known:
@@ -285,7 +285,7 @@ class Encoder(Estimator):
     # ---- fitting
 
     def fit(self, X: Table, y: object = None) -> Self:  # noqa: ARG002
-        """Learn which columns there are and which texts they have, anew.
+        """Learn which columns there are and which texts they have, again.
 
         Parameters
         ----------
@@ -463,7 +463,7 @@ class Encoder(Estimator):
         return out
 
     def copy(self) -> Self:
-        """Make another that may be fitted anew without this one."""
+        """Make another that may be fitted again without this one."""
         return copy.copy(self)
 
     def __eq__(self, other: object) -> bool:

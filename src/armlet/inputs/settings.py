@@ -49,7 +49,7 @@ def settle(policy: object, **checks: Check) -> None:
 
 
 def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
-    """Ask for a finite number from `low` to `high`.
+    """Require a finite number from `low` to `high`.
 
     Examples
     --------
@@ -63,18 +63,18 @@ def number(low: float, high: float = HUGE, *, fix: str | None = None) -> Check:
 
 
 def positive(most: float = HUGE, *, fix: str | None = None) -> Check:
-    """Ask for a number above 0, up to `most`."""
+    """Require a number above 0, up to `most`."""
     room = f"from {TINY:g} to {HUGE:g}" if most == HUGE else f"of at most {most:g}"
     return _numeric(lambda value: TINY <= value <= most, fix or f"give a positive number {room}")
 
 
 def chance(*, fix: str = "give a chance of failure between 0 and 1, such as 0.05") -> Check:
-    """Ask for a number strictly between 0 and 1."""
+    """Require a number strictly between 0 and 1."""
     return _numeric(lambda value: TINY <= value < 1, fix)
 
 
 def whole(least: int = 1, most: int = MOST) -> Check:
-    """Ask for a whole number from `least` to `most`.
+    """Require a whole number from `least` to `most`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def whole(least: int = 1, most: int = MOST) -> Check:
 
 
 def one_of(*words: str) -> Check:
-    """Ask for one of some words.
+    """Require one of some words.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def one_of(*words: str) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Ask for what another check asks for, or None.
+    """Require what another check asks for, or None.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def in_units(policy: PolicyT, units: object) -> PolicyT:
 
 
 def origin_like(name: str, value: object) -> tuple[float, ...] | None:
-    """Ask for the origin of rewards and features, or None; files hold it as a list.
+    """Require the origin of rewards and features, or None; files hold it as a list.
 
     Examples
     --------
@@ -273,7 +273,7 @@ class Ridge:
 
 
 def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
-    """Ask for what `Ridge.parse` can read; its error calls the setting `ridge`, as all policies do."""
+    """Require what `Ridge.parse` can read; its error calls the setting `ridge`, as all policies do."""
     found = unboxed(value)
     Ridge.parse(cast(RidgeLike, found))
     return found
@@ -300,7 +300,7 @@ def check_range(reward_range: Range) -> None:
 
 
 def ends(name: str, value: object) -> Range:
-    """Ask for the lowest and the highest reward; files hold the pair as a list.
+    """Require the lowest and the highest reward; files hold the pair as a list.
 
     Examples
     --------

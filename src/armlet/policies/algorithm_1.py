@@ -1,7 +1,7 @@
 """Algorithm 1, Section 4, as printed: explores step t with probability p/t, learns from explored steps only.
 
 Exploration ignores the context, so the contexts behind theta_hat keep the distribution of the environment.
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1).
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) regardless of t (Theorem 1).
 """
 
 from __future__ import annotations

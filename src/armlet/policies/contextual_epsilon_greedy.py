@@ -3,7 +3,7 @@
 Explores what lacks evidence, independently of x, and learns only from explored steps, so the contexts behind theta_hat
 keep the distribution of the environment. Where nothing comes, goes or is late it ends up exploring as often as
 `Algorithm1`, after p log K steps more at its start; Theorem 2 is about p/t, which is `Algorithm1`.
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t (Theorem 1).
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) regardless of t (Theorem 1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the family of Algorithm 1 has in common: a coin that ignores x says whether to explore, else the best is played.
 
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) regardless of t.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Greedy: plays what looks best and never explores; see Bastani, Bayati and Khosravi (2021).
 
 "Mostly Exploration-Free Algorithms for Contextual Bandits" shows that it is rate optimal for two arms where contexts
-are so diverse that they explore by themselves. Elsewhere it can lock in on a wrong arm for ever: a floor.
+are so diverse that they explore by themselves. Elsewhere it can lock in on a wrong arm forever: a floor.
 Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2). Propensities are exact.
 """
 

@@ -12,7 +12,7 @@ Nothing is subtracted from running sums, so no error piles up as in the paper's 
 and M, between I and (1 + K) I, is always well conditioned.
 The paper proves nothing for it; alpha is meant for rewards within [0, 1] and |x| <= 1.
 Propensities are exact: 1, shared among ties.
-Decide O(K d^2 + d^3), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) whatever t.
+Decide O(K d^2 + d^3), and O(d^3) for an arm that changed; update O(d^2); memory O(K d^2) regardless of t.
 """
 
 from __future__ import annotations

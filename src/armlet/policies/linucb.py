@@ -2,7 +2,7 @@
 
 Each arm has its own ridge regression on all steps at which it was played; the arm with the highest upper confidence
 bound plays. No regret bound is known for this form: the staged SupLinUCB has one.
-Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) whatever t.
+Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) regardless of t.
 """
 
 from __future__ import annotations

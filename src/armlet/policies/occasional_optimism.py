@@ -19,13 +19,13 @@ optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards
 where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
 rewards m is 0 whenever an arm is chosen.
 All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can
-be taken back or corrected, and what that touches is solved anew; a saved bandit goes on bit for bit.
+be taken back or corrected, and what that touches is solved again; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
 steps, or one row that is a good part of what it knows about a feature; all are when the units change, at a tenth more
 rows or when a value leaves what its feature has been. Who learns solves, so a decision never waits for it. The best arm
 is exact: widths have bounds, and are worked out only where these do not decide.
 Decide O(K d), and O(d^2) for each arm in the lead of an optimistic step; update O(d^2), a solve O(d^3); memory O(K d^2)
-whatever t, twice to three times that of Algorithm 1.
+regardless of t, twice to three times that of Algorithm 1.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         The ridge on slopes, in standard units.
     noise
         What the noise of an arm is taken to be: "pool", the same for all arms; "max", no less than their mean, and more
-        where its own residuals say so; "median", likewise with their median, for arms that differ much.
+        where its own residuals say so; "median", also with their median, for arms that differ much.
     floor
-        A share of all steps that explores for ever, all eligible arms alike, so that every arm has a propensity of at
+        A share of all steps that explores forever, all eligible arms alike, so that every arm has a propensity of at
         least floor / K and a log can be evaluated. Without it there are too few explored steps for that.
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)

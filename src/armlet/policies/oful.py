@@ -3,7 +3,7 @@
 LinUCB's rule with a radius under which, with probability 1 - delta, all bounds hold at all steps at once. Here each
 arm has parameters of its own, hence two readings: a confidence set for each arm, with delta / K each ("per-arm"); or
 one set for all parameters side by side ("joint"), as printed, with x in the arm's block.
-Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) whatever t.
+Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) regardless of t.
 """
 
 from __future__ import annotations

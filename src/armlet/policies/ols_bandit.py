@@ -3,7 +3,7 @@
 Each arm is forced at steps fixed in advance, about q log2(T / K q) of them in T. In between, the forced rows alone rule
 out arms that are clearly worse, and among the rest the estimate from all rows decides: exploitation's data are used,
 but only where clean data cannot tell.
-Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) whatever t, twice that of Algorithm 1.
+Decide O(K d); update O(d^2), solve O(d^3) for one arm; memory O(K d^2) regardless of t, twice that of Algorithm 1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Not Algorithm 1: it learns from every step. Where it does not explore, it adds c
 estimate and plays the highest sum. The width of an arm at x is sqrt(x' V^-1 x), V = ridge I + A, as in LinUCB, but it
 is worked out only for arms in the lead. The rest have a rough one, sqrt(sum_j x_j^2 (V^-1)_jj), and so has an arm whose
 own rows it fits on average. It may be off either way: too high where an arm's features go together, too low by at most
-sqrt(d). An arm is solved anew only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
+sqrt(d). An arm is solved again only when n has grown by a tenth. sigma_hat is estimated from residuals, so that rewards
 may have any scale.
 What is proved: only what the exploration proves by itself, that every arm keeps being tried in contexts of the world's
 own law. Theorem 2 does not hold, since estimates rest on contexts that earlier estimates chose, and neither does the
@@ -13,7 +13,7 @@ Propensities are exact. What an arm was last solved for depends on the order of 
 rows cannot be taken back.
 Decide O(K d), and O(d^2) for each arm in the lead that rough widths do not fit, mostly none to four; update O(d^2), of
 eight rows at a time; a solve is O(d^3), at most 1 + log(n) / log(1 + growth) times for an arm with n rows of weight 1;
-memory O(K d^2) whatever t, three times that of Algorithm 1.
+memory O(K d^2) regardless of t, three times that of Algorithm 1.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
     ridge
         The ridge, in units of squared features, or of standard ones.
     growth
-        An arm is solved anew when n exceeds that of its last solve by this share.
+        An arm is solved again when n exceeds that of its last solve by this share.
     clock
         "steps" explores step t with probability p/t, all eligible arms alike; "evidence" explores arms that have few
         rows of any steps, as `AllDataEpsilonGreedy` does: seldom, since most have enough from being played.
     floor
-        By evidence: a share of all steps that explores for ever, all eligible arms alike.
+        By evidence: a share of all steps that explores forever, all eligible arms alike.
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
@@ -165,7 +165,7 @@ class OptimisticEpsilonGreedy(BasePolicy[FrozenStatistics]):
         return best
 
     def exploring(self, state: FrozenStatistics, t: int, eligible: Bool) -> Exploring:
-        """Return whether step t explores, and with which arm, whatever x is."""
+        """Return whether step t explores, and with which arm, regardless of x."""
         if self.clock == "evidence":
             q = 1.0 if self.p is None else self.p / state[ALL].n_active
             return by_evidence(state[ALL].n, eligible, t, q=q, floor=self.floor)

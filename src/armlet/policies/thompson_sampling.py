@@ -3,7 +3,7 @@
 Plays the arm that would be best if theta_a were a draw from N(theta_hat_a, v^2 V_a^-1). One decision sees only
 x' theta_a, which is normal, so a single standard normal for each arm is drawn: the same law at a fraction of the cost.
 Decide O(K d^2), plus an integral over O(K) normals for its propensity; update O(d^2), refactoring O(d^3) for one arm;
-memory O(K d^2) whatever t.
+memory O(K d^2) regardless of t.
 
 What differs from the paper: it has one parameter of d values for all arms, and proves its bound for
 v = R sqrt(9 d log(t / delta)) with that d, |x| <= 1 and |theta| <= 1. All arms' parameters side by side have K d

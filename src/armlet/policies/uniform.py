@@ -21,7 +21,7 @@ from armlet.types import Bool, Choice, Coins, Float64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniform(RidgePolicy):
-    """Play every eligible arm with the same probability, for ever.
+    """Play every eligible arm with the same probability, forever.
 
     Examples
     --------

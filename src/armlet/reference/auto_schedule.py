@@ -180,7 +180,7 @@ def _known(rows: Rows, sample: Float64) -> tuple[Float64, Float64, float]:
 def _solve(V: Float64, B: Float64) -> Float64:
     try:
         return cast(Float64, np.linalg.solve(V, B))
-    except np.linalg.LinAlgError:  # beside huge contexts rounding has eaten the ridge
+    except np.linalg.LinAlgError:  # next to huge contexts rounding has eaten the ridge
         return np.linalg.pinv(V, hermitian=True) @ B
 
 

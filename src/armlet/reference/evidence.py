@@ -22,7 +22,7 @@ Clock: TypeAlias = Literal["evidence", "steps"]
 """What says how much to explore: the rows that each arm has, or the count of steps."""
 
 Best: TypeAlias = Callable[[Int64], Int64]
-"""Gives those of some arms that look best; not asked where a step is sure to explore."""
+"""Returns those of some arms that look best; not asked where a step is sure to explore."""
 
 
 def exploration_weights(n: Float64, q: float | Float64) -> Float64:

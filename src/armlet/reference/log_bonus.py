@@ -251,7 +251,7 @@ class PacedReference(Reference):
         return self.free is not None and self.free.has_leverage(self.free.row(x), self.A[arm], shift)
 
     def renew(self) -> None:
-        """Take means and deviations anew, and solve all arms that have rows."""
+        """Take means and deviations again, and solve all arms that have rows."""
         Reference.renew(self)
         for arm in np.flatnonzero(self.n > 0).tolist():
             self.solve_now(arm)

@@ -7,7 +7,7 @@ loses E max(0, -lead) a step, and less of it with more rows. What is different h
   contexts nor the ridge of the estimates has a say in how well an arm is known.
 - Exploring is shared out by what is in doubt. h_a adds up E max(0, -lead) over the duels that arm a has with the best
   arm of a context, and for the best arm over all of its duels. Arm a gets the share (1 - even) sqrt(h_a) / sum sqrt(h)
-  + even / K of p, whatever x is.
+  + even / K of p, regardless of x.
 - The evidence clock plays it, arm a with q_a = p share_a. With n rows that are shared out alike, it explores with
   probability min(1, K exp(1 - n / p)): at every step up to n = p (1 + log K), then n grows by p log(tau / c), where tau
   counts steps from c = p / rate on. The forecast follows that curve.
@@ -48,7 +48,7 @@ LONGER: Final = 10.0
 FINEST: Final = 2.0**20
 """Shares are whole multiples of its inverse."""
 COARSE: Final = 2.0**10
-"""Likewise what p may be until the next look."""
+"""Also what p may be until the next look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

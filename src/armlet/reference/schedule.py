@@ -123,7 +123,7 @@ class Reference:
             if self.warmup == "round-robin":
                 return force(int(arms[t % m]), playable)
             return draw(playable, tossed)
-        # before the first row all arms tie whatever x is: the step explores, by name too
+        # before the first row all arms tie regardless of x: the step explores, by name too
         blank = self.learns_from == "explored steps" and not self.n.any()
         rate = 1.0 if blank else self.p / t
         best = best_arms(self.scores(x), arms)
@@ -172,7 +172,7 @@ class Reference:
                 self.renew()
 
     def renew(self) -> None:
-        """In free units: take the means and deviations of all rows anew."""
+        """In free units: take the means and deviations of all rows again."""
         if self.free is not None:
             self.free.renew(self.A, self.b, self.sum_rr)
 

@@ -21,7 +21,7 @@ from armlet.types import Float64
 ORDINARY = 1024.0
 """Values up to this size have their origin at zero."""
 GROWTH = 0.1
-"""Means and deviations are taken anew when the rows have grown by this share."""
+"""Means and deviations are taken again when the rows have grown by this share."""
 MANY = 64
 """Values of z from which on, while rows are few, they must double for that: solving all arms takes long."""
 ROUNDING = 2.0**-46
@@ -60,7 +60,7 @@ class FreeUnits:
     origin: Float64 = field(init=False)  # (D,): l, o
     middle: Float64 = field(init=False)  # (D,): r0, m
     spread: Float64 = field(init=False)  # (D,): the deviation of rewards, s
-    left: float = 0.0  # rows until means and deviations are taken anew
+    left: float = 0.0  # rows until means and deviations are taken again
     is_given: bool = False
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class FreeUnits:
 
     @property
     def rank(self) -> int:
-        """How many of the values of z are not zero whatever x is."""
+        """How many of the values of z are not zero regardless of x."""
         return 1 + int((self.spread[1:] > 0).sum())
 
     @property

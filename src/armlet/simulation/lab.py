@@ -409,7 +409,7 @@ def _fresh(jobs: Sequence[Settings]) -> dict[str, Any]:
 
 
 def new_session(engine: str) -> dict[str, Json]:
-    """Say when, where and with what something is being computed."""
+    """Describe when, where and with what something is being computed."""
     machine: dict[str, Json] = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),

@@ -134,7 +134,7 @@ def simulate_all(
 
 @contextmanager
 def _recorded(store: str | os.PathLike[str] | None, jobs: Sequence[Job], engine: str) -> Iterator[None]:
-    """Say in the folder's manifest what is being done and how it ended."""
+    """Describe in the folder's manifest what is being done and how it ended."""
     if store is None:
         yield
         return

@@ -318,7 +318,7 @@ def test_rewards_that_never_differ_keep_it_exploring() -> None:
 
 
 def test_near_ties_are_explored_and_a_bad_arm_is_not() -> None:
-    """Two arms that are all but alike beside one that is bad: exploring goes where the doubt is."""
+    """Two arms that are all but alike next to one that is bad: exploring goes where the doubt is."""
     rng, policy = np.random.default_rng(1), auto(20_000)
     bandit = armlet.Bandit(["a", "b", "bad"], 1, policy=policy, seed=1)
     for _ in range(4000):

@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def p_value(arms: Int64, q: Float64) -> float:
-    """Give the probability of counts as far from sum q_t as these, or farther."""
+    """Return the probability of counts as far from sum q_t as these, or farther."""
     counts = np.bincount(arms, minlength=q.shape[1])
     D, C = counts - q.sum(axis=0), np.diag(q.sum(axis=0)) - q.T @ q
     variances, directions = np.linalg.eigh(C)
@@ -158,7 +158,7 @@ def test_newcomer_of_the_printed_algorithm_waits() -> None:
 
 
 def test_closed_environment_explores_as_often_as_algorithm_1_but_for_its_start() -> None:
-    """p (1 + log(T/q)) rows, which is Algorithm 1's p (1 + log(T/p)) and p log(K) more, whatever T is.
+    """p (1 + log(T/q)) rows, which is Algorithm 1's p (1 + log(T/p)) and p log(K) more, regardless of T.
 
     A step explores at rate 1 until the weights of all arms, K exp(1 - n/q), sum to 1: n = q (1 + log K) rows each, at
     step p (1 + log K). From there dn/dt = exp(1 - n/q), so n = q (1 + log((t - p log K)/q)). In the time s = log t, the

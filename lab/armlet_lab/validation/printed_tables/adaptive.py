@@ -2,7 +2,7 @@
 
 Their design: three arms without contexts, rewards uniform within 1 of their means, Thompson sampling with prior N(0, 1)
 from 20 draws and a floor of t^-0.7 / K, after five plays of each arm; the mean of each arm is to be found. Augmented
-scores with running means, weighted; intervals of level .90 by the normal law. They print curves, not numbers. Beside it
+scores with running means, weighted; intervals of level .90 by the normal law. They print curves, not numbers. With it
 the same environments logged by Algorithm 1, valued by `armlet.evaluate`: its weights 1 / E w^2 are, for one arm, the
 propensities themselves, which are safe where exploring ignores what was learned, and not under Thompson sampling.
 """
