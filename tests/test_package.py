@@ -32,6 +32,7 @@ def test_the_source_distribution_holds_what_it_should(sdist: Path) -> None:
     assert sdist.stat().st_size < 1_600_000
 
 
+@pytest.mark.long  # compiles the kernel once more
 def test_a_wheel_holds_every_module_and_the_kernel_and_nothing_else(wheel: Path) -> None:
     assert package.faults(wheel) == []
     sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "armlet").rglob("*.py")}
@@ -41,6 +42,7 @@ def test_a_wheel_holds_every_module_and_the_kernel_and_nothing_else(wheel: Path)
     assert len(kernel) == 1
 
 
+@pytest.mark.long
 def test_an_index_would_take_their_metadata(sdist: Path, wheel: Path) -> None:
     assert package.metadata_faults([sdist, wheel]) == []
 

@@ -28,7 +28,7 @@ from armlet.policies.state import Arrays
 from armlet.types import Array
 from support import examples
 from support.bandits import play
-from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy, of_registry
+from support.policies import DIM, N_ARMS, REGISTRY, SETTINGS, every_policy
 from support.streams import make_stream
 
 SPARE = 1 << 28  # bytes that a process under attack may ask for beyond what it has
@@ -157,23 +157,6 @@ def test_memory_that_runs_out_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(disk, "_arrays", full)
     with pytest.raises(ModelFileError, match="the file object: there is not enough memory"):
         armlet.load(io.BytesIO(data))
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    of_registry(
-        [
-            ("EXP4", {"gamma": 0.1, "n_experts": 10**9}),
-            ("EXP4P", {"horizon": 10**9, "n_experts": 10**8}),
-            ("PolicyElimination", {"n_policies": 10**9}),
-            ("FeasibleRandomizedUCB", {"max_contexts": 10**9}),
-            ("EpochGreedy", {"oracle": "finite", "n_policies": 10**9}),
-        ]
-    ),
-)
-def test_settings_that_would_fill_the_memory_are_refused_at_the_border(name: str, settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"x (n_arms|max_contexts|n_arms x dim) is \d+; keep it within 33554432"):
-        Bandit(range(N_ARMS), DIM, policy=REGISTRY[name](**settings))
 
 
 # ---- headers that would have been taken for others
