@@ -50,8 +50,12 @@ def changelog() -> list[str]:
 
 
 def versions() -> list[str]:
-    """Compare the package and the citation with pyproject.toml."""
-    told = {"src/armlet/types.py": f'__version__ = "{version()}"', "CITATION.cff": f"version: {version()}"}
+    """Compare the packages and the citation with pyproject.toml."""
+    told = {
+        "src/armlet/types.py": f'__version__ = "{version()}"',
+        "lab/pyproject.toml": f'version = "{version()}"\n',
+        "CITATION.cff": f"version: {version()}",
+    }
     return [f"{name} does not say {text}" for name, text in told.items() if text not in (ROOT / name).read_text()]
 
 
