@@ -54,7 +54,7 @@ def modules(files: set[str]) -> list[str]:
 
     Examples
     --------
-    >>> modules({str(ROOTS["armlet"] / "inputs" / "checks.py"), os.__file__})
+    >>> modules({str(ROOTS["armlet"] / "inputs" / "settings.py"), os.__file__})
     ['armlet.inputs.settings']
     """
     found = []

@@ -13,8 +13,7 @@ from armlet.environments import Delayed, Environment, FigureA, Linear, News
 from armlet.kernel import Statistics
 from armlet.parallel import Seeds
 from armlet.policies import LinUCB, OptimisticEpsilonGreedy, Uniform
-from armlet.simulation.play import Block, InPython, Job, draw, play, player
-from armlet.simulation.results import settings_of
+from armlet.simulation.play import Block, InPython, Job, draw, play, player, settings_of
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
 from armlet_lab.runner import together
 from support.in_python import InPython as InPythonPolicy

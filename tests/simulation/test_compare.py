@@ -12,9 +12,10 @@ import pytest
 
 from armlet import cli
 from armlet.environments.paper import FigureA
+from armlet.inference.intervals import growth
 from armlet.simulation.compare import make_jobs, rates, report, verdict
 from armlet.simulation.overview import Place, rank
-from armlet.simulation.results import Result, growth
+from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
 P, HORIZON, RUNS, SEED = (12, 60), 2000, 8, 3

@@ -13,8 +13,7 @@ from armlet.environments import FigureA
 from armlet.simulation import run as runner
 from armlet.simulation.lab import Manifest, ResultsError
 from armlet.simulation.overview import describe, write_overview
-from armlet.simulation.play import Curves, Job, play
-from armlet.simulation.results import settings_of
+from armlet.simulation.play import Curves, Job, play, settings_of
 from armlet.simulation.run import simulate_all
 
 ENVIRONMENT = FigureA.draw(np.random.default_rng(3))

@@ -26,14 +26,23 @@ from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
 from armlet.parallel import reporter
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, table
-from armlet.report.plots import COLOURS, DASHES, INK, Picture, legend, plain_numbers, require_matplotlib, short
+from armlet.report.document import Table, check_pictures, document, figure, section, table
+from armlet.report.plots import (
+    COLOURS,
+    DASHES,
+    INK,
+    Picture,
+    legend,
+    page_picture,
+    plain_numbers,
+    require_matplotlib,
+    short,
+)
 from armlet.simulation.compare import make_environment, parse_settings
 from armlet.types import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 LONGEST_UNIT: Final = 20  # next to the axis of a figure on a phone
@@ -246,12 +255,12 @@ def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
     about_p = _said(words.about_p(advice, per_day))
     parts = [
         f"<p>{escape(words.for_a_log(advice))}</p>",
-        _section("policies", "Policies", [table(words.policies(advice)), policies, _said(words.sentences(advice))]),
-        _section("choice", "For a log to evaluate from: p", [table(words.choices(advice)), about_p, by_p]),
-        _section("bill", "The bill of exploring by p", [bill, table(_grid(advice))]),
-        *([_section("checks", "Does the model fit the log?", [table(words.checks(advice))])] if advice.checks else []),
-        _section("use", "How to use it", [f'<div class="wide"><pre><code>{escape(_code(advice))}</code></pre></div>']),
-        *([_section("notes", "Notes", [f"<p>{escape(note)}.</p>" for note in advice.notes])] if advice.notes else []),
+        section("policies", "Policies", [table(words.policies(advice)), policies, _said(words.sentences(advice))]),
+        section("choice", "For a log to evaluate from: p", [table(words.choices(advice)), about_p, by_p]),
+        section("bill", "The bill of exploring by p", [bill, table(_grid(advice))]),
+        *([section("checks", "Does the model fit the log?", [table(words.checks(advice))])] if advice.checks else []),
+        section("use", "How to use it", [f'<div class="wide"><pre><code>{escape(_code(advice))}</code></pre></div>']),
+        *([section("notes", "Notes", [f"<p>{escape(note)}.</p>" for note in advice.notes])] if advice.notes else []),
     ]
     return document(words.headline(advice), words.basis(advice), parts, _manifest(advice, per_day, seed))
 
@@ -263,10 +272,6 @@ def _said(sentences: Iterable[tuple[str, str]]) -> str:
 
 def _capital(text: str) -> str:
     return text if text.startswith("p = ") else text[0].upper() + text[1:]
-
-
-def _section(key: str, heading: str, parts: Iterable[str]) -> str:
-    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])
 
 
 def _grid(advice: Advice) -> Table:
@@ -324,7 +329,7 @@ def regret_by_p(advice: Advice) -> Picture:
         _mark_theorem(axes, advice)
         plain_numbers(axes.xaxis)
         legend(figure, axes)
-    return _picture(figure, key="regret", alt=_alt(advice), caption=_caption(advice))
+    return page_picture(figure, key="regret", alt=_alt(advice), caption=_caption(advice))
 
 
 def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
@@ -346,7 +351,7 @@ def bill_over_time(advice: Advice, per_day: int | None) -> Picture:
             axis.set_major_formatter(lambda value, _: short(value))
         legend(figure, axes)
     ends = f"{number(advice.bill.lost)} {advice.unit} for {advice.bill.explored:,.0f} explored decisions at the end"
-    return _picture(
+    return page_picture(
         figure,
         key="bill",
         alt=f"What exploration has cost over time: it rises quickly, then ever more slowly, to {ends}",
@@ -364,16 +369,12 @@ def policy_losses(advice: Advice) -> Picture:
     ]
     figure = plots.bars([name.replace("(", "\n(") for name in names], bars, xlabel=f"lost, {advice.unit}")
     told = ", ".join(f"{name} {number(row.mean)}" for name, row in zip(names, o.rows, strict=True))
-    return _picture(
+    return page_picture(
         figure,
         key="policies",
         alt=f"What policies lose: {told}",
         caption=f"Lost by decision {o.horizon:,}, on average; lines hold 95 of 100 single runs.",
     )
-
-
-def _picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
-    return Picture(plots.svg(figure, key=key, alt=alt), b"", caption)  # stands in a page only, so there is no PNG
 
 
 def _curve(axes: Axes, advice: Advice) -> None:

@@ -14,13 +14,12 @@ from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
 from armlet.inference.intervals import Estimate, Interval
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, show, table
-from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, short
+from armlet.report.document import Table, check_pictures, document, figure, section, show, table
+from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, page_picture, short
 from armlet.types import Int64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}
@@ -41,12 +40,12 @@ def render(result: Evaluation) -> str:
     notes = [_list(result.notes())] if result.notes() else []
     parts = [
         *([_outcome(result.checks)] if result.checks else []),
-        _section("values", "Values", [figure(drawn["forest"]), table(_values(result)), *notes]),
+        section("values", "Values", [figure(drawn["forest"]), table(_values(result)), *notes]),
         *_differences(result),
-        *([_section("running", "As rows came in", [figure(drawn["running"])])] if paths else []),
-        *([_section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
-        _section("checks", "Checks", [_checks(result.checks)]),
-        _section("limits", "What this cannot tell", [_list(limits(result))]),
+        *([section("running", "As rows came in", [figure(drawn["running"])])] if paths else []),
+        *([section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
+        section("checks", "Checks", [_checks(result.checks)]),
+        section("limits", "What this cannot tell", [_list(limits(result))]),
     ]
     names = ("rows", "rewarded", "explored", "explored_rewarded", "level")
     manifest = {name: getattr(result, name) for name in names}
@@ -60,10 +59,6 @@ def _outcome(checks: Sequence[Check]) -> str:
     first = next((f" {check.sentence}" for check in checks if check.word is Word.REFUSED), "")
     word = next((word for word in reversed(Word) if counts[word]), Word.FINE)
     return f'<div class="outcome {CLASSES[word]}">{_badge(word)}<p>{escape(text + first)}</p></div>'
-
-
-def _section(key: str, heading: str, parts: Iterable[str]) -> str:
-    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])
 
 
 def _values(result: Evaluation) -> Table:
@@ -89,7 +84,7 @@ def _differences(result: Evaluation) -> list[str]:
     rows = tuple((each.name, _number(each.value, each.adjusted), each.verdict) for each in found)
     caption = result.compared()
     about = Table(caption=caption[:1].upper() + caption[1:], head=("policy", "difference", "verdict"), rows=rows)
-    return [_section("differences", f"Against {result.baseline}", [table(about)])]
+    return [section("differences", f"Against {result.baseline}", [table(about)])]
 
 
 def _number(value: float, interval: Interval | None) -> str:
@@ -184,7 +179,7 @@ def forest(result: Evaluation) -> Picture:
         f"Values with {100 * result.level:g} % intervals. "
         f"The dashed line is at {result.baseline}, to which differences are taken."
     )
-    return _picture(figure, key="forest", alt=f"Value of every policy: {alt}", caption=caption)
+    return page_picture(figure, key="forest", alt=f"Value of every policy: {alt}", caption=caption)
 
 
 def _draw_line(axes: Axes, place: int, line: Value) -> None:
@@ -248,7 +243,7 @@ def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
     caption = "Every value after so many rows whose arm was drawn by chance." + (
         " Bands hold at all looks at once with 95 %, so that you may stop at any of them." if banded else ""
     )
-    return _picture(figure, key="running", alt=f"How values settled: {alt}", caption=caption)
+    return page_picture(figure, key="running", alt=f"How values settled: {alt}", caption=caption)
 
 
 def _window(paths: Sequence[ValuePath]) -> tuple[float, float]:
@@ -279,7 +274,7 @@ def weights(spreads: Sequence[WeightHistogram]) -> Picture:
         "Rows by their weight: how much likelier the policy was to play the logged arm than the logger. "
         "Far to the right few rows carry much, and intervals are wide."
     )
-    return _picture(figure, key="weights", alt=f"Weights of rows: {alt}", caption=caption)
+    return page_picture(figure, key="weights", alt=f"Weights of rows: {alt}", caption=caption)
 
 
 def _range(powers: Int64) -> str:
@@ -295,7 +290,3 @@ def cut(name: str, most: int = 18) -> str:
     'the policy of las…'
     """
     return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def _picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
-    return Picture(plots.svg(figure, key=key, alt=alt), b"", caption)  # stands in a page only, so there is no PNG

@@ -198,3 +198,8 @@ def show(estimate: Estimate | None) -> str:
     size = max(abs(estimate.value), abs(estimate.low), abs(estimate.high))
     spec = f",.{max(0, 2 - math.floor(math.log10(size)))}f" if 1e-3 <= size < 1e9 else ".3g"
     return f"{estimate.value:{spec}}" if estimate.low == estimate.high else f"{estimate:{spec}}"
+
+
+def section(key: str, heading: str, parts: Iterable[str]) -> str:
+    """Return a part of a page with its heading."""
+    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])

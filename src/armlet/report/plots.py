@@ -342,3 +342,8 @@ def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
     """Return whether a minor tick should have its number: 2 and 5, and only if few tens are in sight."""
     few = math.log10(limits[1] / limits[0]) < 1.7
     return few and re.match(r"[25]", f"{value:e}") is not None
+
+
+def page_picture(figure: Figure, *, key: str, alt: str, caption: str) -> Picture:
+    """Return a figure that stands in a page only, so there is no PNG."""
+    return Picture(svg(figure, key=key, alt=alt), b"", caption)

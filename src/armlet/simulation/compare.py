@@ -14,6 +14,7 @@ import numpy as np
 
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError, UnknownNameError, choices, load_pyarrow
+from armlet.inference.intervals import SHORTEST, growth
 from armlet.inputs.settings import check_seed
 from armlet.parallel import Pool, reporter
 from armlet.policies import find_policy
@@ -21,7 +22,7 @@ from armlet.report.document import show
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.overview import Place, exact, rank, write_overview
 from armlet.simulation.play import Job, Method
-from armlet.simulation.results import SHORTEST, Result, growth
+from armlet.simulation.results import Result
 from armlet.simulation.run import read, simulate_all
 from armlet.types import Policy
 

@@ -29,8 +29,7 @@ import numpy as np
 from armlet.disk import Array, Json, read_model, write_atomically, write_model
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, load_pyarrow
 from armlet.parallel import Pool, Progress, Seeds, make_pool, map_in_order, silent
-from armlet.simulation.play import Job
-from armlet.simulation.results import Settings, plain, settings_of
+from armlet.simulation.play import Job, Settings, plain, settings_of
 from armlet.types import Float64, __version__
 
 if TYPE_CHECKING:

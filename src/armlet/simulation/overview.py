@@ -12,13 +12,13 @@ import numpy as np
 
 from armlet.disk import Json, write_atomically
 from armlet.environments import ENVIRONMENTS
-from armlet.inference.intervals import Estimate, band, paired_difference
+from armlet.inference.intervals import SHORTEST, Estimate, band, doubling_ratio, paired_difference
 from armlet.parallel import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, show, table
 from armlet.simulation.lab import ResultsError, read_manifest
-from armlet.simulation.results import SHORTEST, Result, doubling_ratio
+from armlet.simulation.results import Result
 from armlet.simulation.run import read
 from armlet.types import Float64
 

@@ -7,8 +7,11 @@ kernel alone; others are drawn block by block: memory is O(block (d + K)) for an
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -16,8 +19,9 @@ import numpy as np
 
 from armlet import kernel
 from armlet.bandit import Bandit
+from armlet.disk import Json
 from armlet.environments.environment import Environment, FiniteEnvironment, delay, is_still, present
-from armlet.errors import InvalidValueError
+from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import check_seed
 from armlet.kernel import Decision
 from armlet.parallel import Seeds
@@ -387,3 +391,65 @@ def _play_compiled(job: Job, run: int) -> Curves:
     seeds = table_seeds(Seeds(job.seed, PLACE), run)
     found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)
     return Curves(found.regret, found.exploring, np.rint(found.explored).astype(np.int64))
+
+
+Settings: TypeAlias = dict[str, Json]
+
+
+def settings_of(job: Job) -> Settings:
+    """Describe a job as plain data.
+
+    Examples
+    --------
+    >>> from armlet.environments import FigureA
+    >>> from armlet.policies import Uniform
+    >>> environment = FigureA(theta=((1.0, 0.0), (0.0, 1.0)))
+    >>> job = Job(environment=environment, policy=Uniform(), horizon=4, runs=2, seed=1, method="python")
+    >>> settings_of(job)["policy"]
+    {'name': 'Uniform', 'settings': {'ridge': 'paper'}}
+    """
+    return {
+        "environment": _described(job.environment),
+        "policy": _described(job.policy),
+        "horizon": job.horizon,
+        "runs": job.runs,
+        "seed": job.seed,
+        "checkpoints": list(job.checkpoints),
+        "method": job.method,
+    }
+
+
+def _described(thing: object) -> Json:
+    """Return the name and settings; settings are None if they are not plain data."""
+    name, settings = type(thing).__name__, None
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        with contextlib.suppress(TypeError):
+            values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+            # a setting may be an environment itself, whose name tells as much as its settings
+            settings = {n: _described(v) if dataclasses.is_dataclass(v) else plain(v) for n, v in values.items()}
+    return {"name": name, "settings": settings}
+
+
+def plain(value: object) -> Json:
+    """Return a setting as plain data, or raise TypeError.
+
+    Examples
+    --------
+    >>> plain((1, np.float64(0.5), float("inf")))
+    [1, 0.5, 'inf']
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no infinity
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Job):
+        return settings_of(value)
+    if isinstance(value, Seeds):
+        return {"root": value.root, "place": value.place}
+    raise InvalidTypeError(f"{value!r} is not plain data")

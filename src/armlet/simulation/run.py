@@ -24,8 +24,8 @@ from armlet.errors import InvalidValueError, ModelFileError
 from armlet.parallel import PoolLike, Progress, WorkerError, opened, silent
 from armlet.policies.base import compiled_rule
 from armlet.simulation.lab import Arrays, Lab, Manifest, Shelf, read_manifest, versions
-from armlet.simulation.play import Curves, Job, Method, play
-from armlet.simulation.results import Result, joined, read_parquet, settings_of, stack, write_parquet
+from armlet.simulation.play import Curves, Job, Method, play, settings_of
+from armlet.simulation.results import Result, joined, read_parquet, stack, write_parquet
 from armlet.types import Policy
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from armlet.inference import intervals as growth
 from armlet.inference.intervals import Estimate, Pairing
-from armlet.simulation import results as growth
 from armlet.types import Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root
 
