@@ -131,7 +131,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
     Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
-    const Word stood = std::exchange(t, after);  // these steps are ours, anyone who decides meanwhile
+    const Word stood = std::exchange(t, after);  // these steps are ours, no matter who decides meanwhile
     if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {

@@ -161,7 +161,7 @@ def check_rows_keep_their_order_and_their_values(place: Place) -> None:
 
 
 def check_nobody_reads_half_a_transaction(place: Place) -> None:
-    """Anyone who reads while a pen is out sees none of it, or waits and sees all."""
+    """A reader during a transaction sees none of it, or waits and sees all."""
     seen: list[int] = []
     with _opened(place) as ledger:
         record = _some_loop(ledger)
@@ -176,7 +176,7 @@ def check_nobody_reads_half_a_transaction(place: Place) -> None:
 
 
 def check_steps_are_leased_once(place: Place) -> None:
-    """No step is leased twice, nor again after a row was written for it, anyone who opens the ledger."""
+    """No step is leased twice, nor again after a row was written for it, no matter who opens the ledger."""
     leased: list[int] = []
     for _ in range(3):
         with _opened(place) as ledger:
