@@ -1,5 +1,6 @@
 #include "state/lazy_statistics.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,10 +15,11 @@ namespace armlet {
 
 namespace {
 
-void create(LazyStatistics* self, std::size_t n_arms, std::size_t dim, double ridge, const std::string& units,
-            nb::handle origin) {
+void create(LazyStatistics* self, std::size_t n_arms, std::size_t dim, std::optional<double> ridge,
+            const std::string& units, nb::handle origin) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
-    new (self) LazyStatistics(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge));
+    new (self) LazyStatistics(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge.value_or(1.0)),
+                              !ridge.has_value());
 }
 
 Array<std::int64_t> under_way(const LazyStatistics& paced) {
@@ -35,6 +37,10 @@ nb::dict arrays(LazyStatistics& paced) {
     if (paced.units().is_free()) out["units"] = units_array(paced.units());
     out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
     out["under_way"] = under_way(paced);
+    if (paced.finds_ridge()) {
+        const auto ridge = paced.found_ridge();
+        out["ridge"] = to_numpy(std::vector<double>(ridge.begin(), ridge.end()), {ridge.size()});
+    }
     return out;
 }
 
@@ -44,6 +50,11 @@ void check_solved(std::span<const double> values, std::size_t size) {
         if (!(std::fabs(values[i]) <= (is_fact ? largest_sum : beyond_any)) || (!may_be_negative && values[i] < 0.0))
             fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
     }
+}
+
+void check_ridge(const double* ridge) {
+    if (!(ridge[0] >= 1.0 && ridge[0] <= 1.001e6 && ridge[1] >= 0.0 && ridge[1] <= largest_sum))
+        fail(PyExc_ValueError, "the ridge is " + text(ridge[0]) + " for " + text(ridge[1]) + " rows, which is none");
 }
 
 void check_under_way(std::span<const std::int64_t> counts) {
@@ -60,10 +71,13 @@ void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     const std::span under_way(integers(arrays["under_way"], "under_way", n_arms), n_arms);
     check_solved(solved, more);
     check_under_way(under_way);
+    const double* ridge = paced.finds_ridge() ? doubles(arrays["ridge"], "ridge", {std::size_t{2}}) : nullptr;
+    if (ridge) check_ridge(ridge);
     std::span<const double> units;
     if (paced.units().is_free()) units = read_units(paced.units(), arrays["units"], records);
     paced.restore(records);
     paced.restore_units(units);
+    if (ridge) paced.restore_ridge(ridge[0], ridge[1]);
     paced.restore_solved(solved);
     paced.restore_under_way(under_way);
 }
@@ -71,6 +85,11 @@ void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
 Array<double> fits(LazyStatistics& paced) {
     paced.refresh();
     return to_numpy(paced.fits(), {paced.n_arms(), std::size_t{3}});
+}
+
+double typical_norm(LazyStatistics& paced) {
+    paced.refresh();
+    return paced.typical_norm();
 }
 
 Array<double> deviations(LazyStatistics& paced, const std::string& noise) {
@@ -87,7 +106,7 @@ void bind_lazy_statistics(nb::module_& m) {
         nb::class_<LazyStatistics, Statistics>(
             m, "LazyStatistics", nb::dynamic_attr(),
             "Sums of rows, of which an arm is solved when it has enough more of them.")
-            .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge"),
+            .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge").none(),
                  nb::arg("units") = "as given", nb::arg("origin") = nb::none())
             .def_prop_ro(
                 "rank", [](const LazyStatistics& paced) { return paced.units().rank(); },
@@ -102,7 +121,12 @@ void bind_lazy_statistics(nb::module_& m) {
                 "a base, if the base counts decisions that were learned here.")
             .def("fits", &fits, "(K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.")
             .def("deviations", &deviations, nb::arg("noise"),
-                 "(K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'median'.")
+                 "(K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'shrunk'.")
+            .def("typical_norm", &typical_norm,
+                 "The root of the mean squared reward over that of the mean squared length of contexts, as solved for.")
+            .def_prop_ro(
+                "ridge", [](const LazyStatistics& paced) { return paced.ridge().value; },
+                "On slopes, in the units that estimates are of: given, or what the sums make likely.")
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                  "All that must be kept, by name.")
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),
@@ -114,7 +138,7 @@ void bind_lazy_statistics(nb::module_& m) {
                 return out;
             });
     // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved again
-    paced.attr("not_summed") = nb::make_tuple("solved", "units");
+    paced.attr("not_summed") = nb::make_tuple("solved", "units", "ridge");
 }
 
 }  // namespace armlet

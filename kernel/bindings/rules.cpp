@@ -91,8 +91,8 @@ Model read_model(const Rule& rule, nb::handle state) {
 NoiseRule parse_noise(const std::string& noise) {
     if (noise == "pool") return NoiseRule::pool;
     if (noise == "max") return NoiseRule::max;
-    if (noise != "median") fail(PyExc_ValueError, "noise is '" + noise + "'; choose 'pool', 'max' or 'median'");
-    return NoiseRule::median;
+    if (noise != "shrunk") fail(PyExc_ValueError, "noise is '" + noise + "'; choose 'pool', 'max' or 'shrunk'");
+    return NoiseRule::shrunk;
 }
 
 nb::object copy_state(const Rule& rule, nb::handle state) {
@@ -196,10 +196,12 @@ AutoEvidence auto_evidence(std::optional<double> horizon, double caution, double
     return {{horizon.value_or(0.0), caution, most, even}, start, cap, floor};
 }
 
-LogBonus log_bonus(double p, double share, double width_scale, const std::string& noise, double floor) {
+LogBonus log_bonus(double p, double share, double width_scale, const std::string& noise, double cap, double floor,
+                   bool proved, double noise_scale, double theta_norm) {
     check_not_negative("p", p), check_not_negative("width_scale", width_scale);
-    check_share("share", share), check_floor(floor);
-    return {p, share, width_scale, parse_noise(noise), floor};
+    check_not_negative("noise_scale", noise_scale), check_not_negative("theta_norm", theta_norm);
+    check_share("share", share), check_share("cap", cap), check_floor(floor);
+    return {p, share, width_scale, parse_noise(noise), cap, floor, proved, noise_scale, theta_norm};
 }
 
 ConstantRate constant_rate(std::optional<double> rate) {
@@ -275,7 +277,8 @@ void bind(nb::module_& m, Of<LogBonus>) {
                          "Explore what lacks rows, else play the highest bound on a share of the steps, by the log of "
                          "time, and the best estimate on the others.")
         .def(nb::new_(&log_bonus), nb::kw_only(), nb::arg("p"), nb::arg("share"), nb::arg("width_scale"),
-             nb::arg("noise"), nb::arg("floor"));
+             nb::arg("noise"), nb::arg("cap"), nb::arg("floor"), nb::arg("proved") = false,
+             nb::arg("noise_scale") = 0.0, nb::arg("theta_norm") = 0.0);
 }
 
 void bind(nb::module_& m, Of<ConstantRate>) {

@@ -190,6 +190,12 @@ void keep(const Factor& f, std::size_t d, double* kept) {
 
 }  // namespace
 
+double trace(const double* A, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; A += d - k, ++k) sum += *A;
+    return sum;
+}
+
 bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
     bool is_one = true;
     for (std::size_t j = 0; j < d; ++j) is_one &= std::fabs(theta[j * step]) <= beyond_any;  // false for NaN

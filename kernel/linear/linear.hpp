@@ -11,6 +11,8 @@ namespace armlet {
 
 constexpr std::size_t packed_size(std::size_t d) { return d * (d + 1) / 2; }
 
+double trace(const double* A, std::size_t d);
+
 // A += w x x'
 void add_outer(double* A, const double* x, double w, std::size_t d);
 

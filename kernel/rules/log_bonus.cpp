@@ -97,27 +97,47 @@ class Bonus {
     Bonus(const LogBonus& rule, const LazyStatistics& all, Word t, const double* means, const double* shrink)
         : width_scale_(rule.width_scale), means_(means), shrink_(shrink), sigma_(all.deviations()) {
         const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
-        even_ = static_cast<double>(t) / ways;
+        const double time = static_cast<double>(t), root = std::sqrt(all.ridge().value);
+        even_ = time / ways;
+        if (!all.units().is_free()) bias_ = root * (rule.proved ? rule.theta_norm : all.typical_norm());
+        if (!rule.proved) return;
+        noise_scale_ = rule.noise_scale, log_determinants_ = all.log_determinants();
+        const double chances = static_cast<double>(all.n_arms()) * (time * (time + 1.0));
+        log_chances_ = 2.0 * elementary::log(chances);
+        none_ = static_cast<double>(all.view_size()) * elementary::log(all.ridge().value);
     }
 
     double score(std::uint32_t arm, double width) const {
+        if (!log_determinants_.empty()) return means_[arm] + radius(arm) * width;
         if (shrink_) width *= shrink_[arm];
         const double log = elementary::log(1.0 + even_ * (width * width));
-        return means_[arm] + width_scale_ * sigma_[arm] * width * std::sqrt(2.0 * log);
+        return means_[arm] + width_scale_ * sigma_[arm] * width * std::sqrt(2.0 * log) + bias_ * width;
     }
     // No lower than the score of any width up to this one.
     double bound(std::uint32_t arm, double widest) const {
         if (!(widest < beyond_any)) return std::numeric_limits<double>::infinity();
+        if (!log_determinants_.empty()) return means_[arm] + (1.0 + 1e-9) * radius(arm) * widest;
         if (shrink_) widest *= shrink_[arm];
         const double log = log_above(1.0 + even_ * (widest * widest));
-        return means_[arm] + (1.0 + 1e-9) * width_scale_ * sigma_[arm] * widest * std::sqrt(2.0 * log);
+        const double bonus = width_scale_ * sigma_[arm] * widest * std::sqrt(2.0 * log) + bias_ * widest;
+        return means_[arm] + (1.0 + 1e-9) * bonus;
     }
 
   private:
     double width_scale_;
     const double *means_, *shrink_;
+    // |theta_hat - theta| in the norm of V exceeds it with probability 1 / (K t (t + 1)) at most, at any time.
+    double radius(std::uint32_t arm) const {
+        const double volume = std::max(log_determinants_[arm] - none_, 0.0);
+        return noise_scale_ * std::sqrt(volume + log_chances_) + bias_;
+    }
+
     std::span<const double> sigma_;
-    double even_;  // of the rows, that each value of each arm would have
+    double even_;         // of the rows, that each value of each arm would have
+    double bias_ = 0.0;   // sqrt(ridge) |theta|
+    double noise_scale_;  // and what follows: of proved bounds
+    std::span<const double> log_determinants_;
+    double log_chances_, none_;
 };
 
 // The highest of the scores, where these are bounds so far.
@@ -170,7 +190,7 @@ const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step
     const Extent extent = extent_of(all, z);
     const double* shrink = nullptr;
     all.estimates().scores(z, means);
-    if (all.under_way().any()) {
+    if (!proved && all.under_way().any()) {
         double* room = step.scratch(3, all.width());
         const double* expected = expected_rows(all, step.eligible, room);
         lower_silent(all, step.eligible, expected, means);
@@ -193,7 +213,7 @@ const double* LogBonus::scores(const LazyStatistics& all, const Step& step) cons
     if (is_optimistic(step.t, share)) return upper_bounds(all, step);
     double* out = step.scratch(1, all.width());
     all.estimates().scores(view(all, step), out);
-    if (all.under_way().any()) skip_silent(all, step.eligible, out);
+    if (!proved && all.under_way().any()) skip_silent(all, step.eligible, out);
     return out;
 }
 

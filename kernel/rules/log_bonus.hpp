@@ -16,6 +16,12 @@ bool is_optimistic(Word t, double share);
 // what it was, e_a the rows that they still stand for. An arm of which nothing has come back (n_a = 0) has no estimate:
 // the others' highest estimate plays, if there is one, and under optimism its own lies sigma_a e_a / (e_a + 1) below
 // the mean of all rewards, or below the highest estimate of the others where that is lower.
+//
+// In units as given the ridge pulls estimates towards zero, which is no mean of anything: w_a sqrt(ridge) |theta| is
+// added, |theta| as large as rewards over contexts.
+//
+// Proved bounds are z'theta_a + w_a (sigma sqrt(log det(V_a / ridge) + 2 log(K t (t + 1))) + sqrt(ridge) |theta|),
+// and nothing that is under way counts.
 struct LogBonus {
     using State = LazyStatistics;
     static constexpr const char* works_on = "LazyStatistics statistics";
@@ -25,11 +31,15 @@ struct LogBonus {
     double share;        // of the steps that are optimistic
     double width_scale;  // c
     NoiseRule noise;     // sigma_a
+    double cap;          // on the rate of exploring by evidence
     double floor;        // a share of all steps that explores whatever is known
+    bool proved;         // whether bounds hold whatever happens: radius times w_a, of the two that follow
+    double noise_scale;  // sigma: rewards are sub-gaussian with it
+    double theta_norm;   // no estimate's target is longer
 
     double q(const LazyStatistics& all) const { return p > 0.0 ? p / static_cast<double>(all.n_active()) : 0.1; }
     // Only after refresh(); it looks into the statistics.
-    Exploring exploring(const LazyStatistics& all) const { return {all.exploration_weights(), q(all), 1.0, floor}; }
+    Exploring exploring(const LazyStatistics& all) const { return {all.exploration_weights(), q(all), cap, floor}; }
 
     void refresh(LazyStatistics& all, Word) const {
         all.refresh();

@@ -9,12 +9,6 @@ namespace armlet {
 
 namespace {
 
-double trace(const double* A, std::size_t d) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < d; A += d - k, ++k) sum += *A;
-    return sum;
-}
-
 double norm(const double* x, std::size_t d) {
     double square = 0.0;
     for (std::size_t j = 0; j < d; ++j) square += x[j] * x[j];

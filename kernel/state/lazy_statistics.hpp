@@ -12,8 +12,11 @@ namespace armlet {
 
 class LazyStatistics : public Statistics {
   public:
-    LazyStatistics(std::size_t n_arms, const Units& units, Ridge ridge) : Statistics(n_arms, units, ridge) {
+    // In free units the ridge may be left to the sums.
+    LazyStatistics(std::size_t n_arms, const Units& units, Ridge ridge, bool finds_it)
+        : Statistics(n_arms, units, ridge) {
         solve_rarely();
+        if (finds_it) find_ridge();
         refresh();
         count_under_way();
         deviations_.reserve(n_arms);

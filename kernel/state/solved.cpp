@@ -144,13 +144,15 @@ void Solved::solve_as_unseen(const System& system, std::size_t arm) {
     if (keeps_factors()) floors_[arm] = {.residual_bound = std::numeric_limits<double>::infinity()};
 }
 
-// The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b.
+// The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b; with what theta is
+// penalised for, the last term is gone.
 void Solved::measure_fit(const System& s, std::size_t arm) {
     const double *theta = theta_.data() + arm, first = *theta;
     double explained = 0.0, square = 0.0;
     for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
-    const double residual = s.squares - explained - s.shift * square - s.extra * (first * first);
-    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, measure_inflation(s, arm)};
+    double residual = s.squares - explained;
+    if (!is_penalised_) residual = residual - s.shift * square - s.extra * (first * first);
+    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, trace(s.A, dim_), 0.0, measure_inflation(s, arm)};
 }
 
 // Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj
@@ -158,10 +160,10 @@ void Solved::measure_fit(const System& s, std::size_t arm) {
 double Solved::measure_inflation(const System& s, std::size_t arm) const {
     if (variances_.empty()) return 0.0;
     const double *variance = variances_.data() + arm, *A = s.A, first = *variance;
-    double rough = 0.0, trace = 0.0;
+    double rough = 0.0, variances = 0.0;
     for (std::size_t j = 0; j < dim_; A += dim_ - j, ++j, variance += width())
-        rough += *A * *variance, trace += *variance;
-    const double own = static_cast<double>(dim_) - s.shift * trace - s.extra * first;
+        rough += *A * *variance, variances += *variance;
+    const double own = static_cast<double>(dim_) - s.shift * variances - s.extra * first;
     rough -= s.extra * first;
     return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
 }

@@ -32,9 +32,9 @@ inline std::vector<double> by_feature(const double* theta, std::size_t n_arms, s
     return out;
 }
 
-// How the noise of an arm is estimated: from all arms alike; or no less than their mean, or their median, and more if
-// its own residuals say so.
-enum class NoiseRule { pool, max, median };
+// How the noise of an arm is estimated: from all arms alike; or no less than their mean, and more if its own residuals
+// say so; or its own, shrunk to what arms have in common as far as they do.
+enum class NoiseRule { pool, max, shrunk };
 
 // How large a context is where it is looked at: its first value and the length of the others, or 0 and its length.
 struct Extent {
@@ -47,6 +47,11 @@ class Solved {
     explicit Solved(Ridge ridge) : ridge_(ridge) {}
 
     Ridge ridge() const { return ridge_; }
+    // Every arm is to be solved again, those without rows too.
+    void set_ridge(Ridge ridge) {
+        ridge_ = ridge;
+        for (std::size_t arm = 0; arm < n_arms_; ++arm) mark(arm), doubt(arm);
+    }
 
     // ---- what is to be solved
     void mark(std::size_t arm) {
@@ -77,6 +82,9 @@ class Solved {
     void keep_variances();
     // Rounded factors as well, from which widths are bounded.
     void keep_coarse();
+    // Residuals count what an estimate is penalised for, and so take no freedom: where slopes are as the ridge has it,
+    // their mean is the noise.
+    void keep_penalties() { is_penalised_ = true; }
 
     // ---- what was found, while no arm is marked
     std::size_t width() const { return padded(n_arms_); }
@@ -107,6 +115,11 @@ class Solved {
     double n(std::size_t arm) const { return fits_[arm].n; }
     // (K, 3): n, the squared residuals, and the freedom that they have, of every arm.
     std::vector<double> fits() const;
+    // What rows have told about the arm since, as they are gained: a sum of squared widths.
+    double gained(std::size_t arm) const { return fits_[arm].gained; }
+    void gain(std::size_t arm, double square) { fits_[arm].gained += square; }
+    // The root of the mean squared reward over that of the mean squared length of contexts: how large an estimate may be.
+    double typical_norm() const;
     // How often anything was solved.
     std::int64_t solves() const { return solves_; }
     double inflation(std::size_t arm) const { return fits_[arm].inflation; }
@@ -117,7 +130,7 @@ class Solved {
     std::size_t value_size() const { return n_facts + dim_ + factor_size(dim_); }
     std::vector<double> values() const;
     void restore(std::span<const double> values, const Units& units);
-    static constexpr std::size_t n_facts = 5;  // what is kept of an arm before its estimate and its factor
+    static constexpr std::size_t n_facts = 7;  // what is kept of an arm before its estimate and its factor
 
     std::size_t bytes() const;
 
@@ -139,6 +152,8 @@ class Solved {
     struct Fit {
         double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
         double raw = 0.0;                               // squared rewards about the origin
+        double trace = 0.0;                             // squared lengths of contexts
+        double gained = 0.0;                            // since it was solved
         double inflation = 0.0;
     };
 
@@ -164,6 +179,7 @@ class Solved {
     void prove_floor(const System& system, Floor& floor) const;
     bool exceeds(const System& system, double value) const;
     void measure_fit(const System& system, std::size_t arm);
+    void shrink_deviations(double pooled, std::vector<double>& out) const;
     double measured_noise() const;
     double measured_typical_noise() const;
     double measure_inflation(const System& system, std::size_t arm) const;
@@ -181,6 +197,7 @@ class Solved {
     std::vector<Fit> fits_;                           // also
     double noise_ = 1.0, typical_noise_ = 1.0;        // also
     bool is_noise_stale_ = false;                     // some arm was solved since
+    bool is_penalised_ = false;
     std::int64_t solves_ = 0;
 };
 

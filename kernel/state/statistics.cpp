@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "state/ridge_evidence.hpp"
+
 namespace armlet {
 
 namespace {
 
 // Values in a row, from which on one pass over A for eight rows, or over rounded factors, is quicker.
 constexpr std::size_t worth_waiting = 64;
+
+constexpr double least_gain = 0.1;  // what rows must tell about an arm, so that estimates from before are of no use
 
 }  // namespace
 
@@ -66,17 +70,35 @@ void Statistics::buffer_rows() {
 
 void Statistics::solve_rarely() {
     is_paced_ = true;
+    solved_.keep_penalties();
     solved_.keep_factors();
+    view_.resize(view_size());
     if (view_size() < worth_waiting) return;
     buffer_rows();
     solved_.keep_coarse();
 }
 
-// Once it has grown by a fiftieth; by up to a tenth, while a solve takes longer than that many steps.
-bool Statistics::is_due(std::size_t arm) const {
+// A fiftieth; up to a tenth, while a solve takes longer than that many steps.
+double Statistics::rows_due(double n) const {
     const auto d = static_cast<double>(view_size()), k = static_cast<double>(n_arms());
-    const double solved = solved_.is_marked(arm) ? sums_.n(arm) : solved_.n(arm), worth = d * d / (6.0 * (k + d));
-    return count(arm) - solved >= std::max(0.02 * solved, std::min(0.1 * solved, worth));
+    return std::max(0.02 * n, std::min(0.1 * n, d * d / (6.0 * (k + d))));
+}
+
+bool Statistics::is_due(std::size_t arm) const {
+    const double solved = solved_.is_marked(arm) ? sums_.n(arm) : solved_.n(arm);
+    return count(arm) - solved >= rows_due(solved);
+}
+
+// Over the rows that an arm was solved for, squared widths add up to at most the rank. Of many rows at once, for which it
+// is solved once, only the number counts.
+bool Statistics::gains(std::size_t arm, const double* x, double weight) {
+    if (is_held_ || solved_.is_marked(arm)) return false;
+    const auto each = static_cast<std::uint32_t>(arm);
+    double width;
+    solved_.widths({&each, 1}, units_.view(x, view_.data()), &width);
+    solved_.gain(arm, weight * (width * width));
+    const double n = solved_.n(arm), usual = static_cast<double>(units_.rank()) * (rows_due(n) / n);
+    return solved_.gained(arm) > std::max(least_gain, 2.0 * usual);
 }
 
 // A paced arm is solved for the rows that it had when it was marked: those that came later still wait.
@@ -114,15 +136,33 @@ void Statistics::release() {
     finish();
 }
 
-void Statistics::renew() {
+void Statistics::renew() { look_again(true); }
+
+void Statistics::look_again(bool anew) {
     if (!units_.is_free()) return;
     settle_all_unsolved();
     units_.renew(sums_);
     solved_.mark_seen(sums_);
     ++renewals_;
+    if (anew) found_for_ = 0.0;
+    is_ridge_due_ = finds_ridge_ && count() >= 2.0 * found_for_;
+}
+
+void Statistics::take_ridge() {
+    const std::size_t size = sums_.dim();
+    std::vector<double> room(sums_.record_size());
+    double *b = room.data(), *A = b + size;
+    RidgeEvidence evidence;
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) {
+        units_.standardise(sums_.A(arm), sums_.b(arm), A, b);
+        evidence.add(A, b, sums_.n(arm), units_.centred_squares(sums_.record(arm)), size);
+    }
+    const double deviation = units_.deviation();
+    restore_ridge(evidence.ridge(static_cast<double>(units_.rank() - 1), deviation * deviation), count());
 }
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
+    if (is_ridge_due_) take_ridge();
     if (units_.is_free() && weight > 0.0 && is_empty()) units_.set_origin(x, reward);
     const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
     const bool is_paced = is_paced_ && weight >= 0.0;
@@ -137,8 +177,9 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     }
     if (weight < 0.0) solved_.doubt(arm);
     note(arm);
-    if (!is_paced || is_due(arm) || has_leverage(arm, row, weight)) mark(arm);
-    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight) || leaves_units(row, weight, 0.0))) renew();
+    if (!is_paced || is_due(arm) || has_leverage(arm, row, weight) || gains(arm, x, weight)) mark(arm);
+    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight) || leaves_units(row, weight, 0.0)))
+        look_again(weight < 0.0);
     finish();
 }
 

@@ -1,5 +1,6 @@
 // What is known of every arm: sums of its rows, rows that wait to be added to them, and what is solved from them.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,11 +45,21 @@ class Statistics {
     void renew();
     // Whether adding this row would do that, because a value lies outside of what its feature has been.
     bool leaves(const double* x, double weight);
+    // From now on the ridge is what the sums make likely, in free units: found again when rows have doubled at a change
+    // of units, and whenever sums change by other means than a row.
+    void find_ridge() { finds_ridge_ = units_.is_free(); }
+    bool finds_ridge() const { return finds_ridge_; }
+    // The ridge that was found, and for how many rows.
+    std::array<double, 2> found_ridge() const { return {ridge().value, found_for_}; }
+    void restore_ridge(double value, double rows) {
+        if (value != ridge().value) solved_.set_ridge({Ridge::Kind::constant, value});
+        found_for_ = rows, is_ridge_due_ = false;
+    }
     // How often that was done.
     std::int64_t renewals() const { return renewals_; }
     // From now on an arm is solved only when it has gained enough rows since its last solve, or one that tells much,
     // and then for the rows that it has at that moment, by anyone who adds the row: nobody who looks has to wait.
-    // Factors are kept. Whatever else changes sums, and a change of units, marks what it touches as before.
+    // Factors are kept, and residuals with penalties. Whatever else changes sums, and a change of units, marks what it touches as before.
     void solve_rarely();
     // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
     void hold() { is_held_ = true; }
@@ -66,6 +77,7 @@ class Statistics {
 
     // Solves the arms that changed.
     void refresh() {
+        if (is_ridge_due_) take_ridge();
         if (solved_.is_stale()) solve_stale();
     }
     // How many values a context has where it is looked at, which is what all that follows works with.
@@ -103,6 +115,7 @@ class Statistics {
     double typical_noise() const { return solved_.typical_noise(); }
     // The same for each arm by itself, by a rule; only after refresh().
     void deviations(NoiseRule kind, std::vector<double>& out) const { solved_.deviations(kind, out); }
+    double typical_norm() const { return solved_.typical_norm(); }
     std::vector<double> fits() const { return solved_.fits(); }
     std::int64_t solves() const { return solved_.solves(); }
     // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
@@ -182,6 +195,12 @@ class Statistics {
     void note(std::size_t arm);   // that, but what is solved from them stays
     void touch_all();             // or the arms themselves
     bool is_due(std::size_t arm) const;
+    // Rows that an arm solved for `n` of them waits for.
+    double rows_due(double n) const;
+    // Whether rows since the last solve, with this one, have told more than twice what as many like the others would.
+    bool gains(std::size_t arm, const double* x, double weight);
+    void look_again(bool anew);
+    void take_ridge();
     // Of a row as sums hold it: whether units are to be taken again for it, where `more` is to be added to all rows;
     // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
     bool leaves_units(const double* row, double weight, double more) const;
@@ -212,6 +231,9 @@ class Statistics {
     UnderWay under_way_;
     ExplorationWeights exploration_weights_;
     bool is_paced_ = false, is_held_ = false;
+    bool finds_ridge_ = false, is_ridge_due_ = false;
+    double found_for_ = 0.0;    // rows
+    std::vector<double> view_;  // room for one
     std::vector<std::uint8_t> is_retired_;
     std::size_t n_retired_ = 0;
     std::size_t witness_ = nobody;  // an arm that has a row

@@ -270,7 +270,7 @@ def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -
 
 
 def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
-    """Return the shape of what `LazyStatistics` keeps of its solves: five facts, an estimate and a factor of each arm.
+    """Return the shape of what `LazyStatistics` keeps of its solves: seven facts, an estimate and a factor of each arm.
 
     A factor of size D is kept in tiles of eight by eight from the diagonal down, and then 1 / L_kk. A column that leads
     whole tiles is kept apart, after them.
@@ -278,11 +278,11 @@ def solved_shape(n_arms: int, size: int) -> tuple[int, int]:
     Examples
     --------
     >>> solved_shape(2, 9), solved_shape(2, 12)
-    ((2, 102), (2, 225))
+    ((2, 104), (2, 227))
     """
     lead = int(size > 8 and size % 8 == 1)
     tiles, padded = -(-(size - lead) // 8), 8 * -(-size // 8)
-    return n_arms, 5 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded
+    return n_arms, 7 + size + 64 * tiles * (tiles + 1) // 2 + 8 * tiles + lead * padded
 
 
 def _arrow_table(decisions: Decisions) -> Any:

@@ -146,13 +146,14 @@ class Engine {
                    std::optional<double> replaces);
     void rehearse(const Event& event) const;
 
+    enum class Source { own, elsewhere };    // of rows: decisions of this bandit, or of somebody else
     enum class Refusals { none, possible };  // of rows, once others have been learned
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
     void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
-    void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn,
+    void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,
                    Refusals refusals = Refusals::none);
     template <typename Get>
     void rehearse_all(std::size_t rows, Get&& event_at) const;

@@ -16,7 +16,8 @@ std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
     return arms;
 }
 
-// While many rows come, what is solved for a few of them would be solved again and again.
+// While many rows come from elsewhere, what is solved for a few of them would be solved again and again. Rows of its own
+// decisions are learned together as one by one.
 class Holding {
   public:
     explicit Holding(Statistics& all) : all_(all) { all_.hold(); }
@@ -44,7 +45,8 @@ std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
 // All or none. New rows of a compiled rule cannot fail, so what was there is kept only if some correct others, or the
 // batch is long enough to be worth slices.
 template <typename Learn>
-void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Refusals refusals) {
+void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,
+                       Refusals refusals) {
     if (python_policy_) {
         nb::object before = state.attr("copy")();
         try {
@@ -61,7 +63,8 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
         undo.emplace(model_, each_once(arms),
                      refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
-    const Holding holding(model_.all());
+    std::optional<Holding> holding;
+    if (source == Source::elsewhere) holding.emplace(model_.all());
     try {
         for (std::size_t i = 0; i < rows; ++i) {
             learn(i);
@@ -114,7 +117,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
         }
         const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
         if (act == Act::rehearse) return rehearse_all(rows, event_at);
-        learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+        learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::own);
         for (std::size_t i = 0; i < rows; ++i) note_learned(*all[i], arms[i], r[i], w[i]);
     });
 }
@@ -155,7 +158,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
                              coin[i],    0,       std::nullopt};
             };
             if (act == Act::rehearse) return rehearse_all(rows, event_at);
-            learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); });
+            learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::elsewhere);
             t += std::min(steps, last_step - t);  // others may have decided meanwhile
         });
 }
@@ -219,12 +222,12 @@ void Engine::learn_logged(const LoggedRows& given) {
                 update(event);
             };
             const auto refusals = corrects ? Refusals::possible : Refusals::none;
-            if (act == Act::perform) return learn_all(rows, arms, learn, refusals);
+            if (act == Act::perform) return learn_all(rows, arms, learn, Source::own, refusals);
             if (!python_policy_ && !corrects) return;
             // a row may correct one that comes before it, so that nothing short of learning them all will tell
             nb::object before = python_policy_ ? nb::object(state.attr("copy")()) : nb::none();
             const Undo undo(model_, each_once(arms), Undo::Solved::kept);
-            learn_all(rows, arms, learn, refusals);
+            learn_all(rows, arms, learn, Source::own, refusals);
             if (python_policy_)
                 state.attr("restore_arrays")(before.attr("arrays")());
             else

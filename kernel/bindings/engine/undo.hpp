@@ -1,5 +1,6 @@
 // What some arms of a model know, kept while a batch is learned that may be given up.
 #pragma once
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,7 @@ class Undo {
         for (Statistics* sums : model.sums()) {
             for (const auto arm : arms_) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
             units_.push_back(sums->units().values());
+            ridges_.push_back(sums->found_ridge());
         }
         if (model.is<AutoTunedStatistics>()) tuner_ = model.as<AutoTunedStatistics>().tuner;
         if (model.is<LazyStatistics>() && solved == Solved::kept) {
@@ -30,6 +32,9 @@ class Undo {
             for (const auto arm : arms_) sums->restore(arm, *record++);
         auto units = units_.begin();
         for (Statistics* sums : model_.sums()) sums->restore_units(*units++);
+        auto ridge = ridges_.begin();
+        for (Statistics* sums : model_.sums())
+            if (const auto [value, rows] = *ridge++; sums->finds_ridge()) sums->restore_ridge(value, rows);
         if (tuner_) model_.as<AutoTunedStatistics>().tuner = *tuner_;
         if (!solved_.empty()) model_.as<LazyStatistics>().restore_solved(solved_);
     }
@@ -39,6 +44,7 @@ class Undo {
     std::vector<std::uint32_t> arms_;         // each once
     std::vector<std::vector<double>> kept_;   // their records, one after the other
     std::vector<std::vector<double>> units_;  // that they are in
+    std::vector<std::array<double, 2>> ridges_;
     std::optional<Tuner> tuner_;
     std::vector<double> solved_;  // what was solved of all arms, for how many rows it was
 };

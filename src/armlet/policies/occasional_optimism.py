@@ -1,17 +1,21 @@
 """Mostly greedy, optimistic on a fifth of the steps, nothing to set: the policy of a Bandit that is given none.
 
 Not Algorithm 1: it learns from every step. An arm that lacks rows is explored, by the evidence that its sums hold. Else
-step t plays the highest estimate x' theta_a; on a fifth of the steps, which follow from t alone, the highest bound
+step t plays the highest estimate x' theta_a; on a fifth of the steps, which a private coin picks, the highest bound
 
     x' theta_a + c sigma w_a sqrt(2 log(1 + t w_a^2 / (K D))),    w_a = sqrt(x' V_a^-1 x), V_a = ridge I + A_a,
 
 in free units, D the values of x that vary and the constant. The bonus is that of anytime versions of UCB (MOSS,
 ADA-UCB) with the width of an estimate for that of a mean: its logarithm asks how many times fewer rows tell something
 about this x than if rows were spread evenly. No bound on its regret is known; docs/results/tournament.md and bakeoff.md
-say how it does.
+say how it does. With radius="proved" there is one: docs/explanation/open-problem.md.
 Why only a fifth: contexts that differ explore for a greedy policy, so on real tables optimism costs more than it finds;
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
-spent on the same bet.
+spent on the same bet. Playing greedily with infrequent exploration is what INFEX (Lee and Oh, arXiv 2510.26000) does
+for a fixed set of arms.
+The ridge on slopes is what the sums of all arms make likely (`armlet.reference.ridge_evidence`): hundreds where
+features say little, near 1 where they say much. So features that say nothing do not hurt. sigma is the root of the mean
+squared residual, with what estimates are penalised for.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
 n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`log_bonus.py`).
 An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
@@ -21,8 +25,9 @@ rewards m is 0 whenever an arm is chosen.
 All that it remembers are sums, decisions under way and what was last solved from the sums. So bandits merge, rows can
 be taken back or corrected, and what that touches is solved again; a saved bandit goes on bit for bit.
 An arm is solved when it has gained a fiftieth of its rows, or up to a tenth while a solve takes longer than that many
-steps, or one row that is a good part of what it knows about a feature; all are when the units change, at a tenth more
-rows or when a value leaves what its feature has been. Who learns solves, so a decision never waits for it. The best arm
+steps; or one row that is a good part of what it knows about a feature; or rows that tell more than twice what as many
+like the others would. All are when the units change, at a tenth more rows or when a value leaves what its feature has
+been, and with it, when rows have doubled, the ridge. Who learns solves, so a decision never waits for it. The best arm
 is exact: widths have bounds, and are worked out only where these do not decide.
 Decide O(K d), and O(d^2) for each arm in the lead of an optimistic step; update O(d^2), a solve O(d^3); memory O(K d^2)
 regardless of t, twice to three times that of Algorithm 1.
@@ -30,10 +35,13 @@ regardless of t, twice to three times that of Algorithm 1.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
+from armlet.errors import InvalidValueError
 from armlet.inputs.settings import (
     HUGE,
     TINY,
@@ -50,6 +58,7 @@ from armlet.inputs.settings import (
 from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy
 from armlet.reference.choice import best_arms
+from armlet.reference.elementary import log
 from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.log_bonus import (
     Noise,
@@ -61,6 +70,9 @@ from armlet.reference.log_bonus import (
     skip_silent,
 )
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
+
+
+WIDTH_SCALE: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +90,26 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     width_scale
         c, what bonuses are multiplied by: more tries arms for longer.
     ridge
-        The ridge on slopes, in standard units.
+        The ridge on slopes, in standard units. Left out, it is found from the sums; in units as given it is 1.
     noise
         What the noise of an arm is taken to be: "pool", the same for all arms; "max", no less than their mean, and more
-        where its own residuals say so; "median", also with their median, for arms that differ much.
+        where its own residuals say so; "shrunk", its own, shrunk to the common one as far as arms are alike.
+    cap
+        The largest probability with which a step explores by evidence: arms without rows then wait for others.
     floor
         A share of all steps that explores forever, all eligible arms alike, so that every arm has a propensity of at
         least floor / K and a log can be evaluated. Without it there are too few explored steps for that.
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
+    radius
+        What a bound adds for a width of 1: "log", as above, which is not proved; or "proved", the radius of a
+        confidence set that holds for any contexts, in units as given, for which `noise_scale` and `theta_norm` must be
+        known. `armlet.theory.mostly_greedy` says what follows.
+    noise_scale
+        sigma, with which noise is sub-gaussian; (hi - lo) / 2 for rewards within [lo, hi].
+    theta_norm
+        No arm's theta is longer.
 
     Examples
     --------
@@ -107,23 +129,48 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
 
     p: float | None = None
     share: float = 0.2
-    width_scale: float = 0.7
-    ridge: float = 1.0
+    width_scale: float = WIDTH_SCALE
+    ridge: float | None = None
     noise: Noise = "pool"
+    cap: float = 1.0
     floor: float = 0.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
+    radius: Literal["log", "proved"] = "log"
+    noise_scale: float | None = None
+    theta_norm: float | None = None
 
     def __post_init__(self) -> None:
-        settle(self, p=optional(number(TINY, HUGE)), width_scale=number(0.0, HUGE), ridge=positive())
-        settle(self, share=positive(most=1.0), noise=one_of("pool", "max", "median"), floor=number(0.0, 1.0))
-        settle(self, units=units_word, origin=origin_like)
+        settle(self, p=optional(number(TINY, HUGE)), width_scale=number(0.0, HUGE), ridge=optional(positive()))
+        settle(self, share=positive(most=1.0), noise=one_of("pool", "max", "shrunk"), floor=number(0.0, 1.0))
+        settle(self, units=units_word, origin=origin_like, cap=positive(most=1.0), radius=one_of("log", "proved"))
+        settle(self, noise_scale=optional(positive()), theta_norm=optional(positive()))
+        self._check_radius()
+
+    def _check_radius(self) -> None:
+        known = self.noise_scale is not None and self.theta_norm is not None
+        if self.radius == "log":
+            if self.noise_scale is not None or self.theta_norm is not None:
+                raise InvalidValueError("noise_scale and theta_norm are of radius='proved'; leave them out, or give it")
+            return
+        if not known:
+            raise InvalidValueError(
+                f"radius is 'proved' with noise_scale {self.noise_scale} and theta_norm {self.theta_norm}; give both: "
+                "noise_scale is (hi - lo) / 2 for rewards within [lo, hi], theta_norm what no |theta| exceeds"
+            )
+        if self.units != "as given":
+            raise InvalidValueError(f"radius is 'proved' in units {self.units!r}; give units='as given'")
+        if self.width_scale != WIDTH_SCALE:
+            raise InvalidValueError(
+                f"radius is 'proved' with width_scale {self.width_scale}; it scales the other radius, leave it out"
+            )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         return {
             **sum_shapes(n_arms, dim, units=self.units),
             "solved": solved_shape(n_arms, dim + 1 if self.units == "free" else dim),
             "under_way": (n_arms,),
+            **({"ridge": (2,)} if self.ridge is None and self.units == "free" else {}),
         }
 
     def init(self, n_arms: int, dim: int) -> LazyStatistics:
@@ -131,13 +178,21 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
 
     def rule(self) -> LogBonus:
         return LogBonus(
-            p=self.p or 0.0, share=self.share, width_scale=self.width_scale, noise=self.noise, floor=self.floor
+            p=self.p or 0.0,
+            share=self.share,
+            width_scale=self.width_scale,
+            noise=self.noise,
+            cap=self.cap,
+            floor=self.floor,
+            proved=self.radius == "proved",
+            noise_scale=self.noise_scale or 0.0,
+            theta_norm=self.theta_norm or 0.0,
         )
 
     def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
-        return by_evidence(state.n + _waits(state), eligible, t, q=q, floor=self.floor)
+        return by_evidence(state.n + _waits(state), eligible, t, q=q, cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: LazyStatistics) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.
@@ -160,16 +215,31 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         arms
             Those that may be played, which an arm without any reward yet is compared with; all if left out.
         """
+        if self.radius == "proved":
+            proved: Float64 = state.scores(x) + self._radii(state, t) * state.widths(x)
+            return proved
         arms = np.arange(state.n_arms) if arms is None else arms
         n, waits, sigma, ways = state.n, _waits(state), state.deviations(self.noise), state.n_active * state.rank
         means = lower_silent(state.scores(x), n, waits, sigma, arms)
         widths = state.widths(x) * shrinkage(n, expected_rows(n, waits))
         bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
+        if self.units == "as given":  # where the ridge pulls to zero, which is no mean of anything
+            bounds = bounds + math.sqrt(state.ridge) * state.typical_norm() * widths
         return bounds
+
+    def _radii(self, state: LazyStatistics, t: int) -> Float64:
+        """Return sigma sqrt(log det(V / ridge) + 2 log(K t (t + 1))) + sqrt(ridge) |theta| of every arm."""
+        assert self.noise_scale is not None and self.theta_norm is not None
+        chances = 2.0 * log(float(state.n_arms) * (float(t) * (float(t) + 1.0)))
+        volumes = np.maximum(state.log_determinants() - state.dim * log(state.ridge), 0.0)
+        out: Float64 = self.noise_scale * np.sqrt(volumes + chances) + math.sqrt(state.ridge) * self.theta_norm
+        return out
 
     def _best(self, state: LazyStatistics, t: int, x: Float64, arms: Int64) -> Int64:
         if is_optimistic(t, self.share):
             return best_arms(self.upper_bounds(state, t, x, arms), arms)
+        if self.radius == "proved":
+            return best_arms(state.scores(x), arms)
         return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
 
     def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:

@@ -1,25 +1,32 @@
-"""Mirrors kernel/rules/log_bonus.cpp, with kernel/state/{paced,noise,under_way}: a bonus that grows with log t.
+"""Mirrors kernel/rules/log_bonus.cpp, with kernel/state/{statistics,noise}.cpp: a bonus that grows with log t.
 
 `PacedReference` is the oracle of a state whose arms are solved rarely, with everything in the open.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.reference.elementary import logs
-from armlet.reference.linear import width
+from armlet.inputs.settings import Ridge
+from armlet.reference.elementary import exp, log, logs
+from armlet.reference.linear import log_determinant, width
+from armlet.reference.ridge_evidence import likely_ridge
 from armlet.reference.schedule import Reference
 from armlet.types import Bool, Float64, Int64
 
-Noise: TypeAlias = Literal["pool", "max", "median"]
+Noise: TypeAlias = Literal["pool", "max", "shrunk"]
 
 MASK: Final = 2**64 - 1
 PRIOR: Final = 4.0
 """Rows that the noise of the other arms counts for in an arm's own."""
+LEAST_ROWS: Final = 3.0
+"""From which on the noise of an arm tells how arms differ."""
+LEAST_GAIN: Final = 0.1
+"""What rows must tell about an arm, as a sum of squared widths, so that estimates from before are of no use."""
 
 
 def is_optimistic(t: int, share: float) -> bool:
@@ -135,51 +142,53 @@ def lower_silent(scores: Float64, n: Float64, m: Float64, deviations: Float64, a
 # ---- noise
 
 
-def freedom(n: Float64, rank: int) -> Float64:
-    """Return what residuals of n rows are divided by: an estimate of d numbers takes d rows, a ridge rather fewer.
+def deviations(residuals: Float64, n: Float64, noise: Noise) -> Float64:
+    """Return how noisy each arm is, from its rows and squared residuals, what estimates are penalised for among them.
+
+    Where slopes are as the ridge has it, such residuals have a mean of n sigma^2. "pool" is one deviation for all arms.
+    "max" is at least the mean of all, in which an arm with few rows counts less, and more where its own residuals say
+    so. "shrunk" is the arm's own, shrunk to a common one as far as arms are alike, by empirical Bayes.
 
     Examples
     --------
-    >>> freedom(np.array([0.0, 2.0, 12.0]), 4).tolist()
-    [0.0, 0.5, 8.0]
+    >>> residuals, n = np.array([96.0, 96.0, 9600.0]), np.array([96.0, 96.0, 96.0])
+    >>> [deviations(residuals, n, noise).round(2).tolist() for noise in ("pool", "max", "shrunk")]
+    [[5.83, 5.83, 5.83], [5.83, 5.83, 9.87], [1.78, 1.78, 9.98]]
+    >>> deviations(np.array([96.0, 100.0]), n[:2], "shrunk").round(2).tolist()
+    [1.01, 1.01]
     """
-    out: Float64 = np.maximum(n - np.minimum(float(rank), n), 0.25 * n)
-    return out
-
-
-def deviations(residuals: Float64, free: Float64, noise: Noise) -> Float64:
-    """Return how noisy each arm is, from the squared residuals of every arm and their freedom.
-
-    "pool" is one deviation for all arms. "max" is at least the mean of all, in which an arm with few rows counts less,
-    and more where its own residuals say so. "median" takes the median for the mean, so that one arm that is far noisier
-    than the others does not make them all seem noisy.
-
-    Examples
-    --------
-    >>> residuals, free = np.array([96.0, 96.0, 9600.0]), np.array([96.0, 96.0, 96.0])
-    >>> [deviations(residuals, free, noise).round(2).tolist() for noise in ("pool", "max", "median")]
-    [[5.83, 5.83, 5.83], [5.83, 5.83, 9.87], [1.0, 1.0, 9.8]]
-    """
-    if not free.sum() > 0.0:
+    if not n.sum() > 0.0:
         return np.ones(len(residuals))
-    common = _common(residuals, free, noise)
-    if noise == "pool":
-        return np.full(len(residuals), np.sqrt(common))
-    out: Float64 = np.sqrt(np.maximum(common, (residuals + PRIOR * common) / (free + PRIOR)))
+    common = float(np.cumsum(residuals)[-1] / np.cumsum(n)[-1])  # from left to right, as the kernel adds
+    if noise == "max":
+        weighted = float(np.cumsum(residuals / (n + PRIOR))[-1])
+        common = weighted / float(np.cumsum(n / (n + PRIOR))[-1])
+    pooled = np.full(len(residuals), np.sqrt(common))
+    if noise == "pool" or not common > 0.0:
+        return pooled
+    if noise == "shrunk":
+        return _shrunk(residuals, n, common, pooled)
+    out: Float64 = np.sqrt(np.maximum(common, (residuals + PRIOR * common) / (n + PRIOR)))
     return out
 
 
-def _common(residuals: Float64, free: Float64, noise: Noise) -> float:
-    if noise == "pool":
-        return float(np.cumsum(residuals)[-1] / np.cumsum(free)[-1])  # from left to right, as the kernel adds
-    weights = free / (free + PRIOR)
-    whole = float(np.cumsum(weights)[-1])
-    if noise == "max":
-        return float(np.cumsum(residuals / (free + PRIOR))[-1]) / whole
-    seen = free > 0.0
-    pairs = sorted(zip((residuals[seen] / free[seen]).tolist(), weights[seen].tolist(), strict=True))
-    running = np.cumsum([weight for _, weight in pairs])
-    return float(pairs[min(int(np.searchsorted(running, 0.5 * whole)), len(pairs) - 1)][0])
+def _shrunk(residuals: Float64, n: Float64, pooled: float, otherwise: Float64) -> Float64:
+    """By Smyth (2004), with the first terms of digamma and trigamma."""
+    seen = n >= LEAST_ROWS
+    arms = float(seen.sum())
+    if arms < 2.0:
+        return otherwise
+    each = logs(np.maximum(residuals[seen] / n[seen], 1e-12 * pooled)) + 1.0 / n[seen]
+    total, squares, chance = (float(np.cumsum(one)[-1]) for one in (each, each * each, 2.0 / n[seen]))
+    mean = total / arms
+    differ = (squares - mean * total) / (arms - 1.0) - chance / arms
+    if not differ > 0.0:
+        return otherwise
+    freedom = (1.0 + np.sqrt(1.0 + 2.0 * differ)) / differ
+    common = exp(mean - 1.0 / freedom)
+    own = (freedom * common + residuals) / (freedom + n)
+    out: Float64 = np.sqrt(np.maximum(own, min(common, pooled)))
+    return out
 
 
 @dataclass(slots=True)
@@ -196,8 +205,13 @@ class PacedReference(Reference):
     """
 
     share: float = 0.2
-    width_scale: float = 0.7
+    width_scale: float = 0.85
     noise: Noise = "pool"
+    finds_ridge: bool = False
+    proved: tuple[float, float] | None = None  # noise_scale and theta_norm
+    found_for: float = 0.0  # rows
+    gained: Float64 = field(init=False)  # (K,): what rows have told since the last solve
+    traces: Float64 = field(init=False)  # (K,): squared lengths of contexts
     theta: Float64 = field(init=False)  # (K, D): at the last solve
     V: Float64 = field(init=False)  # (K, D, D)
     solved_n: Float64 = field(init=False)  # (K,)
@@ -205,12 +219,14 @@ class PacedReference(Reference):
     squares: Float64 = field(init=False)  # (K,): of rewards about their mean
     raw: Float64 = field(init=False)  # (K,): about the origin
     under_way: Float64 = field(init=False)  # (K,): m, decisions that wait for their reward
+    renewals: int = 0
 
     def __post_init__(self) -> None:
         Reference.__post_init__(self)
         K, D = self.n_arms, self.size
         self.theta, self.V = np.zeros((K, D)), np.zeros((K, D, D))
         self.solved_n, self.residuals, self.squares, self.raw, self.under_way = np.zeros((5, K))
+        self.gained, self.traces = np.zeros((2, K))
         for arm in range(K):
             self.solve_now(arm)
 
@@ -219,30 +235,41 @@ class PacedReference(Reference):
         self.theta[arm], self.V[arm] = self.estimate(arm), self.precision(arm)
         self.solved_n[arm], self.raw[arm] = self.n[arm], self.sum_rr[arm]
         self.squares[arm], self.residuals[arm] = self._fit(arm)
+        self.gained[arm], self.traces[arm] = 0.0, np.cumsum(np.diag(self.A[arm]))[-1]
 
     def _fit(self, arm: int) -> tuple[float, float]:
-        """Return the squares of rewards and of residuals: sum r^2 - b'theta - penalty of theta, since V theta = b."""
-        n, theta = float(self.n[arm]), self.theta[arm].tolist()
-        b, squares, shift, extra = self.b[arm], float(self.sum_rr[arm]), self.ridge.shift(n), 0.0
+        """Return the squares of rewards, and sum r^2 - b'theta: those of residuals and what theta is penalised for."""
+        b, squares = self.b[arm], float(self.sum_rr[arm])
         if self.free is not None:
             b = self.free.system(self.A[arm], self.b[arm])[1]
-            squares = self.free.centred_squares(n, float(self.sum_r[arm]), squares)
-            shift = self.ridge.shift(max(n, 1.0))
-            extra = 1.0 - shift
-        explained = square = 0.0
-        for right, one in zip(b.tolist(), theta, strict=True):
-            explained, square = explained + right * one, square + one * one
-        return squares, max(squares - explained - shift * square - extra * (theta[0] * theta[0]), 0.0)
+            squares = self.free.centred_squares(float(self.n[arm]), float(self.sum_r[arm]), squares)
+        explained = 0.0
+        for right, one in zip(b.tolist(), self.theta[arm].tolist(), strict=True):
+            explained = explained + right * one
+        return squares, max(squares - explained, 0.0)
 
     def is_due(self, arm: int) -> bool:
         """Return whether an arm has gained a fiftieth; or up to a tenth, while a solve takes longer than that."""
-        d, k, solved = float(self.size), float(self.n_arms), float(self.solved_n[arm])
-        return float(self.n[arm]) - solved >= max(0.02 * solved, min(0.1 * solved, d * d / (6.0 * (k + d))))
+        solved = float(self.solved_n[arm])
+        return float(self.n[arm]) - solved >= self._rows_due(solved)
+
+    def _rows_due(self, n: float) -> float:
+        d, k = float(self.size), float(self.n_arms)
+        return max(0.02 * n, min(0.1 * n, d * d / (6.0 * (k + d))))
+
+    def gains(self, arm: int, z: Float64, weight: float) -> bool:
+        """Return whether rows since the last solve have told more than twice what as many like the others would."""
+        w, n = width(self.V[arm], z), float(self.solved_n[arm])
+        self.gained[arm] += weight * (w * w)
+        return bool(self.gained[arm] > max(LEAST_GAIN, 2.0 * (self._rank * (self._rows_due(n) / n))))
 
     def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
         """Record a row; solve the arm if it is due, and all that have rows when the units change."""
+        renewals, z, rank = self.renewals, self.view(x), self._rank
         Reference.add(self, arm, x, reward, weight)
-        if weight < 0 or self.is_due(arm) or (weight > 0 and self.has_leverage(arm, x)):
+        if self.renewals > renewals:  # all are solved; with other means and deviations than the row was looked at
+            return
+        if weight < 0 or self.is_due(arm) or (weight > 0 and self.has_leverage(arm, x)) or self.gains(arm, z, weight):
             self.solve_now(arm)
 
     def has_leverage(self, arm: int, x: Float64) -> bool:
@@ -251,17 +278,31 @@ class PacedReference(Reference):
         return self.free is not None and self.free.has_leverage(self.free.row(x), self.A[arm], shift)
 
     def renew(self) -> None:
-        """Take means and deviations again, and solve all arms that have rows."""
+        """Take means and deviations again, find the ridge if rows have doubled, and solve all arms."""
         Reference.renew(self)
-        for arm in np.flatnonzero(self.n > 0).tolist():
+        self.renewals += 1
+        if self.finds_ridge and float(np.cumsum(self.n)[-1]) >= 2.0 * self.found_for:
+            self.find_ridge()
+        for arm in range(self.n_arms):
             self.solve_now(arm)
+
+    def find_ridge(self) -> None:
+        """Take the ridge that the sums make likely."""
+        free, systems = self.free, []
+        assert free is not None
+        for arm in range(self.n_arms):
+            n, sums = float(self.n[arm]), (float(self.sum_r[arm]), float(self.sum_rr[arm]))
+            systems.append((*free.system(self.A[arm], self.b[arm]), n, free.centred_squares(n, *sums)))
+        deviation = float(free.spread[0])
+        self.ridge = Ridge("constant", likely_ridge(systems, free.rank - 1, deviation * deviation))
+        self.found_for = float(np.cumsum(self.n)[-1])
 
     def deviations(self) -> Float64:
         """Return how noisy each arm is taken to be."""
         raw, squares = float(np.cumsum(self.raw)[-1]), float(np.cumsum(self.squares)[-1])
         if raw > 0.0 and squares <= 2.0**-46 * raw:  # all rewards are the same, to rounding
             return np.zeros(self.n_arms)
-        return deviations(self.residuals, freedom(self.solved_n, self._rank), self.noise)
+        return deviations(self.residuals, self.solved_n, self.noise)
 
     def widths(self, x: Float64) -> Float64:
         """Return sqrt(z' V^-1 z) of every arm, V of its last solve."""
@@ -290,12 +331,31 @@ class PacedReference(Reference):
     def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:
         """Return the estimate of every arm, and on the steps that are optimistic its bonus."""
         scores = self.scores(x)
+        if self.proved is not None:
+            return scores + self.radii(t) * self.widths(x) if is_optimistic(t, self.share) else scores
         if not is_optimistic(t, self.share):
             return skip_silent(scores, self.n, self.under_way, arms)
         sigma, ways = self.deviations(), int(self.active.sum()) * self._rank
         widths = self.widths(x) * shrinkage(self.n, expected_rows(self.n, self.under_way))
         means = lower_silent(scores, self.n, self.under_way, sigma, arms)
         out: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
+        if self.free is None:
+            out = out + math.sqrt(self.ridge.value) * self.typical_norm() * widths
+        return out
+
+    def typical_norm(self) -> float:
+        """Return the root of the mean squared reward over that of the mean squared length of contexts."""
+        raw, squares = float(np.cumsum(self.raw)[-1]), float(np.cumsum(self.traces)[-1])
+        return math.sqrt(raw / squares) if squares > 0.0 else 0.0
+
+    def radii(self, t: int) -> Float64:
+        """Return how far every arm's estimate may be from the truth in the norm of V, if sums are of rows as assumed."""
+        assert self.proved is not None
+        noise_scale, theta_norm = self.proved
+        chances = 2.0 * log(float(self.n_arms) * (float(t) * (float(t) + 1.0)))
+        none = self.size * log(self.ridge.value)
+        volumes = np.array([max(log_determinant(V) - none, 0.0) for V in self.V])
+        out: Float64 = noise_scale * np.sqrt(volumes + chances) + math.sqrt(self.ridge.value) * theta_norm
         return out
 
     @property
