@@ -152,7 +152,8 @@ void Solved::measure_fit(const System& s, std::size_t arm) {
     for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
     double residual = s.squares - explained;
     if (!is_penalised_) residual = residual - s.shift * square - s.extra * (first * first);
-    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, trace(s.A, dim_), 0.0, measure_inflation(s, arm)};
+    const double lengths = s.has_constant ? 0.0 : trace(s.A, dim_);
+    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, lengths, 0.0, measure_inflation(s, arm)};
 }
 
 // Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj

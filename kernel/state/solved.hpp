@@ -152,7 +152,7 @@ class Solved {
     struct Fit {
         double n = 0.0, squares = 0.0, residual = 0.0;  // sums of weights, of squared rewards and squared residuals
         double raw = 0.0;                               // squared rewards about the origin
-        double trace = 0.0;                             // squared lengths of contexts
+        double trace = 0.0;                             // squared lengths of contexts, in units as given
         double gained = 0.0;                            // since it was solved
         double inflation = 0.0;
     };

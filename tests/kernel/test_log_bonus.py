@@ -28,14 +28,24 @@ def environment(n_arms: int, dim: int, steps: int, seed: int = 3) -> tuple[Float
 
 
 def reference(
-    n_arms: int, dim: int, *, units: Units, noise: Noise, floor: float = 0.0, share: float = 0.2
+    n_arms: int,
+    dim: int,
+    *,
+    units: Units,
+    noise: Noise,
+    floor: float = 0.0,
+    share: float = 0.2,
+    ridge: float | None = None,
+    proved: tuple[float, float] | None = None,
 ) -> PacedReference:
     return PacedReference(
         n_arms=n_arms,
         dim=dim,
         p=0.1 * n_arms,
         seed=7,
-        ridge=Ridge("constant", 1.0),
+        ridge=Ridge("constant", ridge or 1.0),
+        finds_ridge=ridge is None and units == "free",
+        proved=proved,
         units=units,
         clock="evidence",
         learns_from="every step",
@@ -46,16 +56,20 @@ def reference(
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize(("units", "share"), [("free", 1.0), ("free", 0.2), ("as given", 0.5)])
-@pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (1, 1), (12, 9)])
+@pytest.mark.parametrize(
+    ("units", "share", "ridge"), [("free", 1.0, None), ("free", 0.2, 0.5), ("free", 0.2, None), ("as given", 0.5, None)]
+)
+@pytest.mark.parametrize(("n_arms", "dim", "steps"), [(4, 3, 120), (1, 1, 60), (12, 9, 120), (2, 30, 70)])
 def test_kernel_plays_the_same_steps_as_the_reference(
-    n_arms: int, dim: int, units: Units, share: float, noise: Noise
+    n_arms: int, dim: int, steps: int, units: Units, share: float, ridge: float | None, noise: Noise
 ) -> None:
-    X, rewards = environment(n_arms, dim, 120)
-    policy = armlet.OccasionalOptimism(p=0.1 * n_arms, units=units, noise=noise, floor=0.1, share=share)
+    """In 30 dimensions the ridge is found from few rows, and then from many."""
+    X, rewards = environment(n_arms, dim, steps)
+    policy = armlet.OccasionalOptimism(p=0.1 * n_arms, units=units, noise=noise, floor=0.1, share=share, ridge=ridge)
     played = kernel.rollout(X, rewards, start=policy.init(n_arms, dim), rule=policy.rule(), seed=7)
-    plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1, share=share)
+    plain = reference(n_arms, dim, units=units, noise=noise, floor=0.1, share=share, ridge=ridge)
     choices = plain.run(X, rewards)
+    assert played.statistics.ridge == plain.ridge.value
     assert played.arms.tolist() == [choice.arm for choice in choices]
     assert played.propensities.tolist() == [choice.propensity for choice in choices]
     assert played.explored.tolist() == [choice.explored for choice in choices]
@@ -63,6 +77,18 @@ def test_kernel_plays_the_same_steps_as_the_reference(
     assert state.deviations(noise).tolist() == plain.deviations().tolist()
     assert state.widths(X[0]).tolist() == plain.widths(X[0]).tolist()
     assert state.scores(X[0]).tolist() == plain.scores(X[0]).tolist()
+
+
+def test_kernel_plays_proved_bounds_as_the_reference_has_them() -> None:
+    X, rewards = environment(3, 4, 150)
+    policy = armlet.OccasionalOptimism(
+        p=0.3, units="as given", ridge=2.0, share=0.5, radius="proved", noise_scale=1.0, theta_norm=3.0
+    )
+    played = kernel.rollout(X, rewards, start=policy.init(3, 4), rule=policy.rule(), seed=7)
+    plain = reference(3, 4, units="as given", noise="pool", share=0.5, ridge=2.0, proved=(1.0, 3.0))
+    assert played.arms.tolist() == [choice.arm for choice in plain.run(X, rewards)]
+    said = policy.upper_bounds(played.statistics, 151, X[0])
+    assert said.tolist() == (plain.scores(X[0]) + plain.radii(151) * plain.widths(X[0])).tolist()
 
 
 def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:
@@ -91,6 +117,7 @@ def late(n_arms: int, dim: int, rows: int) -> tuple[Float64, Int64, Float64, Flo
 
 @pytest.mark.parametrize(("n_arms", "dim", "rows"), [(3, 4, 160), (2, 64, 20)])
 def test_rows_that_leave_what_was_seen_are_learned_as_the_reference_has_it(n_arms: int, dim: int, rows: int) -> None:
+    """The ridge among it."""
     state, plain = armlet.OccasionalOptimism().init(n_arms, dim), reference(n_arms, dim, units="free", noise="pool")
     for x, arm, reward, weight in zip(*late(n_arms, dim, rows), strict=True):
         for learner in (state, plain):
@@ -107,14 +134,27 @@ def test_rows_in_batches_are_learned_as_one_by_one(n_arms: int, dim: int, rows: 
     """Though an arm of a batch is solved for the last rows that it was due at, and looked at in between."""
     X, arms, rewards, weights = late(n_arms, dim, rows)
     policy = armlet.OccasionalOptimism(units=units)
-    bandit, state = armlet.Bandit(range(n_arms), dim, policy=policy, seed=1), policy.init(n_arms, dim)
+    whole, single = (armlet.Bandit(range(n_arms), dim, policy=policy, seed=1) for _ in range(2))
     for start in range(0, rows, 130):
         batch = slice(start, start + 130)
-        bandit.partial_fit(X[batch], arms[batch], rewards[batch], weights=weights[batch])
+        whole.partial_fit(X[batch], arms[batch], rewards[batch], weights=weights[batch])
         for x, arm, reward, weight in zip(X[batch], arms[batch], rewards[batch], weights[batch], strict=True):
-            state.add(int(arm), x, float(reward), float(weight))
-        for name, array in state.arrays().items():
-            np.testing.assert_array_equal(bandit.state.arrays()[name], array)
+            single.partial_fit(x[None], [int(arm)], [float(reward)], weights=[float(weight)])
+        for name, array in single.state.arrays().items():
+            np.testing.assert_array_equal(whole.state.arrays()[name], array)
+
+
+def test_decisions_are_learned_together_as_one_by_one() -> None:
+    X, rewards = environment(3, 4, 300)
+    whole, single = (armlet.Bandit(range(3), 4, seed=1) for _ in range(2))
+    for start in range(0, 300, 50):
+        batch = slice(start, start + 50)
+        many, each = ([bandit.decide(x) for x in X[batch]] for bandit in (whole, single))
+        paid = [float(row[int(d.arm)]) for row, d in zip(rewards[batch], many, strict=True)]
+        whole.learn_many(many, paid)
+        for decision, reward in zip(each, paid, strict=True):
+            single.learn(decision, reward)
+        assert whole.to_bytes() == single.to_bytes()
 
 
 def test_a_batch_is_solved_for_once() -> None:
@@ -214,10 +254,10 @@ def test_optimistic_steps_are_a_share_and_as_irregular_as_coins() -> None:
     assert all(is_optimistic(int(step), 1.0) for step in t)
 
 
-def test_one_noisy_arm_does_not_make_the_others_noisy_by_the_median() -> None:
-    residuals, free = np.array([100.0, 100.0, 100.0, 1e4]), np.full(4, 100.0)
-    assert deviations(residuals, free, "median")[:3].tolist() == [1.0, 1.0, 1.0]
-    assert (deviations(residuals, free, "max")[:3] > 5).all()
+def test_one_noisy_arm_hardly_makes_the_others_noisy_by_empirical_bayes() -> None:
+    residuals, n = np.array([100.0, 100.0, 100.0, 1e4]), np.full(4, 100.0)
+    assert (deviations(residuals, n, "shrunk")[:3] < 2).all()
+    assert (deviations(residuals, n, "max")[:3] > 4.9).all()
     for noise in NOISES:
         assert deviations(np.zeros(2), np.zeros(2), noise).tolist() == [1.0, 1.0]
 
@@ -227,12 +267,14 @@ def test_one_noisy_arm_does_not_make_the_others_noisy_by_the_median() -> None:
     [
         ({"p": -1.0}, "p is -1.0; it must be a number of at least 0"),
         ({"width_scale": np.nan}, "width_scale is nan"),
-        ({"noise": "loud"}, "noise is 'loud'; choose 'pool', 'max' or 'median'"),
+        ({"noise": "loud"}, "noise is 'loud'; choose 'pool', 'max' or 'shrunk'"),
+        ({"cap": 0.0}, "cap is 0.0; it must lie in"),
+        ({"theta_norm": -1.0}, "theta_norm is -1.0"),
         ({"floor": 2.0}, "floor is 2.0; it must lie in"),
         ({"share": 0.0}, "share is 0.0; it must lie in"),
     ],
 )
 def test_a_rule_refuses_what_makes_no_sense(change: dict[str, object], message: str) -> None:
-    given = {"p": 1.0, "share": 0.5, "width_scale": 1.0, "noise": "max", "floor": 0.0, **change}
+    given = {"p": 1.0, "share": 0.5, "width_scale": 1.0, "noise": "max", "cap": 1.0, "floor": 0.0, **change}
     with pytest.raises(ValueError, match=message):
         kernel.LogBonus(**given)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def go_on(bandit: armlet.Bandit, X: Float64, rewards: Float64) -> list[armlet.De
     [
         armlet.OccasionalOptimism(),
         armlet.OccasionalOptimism(p=1, share=1, noise="max", floor=0.1),
-        armlet.OccasionalOptimism(noise="median", units="as given"),
+        armlet.OccasionalOptimism(noise="shrunk", units="as given"),
     ],
     ids=["as it comes", "p = 1", "median"],
 )

@@ -33,7 +33,7 @@ from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings,
 CANDIDATES: Final[dict[str, Policy]] = {
     "occasional optimism": OccasionalOptimism(),
     "noise max": OccasionalOptimism(noise="max"),
-    "noise median": OccasionalOptimism(noise="median"),
+    "noise shrunk": OccasionalOptimism(noise="shrunk"),
     "always optimistic": OccasionalOptimism(share=1.0),
     "p = 1": OccasionalOptimism(p=1.0),
     "floor 0.02": OccasionalOptimism(floor=0.02),
