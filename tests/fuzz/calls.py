@@ -258,7 +258,7 @@ def restored(s: Session) -> Call | None:
     d = s.rng.choice(s.decisions)
     parts: dict[str, Any] = {
         "id": d.id, "arm": d.arm, "propensity": d.propensity, "explored": d.explored, "x": d.x,
-        "reward": d.reward, "weight": d.weight, "tag": d.tag,
+        "reward": d.reward, "weight": d.weight, "tag": d.tag, "optimistic": d.optimistic, "marginal": d.marginal,
     }  # fmt: skip
     if s.rng.random() < 0.6:
         part = s.rng.choice(list(parts))

@@ -267,7 +267,7 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
 
 
 def decisions_table(decisions: Decisions) -> Any:
-    """Return a pyarrow.Table; what a policy has not is null."""
+    """Return a pyarrow.Table; what a policy has not is null. `marginal` is there only if it is False in some row."""
     pa = load_package("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X
     labels = pa.array(decisions.arms, type=_label_type(pa, decisions))
@@ -280,7 +280,6 @@ def decisions_table(decisions: Decisions) -> Any:
             "eligible": pa.array([eligible] * n, pa.list_(labels.type)),
             "arm": labels,
             "propensity": decisions.propensities,
-            "marginal": decisions.marginal,
             "explored": decisions.explored,
             "optimistic": decisions.optimistic,
             "exploration_rate": _known(pa, decisions.exploration_rates),
@@ -289,6 +288,7 @@ def decisions_table(decisions: Decisions) -> Any:
             "greedy": pa.array(decisions.greedy, pa.bool_()),
             "design": pa.array(decisions.designs, pa.string()),
             "tag": decisions.tags,
+            **({} if decisions.marginal.all() else {"marginal": decisions.marginal}),
         }
     )
 
