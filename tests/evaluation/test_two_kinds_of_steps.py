@@ -1,4 +1,4 @@
-"""Where a coin chose between two arms, the propensity over the coin values either; the one given the coin values none."""
+"""Where a coin chose between two arms, the propensity over the coin values both; the one given the coin is biased."""
 
 from __future__ import annotations
 
