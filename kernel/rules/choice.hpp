@@ -25,6 +25,8 @@ struct Choice {
         std::numeric_limits<double>::quiet_NaN();  // of the eligible arms, given that it explores; also
     // Whether an explored arm is one of those that look best; a step that is sure to explore does not look.
     enum class Greedy : std::int8_t { unknown, no, yes } greedy = Greedy::unknown;
+    bool optimistic = false;  // the coin made it a step that plays the highest bound; no such step explores
+    bool marginal = true;     // the propensity is over all coins, not given what kind of step the coin made it
 };
 
 // What is known of the arm of a step that explores at this rate.
@@ -95,8 +97,9 @@ class Scratch {
     std::vector<double> rows_[5];
 };
 
-// Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.
-enum class Propensities { exact, skipped };
+// What a propensity is to be: over all coins; or, where the coin says which of two candidates a step looks for, given
+// that; or nothing that anybody looks at. Thompson sampling takes longer for it than for its choices: NaN if `skipped`.
+enum class Propensities { exact, conditional, skipped };
 
 // One step to decide.
 struct Step {

@@ -174,15 +174,28 @@ void settle_coarsely(const LazyStatistics& all, const double* z, const Step& ste
     scores[leader] = best;
 }
 
-}  // namespace
+// How many arms share the lead of one kind of step, and whether this arm is one of them.
+struct Lead {
+    std::size_t count;
+    bool has;
+};
 
-// The mixing function of SplitMix64.
-bool is_optimistic(Word t, double share) {
-    Word bits = t * 0x9e3779b97f4a7c15ULL;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
-    return fraction(bits ^ (bits >> 31)) < share;
+Lead lead_of(const double* scores, const Best& best, std::uint32_t arm) {
+    return {best.count, scores[arm] == best.score};
 }
+
+// The probability of an arm over the coin, `share` of the steps that do not explore being optimistic.
+double over_both(const Law& law, std::uint32_t arm, Lead greedy, Lead optimistic, double share) {
+    if (greedy.has == optimistic.has && greedy.count == optimistic.count)
+        return law.propensity(arm, greedy.count, greedy.has);
+    const double rest = 1.0 - law.rate();
+    double chance = law.explored(arm);
+    if (greedy.has) chance += rest * (1.0 - share) / static_cast<double>(greedy.count);
+    if (optimistic.has) chance += rest * share / static_cast<double>(optimistic.count);
+    return std::min(1.0, chance);
+}
+
+}  // namespace
 
 const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step) const {
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
@@ -209,8 +222,7 @@ const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step
     return scores;
 }
 
-const double* LogBonus::scores(const LazyStatistics& all, const Step& step) const {
-    if (is_optimistic(step.t, share)) return upper_bounds(all, step);
+const double* LogBonus::greedy_scores(const LazyStatistics& all, const Step& step) const {
     double* out = step.scratch(1, all.width());
     all.estimates().scores(view(all, step), out);
     if (!proved && all.under_way().any()) skip_silent(all, step.eligible, out);
@@ -218,11 +230,37 @@ const double* LogBonus::scores(const LazyStatistics& all, const Step& step) cons
 }
 
 Choice LogBonus::choose(const LazyStatistics& all, const Step& step, const Coins& coins) const {
-    return decide(scores(all, step), exploring(all), step.t, coins, step.eligible);
+    const Exploring when = exploring(all);
+    const Law law(when, step.t, step.eligible);
+    const bool explores = coins.coin < law.rate();
+    const bool optimistic = !explores && coins.coin < law.rate() + (1.0 - law.rate()) * share;
+    const bool looks_up = optimistic || share >= 1.0;
+    const double* scores = this->scores(all, step, looks_up);
+    const Best best = best_arm(scores, step.eligible);
+    const auto arm = explores ? law.drawn(coins.pick) : tied_arm(scores, step.eligible, best, coins.tie);
+    const Lead own = lead_of(scores, best, arm);
+    Choice choice = law.choice(arm, explores, own.count, own.has);
+    choice.optimistic = optimistic;
+    if (!has_two_kinds(law)) return choice;
+    if (step.wanted != Propensities::exact) return choice.marginal = false, choice;
+    const double* others = this->scores(all, step, !looks_up);
+    const Lead other = lead_of(others, best_arm(others, step.eligible), arm);
+    choice.propensity = over_both(law, arm, looks_up ? other : own, looks_up ? own : other, share);
+    choice.greedy = greedy_at(law.rate(), own.has || other.has);
+    return choice;
 }
 
 void LogBonus::probabilities(const LazyStatistics& all, const Step& step, std::span<double> out) const {
-    armlet::probabilities(scores(all, step), exploring(all), step.t, step.eligible, out);
+    const Exploring when = exploring(all);
+    if (share >= 1.0) return armlet::probabilities(upper_bounds(all, step), when, step.t, step.eligible, out);
+    const Law law(when, step.t, step.eligible);
+    const double* scores = greedy_scores(all, step);
+    const Best greedy = best_arm(scores, step.eligible);
+    for (const auto arm : step.eligible) out[arm] = scores[arm] == greedy.score;  // room for what is needed below
+    if (has_two_kinds(law)) scores = upper_bounds(all, step);
+    const Best best = best_arm(scores, step.eligible);
+    for (const auto arm : step.eligible)
+        out[arm] = over_both(law, arm, {greedy.count, out[arm] == 1.0}, lead_of(scores, best, arm), share);
 }
 
 }  // namespace armlet

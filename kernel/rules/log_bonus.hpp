@@ -1,16 +1,17 @@
-// Optimism on a share of the steps, by a bonus that grows with the logarithm of time, and exploring by evidence.
+// Optimism by a coin, with a bonus that grows with the logarithm of time, and exploring by evidence.
 #pragma once
 #include "rules/evidence.hpp"
 #include "state/lazy_statistics.hpp"
 
 namespace armlet {
 
-// Whether step t is one of the share that is optimistic: a function of t alone, spread as coins would be.
-bool is_optimistic(Word t, double share);
-
 // Explore what lacks rows; else, on a share of the steps, play the highest
 // z'theta_a + c sigma_a w_a sqrt(2 log(1 + t w_a^2 / (K D))), w_a the width of arm a at z and D the values of z that
-// vary; on the others the highest estimate.
+// vary; on the others the highest estimate. One coin decides, and nobody without the seed can tell it beforehand:
+// explore below e, be optimistic below e + (1 - e) share, e the probability that the step explores.
+//
+// A step looks for the candidate that it plays, or for the highest estimate if it explores. Its propensity is as if
+// every step were of its kind, unless the one over the coin is wanted: then it looks for both.
 //
 // With m_a decisions of arm a under way, exploring counts n_a + m_a rows and w_a^2 is (n_a + 1) / (n_a + 1 + e_a) of
 // what it was, e_a the rows that they still stand for. An arm of which nothing has come back (n_a = 0) has no estimate:
@@ -57,8 +58,14 @@ struct LogBonus {
     const double* upper_bounds(const LazyStatistics& all, const Step& step) const;
 
   private:
-    // What the best arm of a step has the highest of.
-    const double* scores(const LazyStatistics& all, const Step& step) const;
+    // What a greedy step plays the highest of.
+    const double* greedy_scores(const LazyStatistics& all, const Step& step) const;
+    // Of a step of this kind.
+    const double* scores(const LazyStatistics& all, const Step& step, bool optimistic) const {
+        return optimistic ? upper_bounds(all, step) : greedy_scores(all, step);
+    }
+    // Whether both kinds of steps are possible, so that two arms may be.
+    bool has_two_kinds(const Law& law) const { return share < 1.0 && law.rate() < 1.0; }
 };
 
 }  // namespace armlet

@@ -23,7 +23,10 @@ class Decision:
         """The label of the arm to play."""
     @property
     def propensity(self) -> float:
-        """The probability with which this arm was to be played."""
+        """The probability with which this arm was to be played: over all coins if `marginal`, else as if every step were of this one's kind, greedy or optimistic."""
+    @property
+    def marginal(self) -> bool:
+        """Whether the propensity is over all coins, as an evaluation needs it; False if it is given what kind of step the coin made it: see `propensity`."""
     @property
     def exploration_propensity(self) -> float | None:
         """The probability of this arm given that the step explores, which no context moves; None if the policy has none."""
@@ -35,7 +38,7 @@ class Decision:
         """The smallest probability of an eligible arm given that the step explores; None if the policy has none."""
     @property
     def greedy(self) -> bool | None:
-        """Whether the arm is the best-looking one, or one of several; None if a step that was sure to explore did not look."""
+        """Whether the arm is the best-looking one, or one of several, that a step which does not explore may play; None if a step that was sure to explore did not look."""
     @property
     def design(self) -> Literal["turn", "coin", "choice"]:
         """How the arm was found: by its turn, by a coin that no context moves, or by the policy's own choice."""
@@ -48,6 +51,9 @@ class Decision:
     @property
     def explored(self) -> bool:
         """Whether the step explored: the turn or the coins chose, not the estimates."""
+    @property
+    def optimistic(self) -> bool:
+        """Whether the coin made it an optimistic step, which plays the highest bound and does not explore; False for policies without such steps."""
     @property
     def learned(self) -> bool:
         """Whether a reward was learned from it."""
@@ -88,6 +94,8 @@ class Decision:
         eligible: Iterable[str | int] | None = None,
         probabilities: NDArray[numpy.float64] | list[float] | None = None,
         expired: bool = False,
+        optimistic: bool = False,
+        marginal: bool = True,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given."""
 
@@ -107,6 +115,8 @@ def restore_decision(
     eligible: Iterable[str | int] | None = None,
     probabilities: NDArray[numpy.float64] | list[float] | None = None,
     expired: bool = False,
+    optimistic: bool = False,
+    marginal: bool = True,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given.
@@ -153,7 +163,15 @@ class Decisions:
 
     @property
     def propensities(self) -> NDArray[numpy.float64]:
-        """(n,): the probability with which each arm was to be played."""
+        """
+        (n,): the probability with which each arm was to be played; see `Decision.propensity`.
+        """
+
+    @property
+    def marginal(self) -> NDArray[numpy.bool_]:
+        """
+        (n,): which propensities are over all coins, not given what kind of step the coin made it.
+        """
 
     @property
     def exploration_propensities(self) -> NDArray[numpy.float64]:
@@ -176,6 +194,12 @@ class Decisions:
     @property
     def explored(self) -> NDArray[numpy.bool_]:
         """(n,): which steps explored."""
+
+    @property
+    def optimistic(self) -> NDArray[numpy.bool_]:
+        """
+        (n,): which steps the coin made optimistic; all False for policies without such steps.
+        """
 
     @property
     def tags(self) -> NDArray[numpy.int64]:
@@ -753,6 +777,7 @@ class Engine:
         eligible: Iterable[Arm] | None = None,
         probabilities: Literal["all"] | None = None,
         t: int | None = None,
+        propensity: Literal["marginal"] | None = None,
     ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
@@ -769,6 +794,12 @@ class Engine:
         t
             The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
             is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
+        propensity
+            "marginal" for a `decision.propensity` over all coins, which equals that of `predict_proba`: what an evaluation
+            needs. It makes a difference where a coin says what a step looks for, as in the default policy, whose steps are
+            greedy or optimistic: left out, a decision looks for the one candidate that it plays, and its propensity is as if
+            every step were of this kind (`decision.marginal` is False). Decisions of a bandit with a log, of a loop, and those
+            with `probabilities="all"` always have the marginal one.
 
         Examples
         --------
@@ -779,6 +810,11 @@ class Engine:
         >>> one.decide([0.5], t=1)
         Traceback (most recent call last):
         armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+        >>> default = armlet.Bandit(["a", "b"], 1, seed=1)
+        >>> for _ in range(100):
+        ...     default.learn(default.decide([0.5]), 1.0)
+        >>> default.decide([0.5]).marginal, default.decide([0.5], propensity="marginal").marginal
+        (False, True)
         """
 
     def _advance_to(self, t: int) -> None:
@@ -835,7 +871,9 @@ class Engine:
         >>> bandit.learn(decision, 1.0)
         """
 
-    def _decide_many(self, X: object, eligible: object | None, t: int | None = None) -> Decisions: ...
+    def _decide_many(
+        self, X: object, eligible: object | None, t: int | None = None, propensity: object | None = None
+    ) -> Decisions: ...
     def _learn_many(
         self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
     ) -> None: ...

@@ -201,7 +201,14 @@ class Bandit(Engine):
 
     # ---- the loop: decide, learn, correct and forget are the engine's own
 
-    def decide_many(self, X: Contexts, *, eligible: Iterable[Arm] | None = None, t: int | None = None) -> Decisions:
+    def decide_many(
+        self,
+        X: Contexts,
+        *,
+        eligible: Iterable[Arm] | None = None,
+        t: int | None = None,
+        propensity: Literal["marginal"] | None = None,
+    ) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one.
 
         The batch takes its steps of the clock when it starts. Other threads may decide and learn meanwhile; changes of
@@ -215,6 +222,8 @@ class Bandit(Engine):
             The arms that may be played, as in `decide`.
         t
             The step of the first row, as in `decide`; the next one if left out.
+        propensity
+            "marginal" for propensities over all coins, as in `decide`.
 
         Examples
         --------
@@ -223,7 +232,7 @@ class Bandit(Engine):
         >>> bandit.decide_many([[0.5], [1.0]], t=100).t.tolist(), bandit.t
         ([100, 101], 101)
         """
-        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t))
+        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t), propensity)
 
     def learn_many(
         self,

@@ -61,7 +61,7 @@ mapping of columns too."""
 class Coins(NamedTuple):
     """All the randomness of step t, a function of (seed, t) alone."""
 
-    coin: float  # uniform on [0, 1): explore if below the exploration rate
+    coin: float  # uniform on [0, 1): explore if below the exploration rate; what else it decides, a policy says
     pick: int  # 64 random bits: which arm an exploration plays
     tie: int  # 64 random bits: which of the tied best arms an exploitation plays
     mark: int  # 64 random bits: the part of the decision's id that tells two bandits apart
@@ -71,7 +71,7 @@ class Choice(NamedTuple):
     """What a policy answers for one context."""
 
     arm: int
-    propensity: float  # the probability with which the policy plays this arm at this step
+    propensity: float  # the probability with which the policy plays this arm at this step, over all coins
     explored: bool
     tag: int = 0  # what the policy wants to find again in the interaction, whenever the reward comes
     exploration_propensity: float | None = (
@@ -82,6 +82,7 @@ class Choice(NamedTuple):
         None  # the smallest probability of an eligible arm, given that the step explores
     )
     greedy: bool | None = None  # of an explored arm: does it look best; None if nobody looked
+    optimistic: bool = False  # whether the coin made it a step that plays the highest bound; no such step explores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

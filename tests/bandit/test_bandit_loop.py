@@ -527,6 +527,8 @@ COPIES: dict[str, Callable[[Decision], Decision]] = {
         d.greedy,
         d.eligible,
         d.probabilities,
+        optimistic=d.optimistic,
+        marginal=d.marginal,
     ),
     "to_dict and from_dict": lambda d: Decision.from_dict(d.to_dict()),
     "JSON": lambda d: Decision.from_dict(json.loads(json.dumps(d.to_dict()))),

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from armlet import Algorithm1, Bandit, Decisions, LinUCB, Policy
+from armlet import Algorithm1, Bandit, Decisions, LinUCB, OccasionalOptimism, Policy
 
 
 def decided(policy: Policy, arms: list[Any] | None = None, **settings: Any) -> Decisions:
@@ -35,6 +35,16 @@ def test_a_table_has_the_records_of_its_decisions(policy: Policy, eligible: list
     assert decisions.greedy == [record["greedy"] for record in records]
     assert decisions.X.tolist() == [record["x"] for record in records]
     assert decisions.tags.tolist() == [record["tag"] for record in records]
+
+
+def test_a_table_says_if_propensities_are_not_marginal() -> None:
+    asked = decided(OccasionalOptimism(), propensity="marginal")
+    plain = decided(OccasionalOptimism())
+    assert asked.to_arrow().to_pylist() == [decision.to_dict() for decision in asked]
+    assert asked.optimistic.any()
+    assert [asked.marginal.all(), plain.marginal.all(), plain.marginal.any()] == [True, False, True]  # sure to explore
+    assert plain.to_arrow().to_pylist() == [decision.to_dict() | {"marginal": decision.marginal} for decision in plain]
+    assert [asked.arms, asked.optimistic.tolist()] == [plain.arms, plain.optimistic.tolist()]
 
 
 def test_numbers_name_arms_too_but_not_both() -> None:

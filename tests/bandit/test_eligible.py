@@ -76,12 +76,22 @@ def test_the_probabilities_of_a_decision_are_those_of_its_step(policy: Policy) -
         assert decision.probabilities is not None
         assert decision.probabilities.tolist() == decision.to_dict()["probabilities"] == expected.tolist()
         assert decision.probabilities[int(decision.arm)] == pytest.approx(decision.propensity, rel=1e-12)
-        plain = other.decide(x, eligible=some)
+        plain = other.decide(x, eligible=some, propensity="marginal")
         assert plain.probabilities is None
         assert facts(plain) == facts(decision)
         one.learn(decision, float(row[int(decision.arm)]))
         other.learn(plain, float(row[int(decision.arm)]))
     assert one.digest() == other.digest()
+
+
+@pytest.mark.parametrize("wrong", [True, "all", 1])
+def test_a_marginal_propensity_is_asked_for_by_word(wrong: object) -> None:
+    bandit = make(2, 1)
+    with pytest.raises(ValueError, match="; give 'marginal', or leave it out"):
+        bandit.decide([1.0], propensity=wrong)  # type: ignore[arg-type]  # refused
+    with pytest.raises(ValueError, match="give 'marginal'"):
+        bandit.decide_many([[1.0]], propensity=wrong)  # type: ignore[arg-type]  # refused
+    assert bandit.t == 0
 
 
 @pytest.mark.parametrize("wrong", [True, "some", 1])

@@ -19,7 +19,7 @@ from support.policies import DIM, N_ARMS, every_policy
 
 STEPS = 120
 KEYS = (
-    *("id", "t", "x", "eligible", "arm", "propensity", "explored", "exploration_rate"),
+    *("id", "t", "x", "eligible", "arm", "propensity", "explored", "optimistic", "exploration_rate"),
     *("exploration_propensity", "min_exploration_probability", "greedy", "design", "tag"),
 )
 

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -51,6 +51,9 @@ def context(s: Session) -> Any:
     return values.row(s.rng, s.dim, s.scale, s.deed, s.features)
 
 
+ASKED: Final[tuple[Literal["marginal"] | None, ...]] = (None, "marginal")
+
+
 def contexts(s: Session) -> tuple[Any, int]:
     """Draw a batch of contexts and its length, as far as it has one."""
     kind, n = s.rng.random(), s.rng.choice((0, 1, 1, 2, 5, 40))
@@ -73,14 +76,16 @@ def eligible(s: Session) -> Any:
 
 
 def decide(s: Session) -> Call:
-    x, arms = context(s), eligible(s)
+    x, arms, asked = context(s), eligible(s), s.rng.choice(ASKED)
 
     def check(d: Decision, before: View) -> None:
+        require(d.marginal or asked is None, lambda: "a propensity is not marginal, though it was asked for")
+        require(not (d.explored and d.optimistic), lambda: "a step explores and is optimistic")
         require(s.bandit.t == before.t + 1 == d.t, lambda: f"decide went from step {before.t} to {s.bandit.t}")
         check_played(d.arm, d.propensity, before, arms)
         keep(s, d)
 
-    return Call("decide", lambda: s.bandit.decide(x, eligible=arms), "decides", check)
+    return Call("decide", lambda: s.bandit.decide(x, eligible=arms, propensity=asked), "decides", check)
 
 
 def check_played(arm: object, propensity: float, before: View, arms: Any) -> None:
@@ -98,10 +103,11 @@ def keep(s: Session, decision: Decision) -> None:
 
 
 def decide_many(s: Session) -> Call:
-    (X, _), arms = contexts(s), eligible(s)
+    (X, _), arms, asked = contexts(s), eligible(s), s.rng.choice(ASKED)
 
     def check(ds: Any, before: View) -> None:
         n = len(ds)
+        require(ds.marginal.all() or asked is None, lambda: "propensities are not marginal, though it was asked for")
         require(s.bandit.t == before.t + n, lambda: f"{n} decisions went from step {before.t} to {s.bandit.t}")
         for arm, propensity in zip(ds.arms, ds.propensities, strict=True):
             check_played(arm, propensity, before, arms)
@@ -110,7 +116,7 @@ def decide_many(s: Session) -> Call:
         with contextlib.suppress(IndexError, TypeError):
             ds[s.rng.choice([-1, n, n + 1, -n - 1, 2**31, 2**63, -(2**70), "0", None, 0.5])]
 
-    return Call("decide_many", lambda: s.bandit.decide_many(X, eligible=arms), "decides", check)
+    return Call("decide_many", lambda: s.bandit.decide_many(X, eligible=arms, propensity=asked), "decides", check)
 
 
 def learn(s: Session) -> Call | None:
@@ -258,7 +264,7 @@ def restored(s: Session) -> Call | None:
     d = s.rng.choice(s.decisions)
     parts: dict[str, Any] = {
         "id": d.id, "arm": d.arm, "propensity": d.propensity, "explored": d.explored, "x": d.x,
-        "reward": d.reward, "weight": d.weight, "tag": d.tag,
+        "reward": d.reward, "weight": d.weight, "tag": d.tag, "optimistic": d.optimistic, "marginal": d.marginal,
     }  # fmt: skip
     if s.rng.random() < 0.6:
         part = s.rng.choice(list(parts))

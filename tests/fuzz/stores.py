@@ -271,7 +271,19 @@ def edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 def json_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into a field of some rows."""
     connection = tools(path)
-    fields = ("id", "arm", "eligible", "propensity", "explored", "exploration_rate", "tag", "of", "reward", "event")
+    fields = (
+        "id",
+        "arm",
+        "eligible",
+        "propensity",
+        "explored",
+        "optimistic",
+        "exploration_rate",
+        "tag",
+        "of",
+        "reward",
+        "event",
+    )
     field = rng.choice((*fields, "design"))
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", "a", "[1]", 2**62))
     how = rng.choice(("json_set", "json_replace", "json_remove"))

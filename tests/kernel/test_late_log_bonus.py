@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.inputs.settings import Ridge, Units
+from armlet.reference.choice import coins
 from armlet.reference.log_bonus import Noise, PacedReference
 from support.examples import scaled
 
@@ -43,10 +44,17 @@ class Both:
         eligible = np.sort(rng.choice(n_arms, size=rng.integers(1, n_arms + 1), replace=False))
         mask = np.isin(np.arange(n_arms), eligible)
         chances = self.bandit.predict_proba([x], eligible=eligible.tolist())[0]
-        said = self.plain.decide(self.bandit.t + 1, x, mask)
-        d = self.bandit.decide(x, eligible=eligible.tolist())
-        assert (d.arm, d.propensity, d.explored) == (said.arm, said.propensity, said.explored)
-        assert d.exploration_rate == said.exploration_rate
+        law, tossed = self.plain.law(self.bandit.t + 1, x, mask), coins(7, self.bandit.t + 1)
+        said, alone = law.decide(n_arms, tossed), law.decide_conditionally(n_arms, tossed)
+        twin = self.bandit.copy()
+        d = self.bandit.decide(x, eligible=eligible.tolist(), propensity="marginal")
+        for made, expected in ((d, said), (twin.decide(x, eligible=eligible.tolist()), alone)):
+            assert (made.arm, made.propensity) == (expected.arm, expected.propensity)
+            assert (made.explored, made.optimistic) == (expected.explored, expected.optimistic)
+            assert made.greedy == (expected.greedy if expected.explored else True)
+            assert made.exploration_rate == expected.exploration_rate
+            assert made.marginal == (made is d or law.share == 1.0 or law.law.rate == 1.0)
+        assert chances.tolist() == law.probabilities(n_arms).tolist()
         assert chances[said.arm] == said.propensity
         self.plain.begin(said.arm)
         self.pending.append(d)

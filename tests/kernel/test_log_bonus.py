@@ -12,7 +12,8 @@ import armlet
 from armlet import _kernel, kernel
 from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import best_arms
-from armlet.reference.log_bonus import Noise, PacedReference, deviations, is_optimistic
+from armlet.reference.evidence import by_evidence
+from armlet.reference.log_bonus import Noise, PacedReference, TwoKinds, deviations
 from armlet.types import Float64, Int64
 
 NOISES: tuple[Noise, ...] = get_args(Noise)
@@ -73,6 +74,7 @@ def test_kernel_plays_the_same_steps_as_the_reference(
     assert played.arms.tolist() == [choice.arm for choice in choices]
     assert played.propensities.tolist() == [choice.propensity for choice in choices]
     assert played.explored.tolist() == [choice.explored for choice in choices]
+    assert any(choice.optimistic for choice in choices)
     state = played.statistics
     assert state.deviations(noise).tolist() == plain.deviations().tolist()
     assert state.widths(X[0]).tolist() == plain.widths(X[0]).tolist()
@@ -243,15 +245,43 @@ def test_bounds_of_others_are_not_trusted() -> None:
     assert loaded.widths(x).tolist() == state.widths(x).tolist()
 
 
-def test_optimistic_steps_are_a_share_and_as_irregular_as_coins() -> None:
-    """Of 20,000 steps, and of those with any remainder by 2 to 12: chi-square at 1 in 1,000."""
-    t = np.arange(1, 20_001)
-    found = np.array([is_optimistic(int(step), 0.2) for step in t])
-    assert stats.binomtest(int(found.sum()), len(t), 0.2).pvalue > 1e-3
-    for period in range(2, 13):
-        counts = np.array([[found[t % period == r].sum(), (~found[t % period == r]).sum()] for r in range(period)])
-        assert stats.chi2_contingency(counts).pvalue > 1e-3
-    assert all(is_optimistic(int(step), 1.0) for step in t)
+def no_arms(arms: Int64) -> Int64:
+    return arms[:0]
+
+
+def law(share: float, rows: float, q: float = 1.0) -> TwoKinds:
+    """Two arms that have so many rows, at step 5, where candidates do not matter."""
+    exploring = by_evidence(np.full(2, rows), np.ones(2, dtype=np.bool_), 5, q=q)
+    return TwoKinds(exploring, share, greedy=no_arms, optimistic=no_arms)
+
+
+@pytest.mark.parametrize("rows", [3.0, 3.7, 10.0, 40.0])
+def test_the_coin_explores_then_is_optimistic_then_greedy(rows: float) -> None:
+    """One word decides all three; where every step is to be optimistic no coin is greedy, not even the last below 1."""
+    last = 1.0 - 2.0**-53
+    for q in np.geomspace(0.01, 1.0, 200):
+        two, all_up = law(0.2, rows, float(q)), law(1.0, rows, float(q))
+        e = two.law.rate
+        assert not two.is_optimistic(np.nextafter(e, 0.0))
+        assert two.is_optimistic(e) == all_up.is_optimistic(e) == (e < 1.0)
+        assert not two.is_optimistic(e + (1.0 - e) * 0.2)
+        assert all_up.is_optimistic(last) == (e <= last)
+        assert not two.is_optimistic(last)
+
+
+def test_optimistic_steps_are_a_share_of_those_that_do_not_explore_and_follow_from_the_seed() -> None:
+    """Of 4,000 steps each: binomial tests at 1 in 1,000. Two seeds agree as often as two coins would."""
+    X, kinds = np.random.default_rng(3).normal(size=(4000, 2)), []
+    for seed in (1, 2):
+        bandit = armlet.Bandit(range(3), 2, policy=armlet.OccasionalOptimism(floor=0.3), seed=seed)
+        made = bandit.decide_many(X)
+        assert not (made.explored & made.optimistic).any()
+        rest = ~made.explored
+        assert stats.binomtest(int(made.explored.sum()), 4000, made.exploration_rates.mean()).pvalue > 1e-3
+        assert stats.binomtest(int(made.optimistic.sum()), int(rest.sum()), 0.2).pvalue > 1e-3
+        kinds.append(made.optimistic)
+    both = float(np.mean(kinds[0])) * float(np.mean(kinds[1]))
+    assert stats.binomtest(int((kinds[0] & kinds[1]).sum()), 4000, both).pvalue > 1e-3
 
 
 def test_one_noisy_arm_hardly_makes_the_others_noisy_by_empirical_bayes() -> None:

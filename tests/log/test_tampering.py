@@ -119,6 +119,7 @@ def test_a_forger_who_mends_the_check_values_is_found_by_replay_or_seal(honest: 
         "arm",
         "propensity",
         "explored",
+        "optimistic",
         "exploration_rate",
         "exploration_propensity",
         "min_exploration_probability",

@@ -20,10 +20,10 @@ def facts(decision: Decision) -> tuple[object, ...]:
         decision.id,
         decision.t,
         decision.arm,
-        decision.propensity,
+        (decision.propensity, decision.marginal),
         decision.exploration_propensity,
         (decision.exploration_rate, decision.min_exploration_probability, decision.greedy, decision.design),
-        decision.explored,
+        (decision.explored, decision.optimistic),
         decision.x.tolist(),
         remembered,
     )

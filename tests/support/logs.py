@@ -38,7 +38,8 @@ def _decision(rng: np.random.Generator, t: int, name: str, arms: tuple[Arm, ...]
     some = rng.random() < 0.3
     event: Event = {"kind": "decide", "id": name, "t": t, "x": rng.normal(size=dim).tolist()}
     event |= {"eligible": list(arms[:1]) if some else None, "arm": arms[0 if some else int(rng.integers(len(arms)))]}
-    event |= {"propensity": float(rng.random()), "explored": bool(rng.random() < 0.1), "exploration_rate": 0.1}
+    event |= {"propensity": float(rng.random()), "explored": bool(rng.random() < 0.1)}
+    event |= {"optimistic": False, "exploration_rate": 0.1}
     event |= {"exploration_propensity": None if some else 0.5, "min_exploration_probability": 0.5}
     event |= {"greedy": True, "design": "choice"}
     if rng.random() < 0.1:

@@ -59,7 +59,7 @@ def replay(notebook: Notebook, policy: Policy | None = None) -> Bandit:
         return known[event["id"]]
 
     def decide(e: dict[str, Any]) -> None:
-        again = bandit.decide(e["x"], eligible=e["eligible"], t=e["t"])
+        again = bandit.decide(e["x"], eligible=e["eligible"], t=e["t"], propensity="marginal")
         assert {"kind": "decide", **again.to_dict()} == e
         known[again.id] = again
 

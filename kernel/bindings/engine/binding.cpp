@@ -72,9 +72,9 @@ void bind_engine(nb::module_& m) {
                      "reward_range: tuple[float, float] | None = None) -> "
                      "None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
-             nb::arg("t").none() = nb::none(),
-             nb::sig("def _decide_many(self, X: object, eligible: object | None, t: int | None = None) -> "
-                     "Decisions"))
+             nb::arg("t").none() = nb::none(), nb::arg("propensity").none() = nb::none(),
+             nb::sig("def _decide_many(self, X: object, eligible: object | None, t: int | None = None, propensity: "
+                     "object | None = None) -> Decisions"))
         .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
                      "NDArray[numpy.float64]) -> None"))

@@ -18,7 +18,8 @@ nb::object new_decision(std::size_t dim) {
     if (!d) throw nb::python_error();
     d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
-    d->explored = d->learned = d->expired = d->has_stream = false, d->greedy = Choice::Greedy::unknown;
+    d->explored = d->optimistic = d->learned = d->expired = d->has_stream = false, d->marginal = true;
+    d->greedy = Choice::Greedy::unknown;
     d->propensity = d->weight = 1.0, d->reward = 0.0,
     d->exploration_propensity = d->exploration_rate = d->min_exploration_probability = NAN;
     return nb::steal(reinterpret_cast<PyObject*>(d));
@@ -37,7 +38,8 @@ void stamp(Decision& d, Word t, Word mark, Seed stream) {
 void settle(Decision& d, const Choice& choice, nb::object label, Word table, const nb::object& eligible) {
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
     d.index = choice.arm, d.table = table;
-    d.propensity = choice.propensity, d.explored = choice.explored, d.tag = choice.tag;
+    d.propensity = choice.propensity, d.marginal = choice.marginal, d.tag = choice.tag;
+    d.explored = choice.explored, d.optimistic = choice.optimistic;
     d.exploration_propensity = choice.exploration_propensity, d.exploration_rate = choice.exploration_rate,
     d.min_exploration_probability = choice.min_exploration_probability;
     d.greedy = choice.explored ? choice.greedy : Choice::Greedy::yes;
@@ -89,7 +91,14 @@ PyGetSetDef attributes[] = {
     {"eligible", get<[](Decision& d) { return Py_NewRef(d.eligible ? d.eligible : Py_None); }>, nullptr,
      "The labels of the arms that could be played, as a tuple; None if all that were not retired could.", nullptr},
     {"propensity", get<[](Decision& d) { return PyFloat_FromDouble(d.propensity); }>, nullptr,
-     "The probability with which this arm was to be played.", nullptr},
+     "The probability with which this arm was to be played: over all coins if `marginal`, else as if every step were "
+     "of "
+     "this one's kind, greedy or optimistic.",
+     nullptr},
+    {"marginal", get<[](Decision& d) { return PyBool_FromLong(d.marginal); }>, nullptr,
+     "Whether the propensity is over all coins, as an evaluation needs it; False if it is given what kind of step the "
+     "coin made it: see `propensity`.",
+     nullptr},
     {"probabilities", get<[](Decision& d) { return probabilities_of(d).release().ptr(); }>, nullptr,
      "(K,): a copy of the probability of every arm at this step; None unless decide was asked for them.", nullptr},
     {"exploration_propensity", get<[](Decision& d) { return known(d.exploration_propensity).release().ptr(); }>,
@@ -103,9 +112,13 @@ PyGetSetDef attributes[] = {
      "The smallest probability of an eligible arm given that the step explores; None if the policy has none.", nullptr},
     {"explored", get<[](Decision& d) { return PyBool_FromLong(d.explored); }>, nullptr,
      "Whether the step explored: the turn or the coins chose, not the estimates.", nullptr},
+    {"optimistic", get<[](Decision& d) { return PyBool_FromLong(d.optimistic); }>, nullptr,
+     "Whether the coin made it an optimistic step, which plays the highest bound and does not explore; False for "
+     "policies without such steps.",
+     nullptr},
     {"greedy", get<[](Decision& d) { return greedy_of(d).release().ptr(); }>, nullptr,
-     "Whether the arm is the best-looking one, or one of several; None if a step that was sure to explore did not "
-     "look.",
+     "Whether the arm is the best-looking one, or one of several, that a step which does not explore may play; None if "
+     "a step that was sure to explore did not look.",
      nullptr},
     {"design", get<[](Decision& d) { return string(d.design()); }>, nullptr,
      "How the arm was found: by its \"turn\", which left other arms no chance; by a \"coin\" that no context moves, or "
@@ -163,9 +176,10 @@ Give everything that a later `learn` and an evaluation need, as plain JSON types
 Returns
 -------
 dict
-    id, t, x, eligible, arm, propensity, explored, exploration_rate, exploration_propensity,
-    min_exploration_probability, greedy, design and tag; probabilities
-    if they were asked for; reward and weight once a reward was learned; expired, True, if none is waited for any more.
+    id, t, x, eligible, arm, propensity, explored, optimistic, exploration_rate, exploration_propensity,
+    min_exploration_probability, greedy, design and tag; probabilities if they were asked for; reward and weight once a
+    reward was learned; marginal, False, if the propensity is not over all coins; expired, True, if no reward is waited
+    for any more.
     `Decision.from_dict` reads it back.
 
 Examples

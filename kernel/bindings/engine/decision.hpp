@@ -24,7 +24,7 @@ struct Decision {
     bool has_stream;
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
-    bool explored, learned;
+    bool explored, optimistic, marginal, learned;
     bool expired;  // without a reward, nobody waits for one any more: it was expired, or learned and forgotten
     Choice::Greedy greedy;
     double propensity;

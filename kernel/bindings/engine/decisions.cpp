@@ -89,8 +89,9 @@ Array<std::int64_t> indices(Self all) {
     return column<std::int64_t, std::int64_t>(all, [](const Choice& c) { return c.arm; });
 }
 
-Array<bool> explored(Self all) {
-    return column<bool, std::uint8_t>(all, [](const Choice& c) { return std::uint8_t{c.explored}; });
+template <auto Field>
+Array<bool> truths_of(Self all) {
+    return column<bool, std::uint8_t>(all, [](const Choice& c) { return std::uint8_t{c.*Field}; });
 }
 
 nb::list greedy(Self all) {
@@ -129,7 +130,9 @@ void bind_decisions(nb::module_& m) {
             "(n, d): a copy of the contexts as they were given, before `normalize` scales them.")
         .def_prop_ro("indices", &indices, owned, "(n,): the arms by index.")
         .def_prop_ro("propensities", &doubles_of<&Choice::propensity>, owned,
-                     "(n,): the probability with which each arm was to be played.")
+                     "(n,): the probability with which each arm was to be played; see `Decision.propensity`.")
+        .def_prop_ro("marginal", &truths_of<&Choice::marginal>, owned,
+                     "(n,): which propensities are over all coins, not given what kind of step the coin made it.")
         .def_prop_ro("exploration_propensities", &doubles_of<&Choice::exploration_propensity>, owned,
                      "(n,): the probability of each arm given that the step explores; NaN if the policy has none.")
         .def_prop_ro("exploration_rates", &doubles_of<&Choice::exploration_rate>, owned,
@@ -137,7 +140,9 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("min_exploration_probabilities", &doubles_of<&Choice::min_exploration_probability>, owned,
                      "(n,): the smallest probability of an eligible arm given that the step explores; NaN if the "
                      "policy has none.")
-        .def_prop_ro("explored", &explored, owned, "(n,): which steps explored.")
+        .def_prop_ro("explored", &truths_of<&Choice::explored>, owned, "(n,): which steps explored.")
+        .def_prop_ro("optimistic", &truths_of<&Choice::optimistic>, owned,
+                     "(n,): which steps the coin made optimistic; all False for policies without such steps.")
         .def_prop_ro("tags", &tags, owned, "(n,): the number that the policy attached to each for its own use.")
         .def_prop_ro("greedy", &greedy, nb::sig("def greedy(self, /) -> list[bool | None]"),
                      "Whether each arm is the best-looking one; None where a step that was sure to explore did not "

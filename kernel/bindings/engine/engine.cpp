@@ -211,10 +211,19 @@ void Engine::tell_state() {
             sums->set_active(arm, arms_.is_active(arm));
 }
 
-nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
-    if (!recording_) return make_decision(x, eligible, probabilities, at);
+// Over all coins for who asks, and for a recorder: what is kept may be evaluated.
+Propensities Engine::wanted_propensities(nb::handle propensity) const {
+    if (!propensity.is_none() && !(PyUnicode_Check(propensity.ptr()) && text(propensity) == "marginal"))
+        fail(PyExc_ValueError, "propensity is " + quoted(propensity) + "; give 'marginal', or leave it out");
+    return recording_ || !propensity.is_none() ? Propensities::exact : Propensities::conditional;
+}
+
+nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, nb::handle propensity,
+                          std::optional<Word> at) {
+    const Propensities wanted = wanted_propensities(propensity);
+    if (!recording_) return make_decision(x, eligible, probabilities, wanted, at);
     const Recording::Locked lock(*recording_);
-    nb::object made = make_decision(x, eligible, probabilities, at);
+    nb::object made = make_decision(x, eligible, probabilities, wanted, at);
     try {
         recording_->on_decision(made);
     } catch (const nb::python_error&) {
@@ -224,11 +233,13 @@ nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabil
     return made;
 }
 
-nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at) {
+nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, Propensities propensity,
+                                 std::optional<Word> at) {
     const auto wanted = wanted_of(eligible);
     const bool wants_all = !probabilities.is_none();
     if (wants_all && !(PyUnicode_Check(probabilities.ptr()) && text(probabilities) == "all"))
         fail(PyExc_ValueError, "probabilities is " + quoted(probabilities) + "; give 'all', or leave it out");
+    if (wants_all) propensity = Propensities::exact;
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
     read(x, d.x);
@@ -241,7 +252,7 @@ nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle p
     const Word step = step_ahead(at);
     const Coins coins = toss(streams_.own(), step);
     const double* context = seen(d.x);
-    const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_)
+    const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_, propensity)
                                 : python_policy_->decide(step, context, coins, arms, arms_.size());
     if (wants_all) {
         d.probabilities = new std::vector<double>(arms_.size());

@@ -41,8 +41,9 @@ class Engine {
 
     // ---- one step
     // At the given step, which must lie ahead, or at the next one.
-    // `probabilities` is "all", or none if only that of the arm played is wanted.
-    nb::object decide(nb::handle x, nb::handle eligible, nb::handle probabilities,
+    // `probabilities` is "all", or none if only that of the arm played is wanted; `propensity` is "marginal" if that is
+    // to be over all coins, as it is for a recorder.
+    nb::object decide(nb::handle x, nb::handle eligible, nb::handle probabilities, nb::handle propensity,
                       std::optional<Word> at = std::nullopt);
     // The weight may be missing.
     void learn(nb::handle decision, nb::handle reward, nb::handle weight);
@@ -54,7 +55,7 @@ class Engine {
     void begin_decision(nb::handle label);
 
     // ---- many at once
-    nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first);
+    nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
                     Word steps);
@@ -111,8 +112,10 @@ class Engine {
         make(Act::perform);
     }
     // The same for decisions, which are made first: one that could not be recorded is expired, since nobody gets it.
-    nb::object make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, std::optional<Word> at);
-    Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first);
+    nb::object make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, Propensities wanted,
+                             std::optional<Word> at);
+    Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first, Propensities wanted);
+    Propensities wanted_propensities(nb::handle propensity) const;
     void expire(Decision& decision, Act act);
     // What a recorder receives of a decision: its id; and its record, unless it received that before.
     nb::dict recorded(const Decision& decision) const;
@@ -150,7 +153,7 @@ class Engine {
     enum class Refusals { none, possible };  // of rows, once others have been learned
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
-    void choose_rows_in_slices(const double* X, Arms eligible, Decisions& out);
+    void choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
     template <typename Learn>
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,

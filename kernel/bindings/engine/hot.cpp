@@ -104,12 +104,13 @@ Word read_step(nb::handle t) {
 }
 
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<4> parameters{"decide", {"x", "eligible", "probabilities", "t"}, 1, 1};
+    static constexpr Parameters<5> parameters{"decide", {"x", "eligible", "probabilities", "t", "propensity"}, 1, 1};
     return guarded([&] {
-        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None).release().ptr();
+        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None, Py_None).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
         const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
-        return engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2]), at).release().ptr();
+        nb::object made = engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), at);
+        return made.release().ptr();
     });
 }
 
@@ -166,7 +167,7 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None, probabilities=None, t=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None, t=None, propensity=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -183,6 +184,12 @@ probabilities
 t
     The step to decide, with the coins of that step: for clocks that are handed out in ranges, and to replay a log. It
     is later than the clock, which stands at it afterwards; steps in between stay unused. The next step if left out.
+propensity
+    "marginal" for a `decision.propensity` over all coins, which equals that of `predict_proba`: what an evaluation
+    needs. It makes a difference where a coin says what a step looks for, as in the default policy, whose steps are
+    greedy or optimistic: left out, a decision looks for the one candidate that it plays, and its propensity is as if
+    every step were of this kind (`decision.marginal` is False). Decisions of a bandit with a log, of a loop, and those
+    with `probabilities="all"` always have the marginal one.
 
 Examples
 --------
@@ -193,6 +200,11 @@ True
 >>> one.decide([0.5], t=1)
 Traceback (most recent call last):
 armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
+>>> default = armlet.Bandit(["a", "b"], 1, seed=1)
+>>> for _ in range(100):
+...     default.learn(default.decide([0.5]), 1.0)
+>>> default.decide([0.5]).marginal, default.decide([0.5], propensity="marginal").marginal
+(False, True)
 )"},
     {"_advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
      METH_FASTCALL | METH_KEYWORDS,

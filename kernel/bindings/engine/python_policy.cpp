@@ -62,7 +62,7 @@ Choice PythonPolicy::decide(Word step, const double* x, const Coins& coins, Arms
 
 Choice PythonPolicy::read_choice(Word step, const nb::object& answer, Arms eligible, std::size_t n_arms) const {
     const Py_ssize_t n = PyTuple_Check(answer.ptr()) ? PyTuple_GET_SIZE(answer.ptr()) : 0;
-    if (n < 3 || n > 8) refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
+    if (n < 3 || n > 9) refuse("decide", step, "gave " + quoted(answer) + "; give a Choice(arm, propensity, explored)");
     const auto arm = as_integer(answer[0]);
     if (!arm || !is_eligible(eligible, *arm))
         refuse("decide", step,
@@ -100,11 +100,16 @@ void PythonPolicy::read_exploring(Word step, const nb::object& answer, Choice& c
         chance(4, std::numeric_limits<double>::denorm_min(), "of the arm given that the step explores");
     choice.exploration_rate = chance(5, 0.0, "that the step explores");
     choice.min_exploration_probability = chance(6, 0.0, "of the least likely arm given that the step explores");
-    nb::object greedy = n > 7 ? nb::object(answer[7]) : nb::none();
-    if (greedy.is_none()) return;
-    const int is_best = PyObject_IsTrue(greedy.ptr());
-    if (is_best < 0) throw nb::python_error();
-    choice.greedy = is_best ? Choice::Greedy::yes : Choice::Greedy::no;
+    const auto is_true = [](nb::object said) {
+        const int found = PyObject_IsTrue(said.ptr());
+        if (found < 0) throw nb::python_error();
+        return found == 1;
+    };
+    choice.optimistic = n > 8 && is_true(answer[8]);
+    if (choice.optimistic && choice.explored)
+        refuse("decide", step, "gave explored and optimistic as True; a step is one of them at most");
+    if (n > 7 && !nb::object(answer[7]).is_none())
+        choice.greedy = is_true(answer[7]) ? Choice::Greedy::yes : Choice::Greedy::no;
 }
 
 void PythonPolicy::probabilities(Word step, const double* x, Arms eligible, std::size_t n_arms, double* out) const {

@@ -31,7 +31,8 @@ nb::tuple fields_of(const Decision& d) {
     return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
                           d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
                           known(d.exploration_propensity), known(d.exploration_rate),
-                          known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired);
+                          known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired,
+                          d.optimistic, d.marginal);
 }
 
 namespace {
@@ -43,7 +44,9 @@ enum class Key {
     eligible,
     arm,
     propensity,
+    marginal,
     explored,
+    optimistic,
     exploration_rate,
     exploration_propensity,
     min_exploration_probability,
@@ -61,7 +64,9 @@ constexpr const char* key_names[] = {"id",
                                      "eligible",
                                      "arm",
                                      "propensity",
+                                     "marginal",
                                      "explored",
+                                     "optimistic",
                                      "exploration_rate",
                                      "exploration_propensity",
                                      "min_exploration_probability",
@@ -106,7 +111,9 @@ nb::dict to_dict(const Decision& d) {
     put(Key::eligible, d.eligible ? PySequence_List(d.eligible) : Py_NewRef(Py_None));
     put(Key::arm, Py_NewRef(d.arm));
     put(Key::propensity, PyFloat_FromDouble(d.propensity));
+    if (!d.marginal) put(Key::marginal, Py_NewRef(Py_False));
     put(Key::explored, PyBool_FromLong(d.explored));
+    put(Key::optimistic, PyBool_FromLong(d.optimistic));
     put(Key::exploration_rate, known(d.exploration_rate).release().ptr());
     put(Key::exploration_propensity, known(d.exploration_propensity).release().ptr());
     put(Key::min_exploration_probability, known(d.min_exploration_probability).release().ptr());
@@ -182,13 +189,15 @@ constexpr double least_chance = 1e-100;
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
                    nb::object reward, nb::handle weight, std::int32_t tag, Known exploration_propensity,
                    Known exploration_rate, Known min_exploration_probability, std::optional<bool> greedy,
-                   nb::handle eligible, nb::handle probabilities, bool expired) {
+                   nb::handle eligible, nb::handle probabilities, bool expired, bool optimistic, bool marginal) {
     const std::size_t dim = x.is_none() ? 0 : row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
     parse_id(id, d);
     if (!(propensity >= least_chance && propensity <= 1.0))
         fail(PyExc_ValueError, "propensity is " + text(propensity) + "; it must be at least 1e-100 and at most 1");
+    if (explored && optimistic)
+        fail(PyExc_ValueError, "explored and optimistic are both True; a step is one of them at most");
     if (!x.is_none() && (dim == 0 || !read_recorded(x, dim, d.x)))
         fail(PyExc_ValueError, "x must be a float64 row or a list of finite numbers; got " + quoted(x));
     d.exploration_propensity = read_chance("exploration_propensity", exploration_propensity, "1e-100", least_chance);
@@ -201,7 +210,7 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     d.probabilities = read_probabilities(probabilities);
     d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
     d.weight = read_weight(weight);
-    d.tag = tag, d.expired = expired;
+    d.tag = tag, d.expired = expired, d.optimistic = optimistic, d.marginal = marginal;
     return made;
 }
 
@@ -245,7 +254,8 @@ nb::object from_dict(nb::handle given) {
     const auto propensity = read_as<double>(entry(record, "propensity", true), "propensity", "a number");
     const bool explored = read_flag(entry(record, "explored", true), "explored");
     nb::object greedy = entry(record, "greedy"), tag = entry(record, "tag"), weight = entry(record, "weight"),
-               expired = entry(record, "expired");
+               expired = entry(record, "expired"), optimistic = entry(record, "optimistic"),
+               marginal = entry(record, "marginal");
     nb::object made =
         restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
                 weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
@@ -253,7 +263,9 @@ nb::object from_dict(nb::handle given) {
                 chance(record, "exploration_propensity"), chance(record, "exploration_rate"),
                 chance(record, "min_exploration_probability"),
                 greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")), entry(record, "eligible"),
-                entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"));
+                entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"),
+                !optimistic.is_none() && read_flag(optimistic, "optimistic"),
+                marginal.is_none() || read_flag(marginal, "marginal"));
     nb::object t = entry(record, "t");
     if (!t.is_none() && !t.equal(nb::int_(decision_of(made).t)))
         fail(PyExc_ValueError, "t is " + quoted(t) + " but the decision is " + decision_of(made).id() +
@@ -264,20 +276,21 @@ nb::object from_dict(nb::handle given) {
 }  // namespace
 
 void bind_record(nb::module_& m) {
-    m.def("restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
-          nb::arg("x").none(), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
-          nb::arg("exploration_propensity").none() = nb::none(), nb::arg("exploration_rate").none() = nb::none(),
-          nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
-          nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
-          nb::arg("expired") = false,
-          nb::sig(
-              "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-              "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
-              "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
-              "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
-              "collections.abc.Iterable[str | int] | None = None, "
-              "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False) -> Decision"),
-          "A decision from a log or another process, pending unless a reward is given.");
+    m.def(
+        "restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
+        nb::arg("x").none(), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
+        nb::arg("exploration_propensity").none() = nb::none(), nb::arg("exploration_rate").none() = nb::none(),
+        nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
+        nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
+        nb::arg("expired") = false, nb::arg("optimistic") = false, nb::arg("marginal") = true,
+        nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+                "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
+                "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
+                "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
+                "collections.abc.Iterable[str | int] | None = None, "
+                "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False, optimistic: "
+                "bool = False, marginal: bool = True) -> Decision"),
+        "A decision from a log or another process, pending unless a reward is given.");
     m.def("decision_from_dict", &from_dict, nb::arg("record").none(),
           nb::sig("def decision_from_dict(record: collections.abc.Mapping[str, typing.Any]) -> Decision"),
           "A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over.");

@@ -71,13 +71,13 @@ void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decis
 }
 
 // As `decide` would, one after the other: each finds those before it under way.
-void Engine::choose_rows_in_slices(const double* X, Arms eligible, Decisions& out) {
+void Engine::choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted, Decisions& out) {
     Slices slices;
     Begun begun(model_);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const Word step = out.before + i + 1;
         const Coins coins = toss(streams_.own(), step);
-        const Choice choice = armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_);
+        const Choice choice = armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_, wanted);
         out.note(i, choice);
         begun.add(choice.arm);
         if (slices.pause()) check_state();
@@ -103,10 +103,11 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
     }
 }
 
-nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first) {
-    if (!recording_) return nb::cast(make_decisions(X, eligible, first));
+nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity) {
+    const Propensities wanted = wanted_propensities(propensity);
+    if (!recording_) return nb::cast(make_decisions(X, eligible, first, wanted));
     const Recording::Locked lock(*recording_);
-    nb::object made = nb::cast(make_decisions(X, eligible, first));
+    nb::object made = nb::cast(make_decisions(X, eligible, first, wanted));
     try {
         recording_->on_decisions(made);
     } catch (const nb::python_error&) {
@@ -116,7 +117,8 @@ nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<
     return made;
 }
 
-Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first) {
+Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first,
+                                 Propensities propensity) {
     const auto wanted = wanted_of(eligible);
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
@@ -148,7 +150,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
     } else {
-        choose_rows_in_slices(contexts, arms, out);
+        choose_rows_in_slices(contexts, arms, propensity, out);
     }
     return out;
 }

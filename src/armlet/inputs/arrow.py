@@ -267,7 +267,7 @@ def _view(address: int, code: str, start: int, n: int) -> npt.NDArray[Any]:
 
 
 def decisions_table(decisions: Decisions) -> Any:
-    """Return a pyarrow.Table; what a policy has not is null."""
+    """Return a pyarrow.Table; what a policy has not is null. `marginal` is there only if it is False in some row."""
     pa = load_package("pyarrow", "decisions become a table by")
     n, X = len(decisions), decisions.X
     labels = pa.array(decisions.arms, type=_label_type(pa, decisions))
@@ -281,12 +281,14 @@ def decisions_table(decisions: Decisions) -> Any:
             "arm": labels,
             "propensity": decisions.propensities,
             "explored": decisions.explored,
+            "optimistic": decisions.optimistic,
             "exploration_rate": _known(pa, decisions.exploration_rates),
             "exploration_propensity": _known(pa, decisions.exploration_propensities),
             "min_exploration_probability": _known(pa, decisions.min_exploration_probabilities),
             "greedy": pa.array(decisions.greedy, pa.bool_()),
             "design": pa.array(decisions.designs, pa.string()),
             "tag": decisions.tags,
+            **({} if decisions.marginal.all() else {"marginal": decisions.marginal}),
         }
     )
 

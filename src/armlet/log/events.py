@@ -35,7 +35,7 @@ from armlet.kernel import json_line
 from armlet.types import Arm, Bool, Int64
 
 FORMAT: Final = "armlet log"
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 Event: TypeAlias = dict[str, Any]
 """`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
@@ -265,6 +265,7 @@ _DECIDE: Final[Fields] = {
     "arm": LABEL,
     "propensity": SHARE,
     "explored": _or_null(TRUTH),
+    "optimistic": _or_null(TRUTH),
     **dict.fromkeys(EXPLORATION, _or_null(SHARE)),
     "greedy": _or_null(TRUTH),
     "design": _or_null(TEXT),
@@ -415,7 +416,7 @@ def check_start(event: Event, name: str) -> None:
     --------
     >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 1}, "old.jsonl")
     Traceback (most recent call last):
-    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 2 only: use the one that wrote it
+    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 3 only: use the one that wrote it
     """
     if event.get("kind") != "start" or event.get("format") != FORMAT:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)

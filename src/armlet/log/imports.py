@@ -75,8 +75,8 @@ class Imported:
 
 def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
     event: Event = {"seq": seq, "kind": "decide", "at": row.at, "id": name, "t": t, "x": row.x}
-    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity, "explored": None}
-    event |= dict.fromkeys((*EXPLORATION, "greedy", "design"))
+    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity}
+    event |= dict.fromkeys(("explored", "optimistic", *EXPLORATION, "greedy", "design"))
     if row.probabilities is not None:
         event["probabilities"] = row.probabilities
     event["tag"] = 0

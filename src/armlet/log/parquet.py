@@ -55,7 +55,7 @@ Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 _BATCH: Final = 2**12
 _ROW, _SIDE = 0, 1  # the sources of events: rows, and what is next to them
 _GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
-_PLAIN: Final = ("propensity", "explored", *EXPLORATION, "greedy", "design", "tag")
+_PLAIN: Final = ("propensity", "explored", "optimistic", *EXPLORATION, "greedy", "design", "tag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,8 @@ class Layout:
         fields = [
             *(("id", pa.string()), ("seq", pa.int64()), ("decided_at", time), ("t", pa.int64())),
             *x,
-            *(("eligible", pa.list_(label)), ("arm", label), ("propensity", pa.float64()), ("explored", pa.bool_())),
+            *(("eligible", pa.list_(label)), ("arm", label), ("propensity", pa.float64())),
+            *((name, pa.bool_()) for name in ("explored", "optimistic")),
             *((name, pa.float64()) for name in EXPLORATION),
             *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
             ("event", pa.string()),

@@ -42,7 +42,7 @@ class LoggedPast:
 
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
-        decision = bandit.decide(event["x"], eligible=event["eligible"], t=event["t"])
+        decision = bandit.decide(event["x"], eligible=event["eligible"], t=event["t"], propensity="marginal")
         if len(self._recent) >= RECENT and self._find is not None:
             self._before, self._recent = self._recent, {}
         self._recent[decision.id] = decision

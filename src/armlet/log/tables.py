@@ -97,6 +97,20 @@ def check_columns(table: Any, name: str, roles: Roles) -> None:
     check_one_role_each(given)
     if table.num_rows == 0:
         raise ArgumentError("{log} is {name}, which has no rows; give one for each decision", name=name)
+    if roles.propensity == "propensity" and (n := _conditional_rows(table)):
+        text = (
+            "{propensity} names 'propensity', which is not over all coins in {n:,} rows of {name}, where 'marginal' is "
+            "false; decide with propensity='marginal', or with a log, where decisions are to be evaluated"
+        )
+        raise ArgumentError(text, n=n, name=name)
+
+
+def _conditional_rows(table: Any) -> int:
+    """Return how many rows of a table of Armlet's own decisions say that their propensity is not marginal."""
+    pa = import_module("pyarrow")
+    if "marginal" not in table.column_names or table["marginal"].type != pa.bool_():
+        return 0
+    return sum(said is False for said in table["marginal"].to_pylist())
 
 
 def check_one_role_each(given: Iterable[tuple[str, str | None]]) -> None:

@@ -9,6 +9,10 @@ in free units, D the values of x that vary and the constant. The bonus is that o
 ADA-UCB) with the width of an estimate for that of a mean: its logarithm asks how many times fewer rows tell something
 about this x than if rows were spread evenly. No bound on its regret is known; docs/results/tournament.md and bakeoff.md
 say how it does. With radius="proved" there is one: docs/explanation/open-problem.md.
+The coin is the step's random number, of the seed and t: below e the step explores, below e + (1 - e) share it is
+optimistic, e the probability that it explores. Contexts that avoid the optimistic steps would keep a wrong arm, so
+nobody without the seed may know them. What a log records is the probability over the coin, for which both candidates
+are looked for; a decision that nobody records looks for its own alone (`Bandit.decide`).
 Why only a fifth: contexts that differ explore for a greedy policy, so on real tables optimism costs more than it finds;
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet. Playing greedily with infrequent exploration is what INFEX (Lee and Oh, arXiv 2510.26000) does
@@ -62,8 +66,8 @@ from armlet.reference.elementary import log
 from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.log_bonus import (
     Noise,
+    TwoKinds,
     expected_rows,
-    is_optimistic,
     log_bonus,
     lower_silent,
     shrinkage,
@@ -86,7 +90,8 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         max(min(1, q/t), min(1, exp(1 - n/q))), q = p / K. Left out, q is a tenth: a try of each arm, and a tenth of a
         try more for each e-fold of time.
     share
-        Of the steps, how many are optimistic: 1 for all of them. Which ones follows from t alone.
+        Of the steps that do not explore, how many are optimistic: 1 for all of them. A coin of (seed, t) says which;
+        `decision.optimistic` records it.
     width_scale
         c, what bonuses are multiplied by: more tries arms for longer.
     ridge
@@ -235,22 +240,29 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         out: Float64 = self.noise_scale * np.sqrt(volumes + chances) + math.sqrt(state.ridge) * self.theta_norm
         return out
 
-    def _best(self, state: LazyStatistics, t: int, x: Float64, arms: Int64) -> Int64:
-        if is_optimistic(t, self.share):
-            return best_arms(self.upper_bounds(state, t, x, arms), arms)
-        if self.radius == "proved":
-            return best_arms(state.scores(x), arms)
-        return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
+    def _law(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> TwoKinds:
+        return TwoKinds(
+            self.exploring(state, t, eligible),
+            self.share,
+            greedy=lambda arms: best_arms(self._estimates(state, x, arms), arms),
+            optimistic=lambda arms: best_arms(self.upper_bounds(state, t, x, arms), arms),
+        )
+
+    def _estimates(self, state: LazyStatistics, x: Float64, arms: Int64) -> Float64:
+        scores = state.scores(x)
+        return scores if self.radius == "proved" else skip_silent(scores, state.n, _waits(state), arms)
 
     def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
-        """Return the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
-        law = self.exploring(state, t, eligible)
-        return law.with_best(state.n_arms, lambda arms: self._best(state, t, x, arms))
+        """Return the exact probability of each arm over the coin.
+
+        With probability e the step explores; with (1 - e)(1 - share) it plays the highest estimate, with (1 - e) share
+        the highest bound, arms that tie sharing each.
+        """
+        return self._law(state, t, x, eligible).probabilities(state.n_arms)
 
     def decide(self, state: LazyStatistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
-        """Play step t: what exploring takes, or an arm that is best at step t, ties broken by the coins."""
-        law = self.exploring(state, t, eligible)
-        return law.decide(state.n_arms, lambda arms: self._best(state, t, x, arms), coins)
+        """Play step t: what exploring takes, or the highest estimate or bound, as the coin says; ties by the coins."""
+        return self._law(state, t, x, eligible).decide(state.n_arms, coins)
 
 
 def _waits(state: LazyStatistics) -> Float64:

@@ -12,15 +12,16 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.inputs.settings import Ridge
+from armlet.reference.choice import best_arms, coins
 from armlet.reference.elementary import exp, log, logs
+from armlet.reference.evidence import Best, Exploring
 from armlet.reference.linear import log_determinant, width
 from armlet.reference.ridge_evidence import likely_ridge
 from armlet.reference.schedule import Reference
-from armlet.types import Bool, Float64, Int64
+from armlet.types import Bool, Choice, Coins, Float64, Int64
 
 Noise: TypeAlias = Literal["pool", "max", "shrunk"]
 
-MASK: Final = 2**64 - 1
 PRIOR: Final = 4.0
 """Rows that the noise of the other arms counts for in an arm's own."""
 LEAST_ROWS: Final = 3.0
@@ -29,18 +30,73 @@ LEAST_GAIN: Final = 0.1
 """What rows must tell about an arm, as a sum of squared widths, so that estimates from before are of no use."""
 
 
-def is_optimistic(t: int, share: float) -> bool:
-    """Return whether step t is one of the share that is optimistic: by t alone, as the mixing of SplitMix64 spreads it.
+@dataclass(frozen=True, slots=True)
+class TwoKinds:
+    """The law of a step that explores, or else is greedy or optimistic, all by one coin.
+
+    It explores if the coin is below e, and is optimistic if it is below e + (1 - e) share, e the probability that the
+    step explores. The coin is a function of the seed and t, so that nobody without the seed knows the kind of a step
+    before it is played.
 
     Examples
     --------
-    >>> [t for t in range(1, 40) if is_optimistic(t, 0.2)]
-    [3, 5, 7, 33, 34]
+    >>> first, second = (lambda arms: arms[:1]), (lambda arms: arms[1:2])
+    >>> from armlet.reference.evidence import alike
+    >>> law = TwoKinds(alike(np.arange(2), 0.5), 0.25, greedy=first, optimistic=second)
+    >>> [law.is_optimistic(coin) for coin in (0.4, 0.5, 0.62, 0.63)]
+    [False, True, True, False]
+    >>> law.probabilities(2).tolist()
+    [0.625, 0.375]
     """
-    bits = t * 0x9E3779B97F4A7C15 & MASK
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & MASK
-    return ((bits ^ (bits >> 31)) >> 11) * 2.0**-53 < share
+
+    law: Exploring
+    share: float  # of the steps that do not explore, how many are optimistic
+    greedy: Best
+    optimistic: Best
+
+    def is_optimistic(self, coin: float) -> bool:
+        """Return whether a coin makes the step optimistic."""
+        rate = self.law.rate
+        return not coin < rate and coin < rate + (1.0 - rate) * self.share
+
+    def probabilities(self, n_arms: int) -> Float64:
+        """Return the probability of every arm, over the coin."""
+        chances = np.zeros(n_arms)
+        chances[self.law.arms] = self.law.chances
+        if self.law.rate < 1.0:
+            optimistic = self.optimistic(self.law.arms)
+            greedy = optimistic if self.share >= 1.0 else self.greedy(self.law.arms)
+            for arm in np.union1d(greedy, optimistic).tolist():
+                chances[arm] = min(1.0, self._over_both(float(chances[arm]), arm, greedy, optimistic))
+        return chances
+
+    def _over_both(self, chance: float, arm: int, greedy: Int64, optimistic: Int64) -> float:
+        rest = 1.0 - self.law.rate
+        if arm in greedy and arm in optimistic and len(greedy) == len(optimistic):
+            return chance + rest / len(greedy)
+        if arm in greedy:
+            chance += rest * (1.0 - self.share) / len(greedy)
+        if arm in optimistic:
+            chance += rest * self.share / len(optimistic)
+        return chance
+
+    def decide(self, n_arms: int, coins: Coins) -> Choice:
+        """Play what exploring takes, or one of the best arms of the coin's kind; the propensity is over the coin."""
+        alone = self.decide_conditionally(n_arms, coins)
+        chance = float(self.probabilities(n_arms)[alone.arm])
+        greedy = alone.greedy
+        if self.law.rate < 1.0 and self.share < 1.0:
+            greedy = any(alone.arm in best(self.law.arms) for best in (self.greedy, self.optimistic))
+        return alone._replace(propensity=chance, greedy=greedy)
+
+    def decide_conditionally(self, n_arms: int, coins: Coins) -> Choice:
+        """The same with the propensity as if every step were of this one's kind, which needs one candidate alone.
+
+        A step that explores counts as greedy, unless none is.
+        """
+        optimistic = self.is_optimistic(coins.coin)
+        best = self.optimistic if optimistic or self.share >= 1.0 else self.greedy
+        return self.law.decide(n_arms, best, coins)._replace(optimistic=optimistic)
 
 
 def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_scale: float) -> Float64:
@@ -328,13 +384,29 @@ class PacedReference(Reference):
         """(K,): what exploring counts."""
         return self.n + self.under_way
 
+    def decide(self, t: int, x: Float64, eligible: Bool | None = None) -> Choice:
+        """Play step t: explore what lacks rows, else play the highest estimate or bound, by the coin."""
+        return self.law(t, x, eligible).decide(self.n_arms, coins(self.seed, t))
+
+    def law(self, t: int, x: Float64, eligible: Bool | None = None) -> TwoKinds:
+        """Return how step t plays, with the eligible arms, or else those that are not retired."""
+        playable = self.active if eligible is None else eligible & self.active
+        return TwoKinds(
+            self.exploring(t, playable),
+            self.share,
+            greedy=lambda arms: best_arms(self._estimates(x, arms), arms),
+            optimistic=lambda arms: best_arms(self.bounds(t, x, arms), arms),
+        )
+
+    def _estimates(self, x: Float64, arms: Int64) -> Float64:
+        return self.scores(x) if self.proved else skip_silent(self.scores(x), self.n, self.under_way, arms)
+
     def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:
-        """Return the estimate of every arm, and on the steps that are optimistic its bonus."""
+        """Return the estimate of every arm and its bonus: what an optimistic step plays the highest of."""
         scores = self.scores(x)
         if self.proved is not None:
-            return scores + self.radii(t) * self.widths(x) if is_optimistic(t, self.share) else scores
-        if not is_optimistic(t, self.share):
-            return skip_silent(scores, self.n, self.under_way, arms)
+            proved: Float64 = scores + self.radii(t) * self.widths(x)
+            return proved
         sigma, ways = self.deviations(), int(self.active.sum()) * self._rank
         widths = self.widths(x) * shrinkage(self.n, expected_rows(self.n, self.under_way))
         means = lower_silent(scores, self.n, self.under_way, sigma, arms)

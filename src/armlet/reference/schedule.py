@@ -13,10 +13,10 @@ import numpy as np
 
 from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import below, best_arms, coins, draw, force
-from armlet.reference.evidence import by_evidence
+from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
 from armlet.reference.units import FreeUnits
-from armlet.types import Bool, Choice, Float64, Int64
+from armlet.types import Bool, Choice, Float64
 
 
 @dataclass(slots=True)
@@ -116,7 +116,8 @@ class Reference:
         """Play step t, with the eligible arms, or else those that are not retired."""
         playable = self.active if eligible is None else eligible & self.active
         if self.clock == "evidence":
-            return self._by_evidence(t, self.bounds(t, x, np.flatnonzero(playable)), playable)
+            law = self.exploring(t, playable)
+            return law.decide(self.n_arms, lambda arms: best_arms(self.scores(x), arms), coins(self.seed, t))
         arms, tossed = np.flatnonzero(playable), coins(self.seed, t)
         m = len(arms)
         if t <= math.ceil(self.p):  # for t = 1 to p
@@ -133,19 +134,15 @@ class Reference:
         greedy = arm in best if rate < 1.0 else None  # a step that is sure to explore does not look
         return Choice(arm, chance, explored, 0, 1.0 / m, rate, 1.0 / m, greedy)
 
-    def bounds(self, t: int, x: Float64, arms: Int64) -> Float64:  # noqa: ARG002
-        """Return what the best of these arms has the most of, between explored steps."""
-        return self.scores(x)
-
     @property
     def rows(self) -> Float64:
         """(K,): what exploring counts."""
         return self.n
 
-    def _by_evidence(self, t: int, bounds: Float64, playable: Bool) -> Choice:
+    def exploring(self, t: int, playable: Bool) -> Weighted:
+        """Return whether step t explores by evidence, and with which of these arms."""
         q = self.p / int(self.active.sum())
-        law = by_evidence(self.rows, playable, t, q=q, cap=self.cap, floor=self.floor)
-        return law.decide(self.n_arms, lambda arms: best_arms(bounds, arms), coins(self.seed, t))
+        return by_evidence(self.rows, playable, t, q=q, cap=self.cap, floor=self.floor)
 
     def update(self, x: Float64, choice: Choice, reward: float) -> None:
         """Learn from step t if it explored."""

@@ -34,7 +34,7 @@ LONGEST = 19  # digits of a step
 
 _ABOUT = {"of": int, "id": str}
 _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "decide": {"id": str, "arm": (str, int), "explored": bool, "eligible": (list, NoneType)},
+    "decide": {"id": str, "arm": (str, int), "explored": bool, "optimistic": bool, "eligible": (list, NoneType)},
     "reward": {**_ABOUT, "reward": float},
     "learn": {**_ABOUT, "reward": float},
     "forget": {**_ABOUT, "reward": float},
@@ -348,7 +348,7 @@ class LoopRunner:
         bandit = self._awake(tx)
         if event is not None:
             _check_no_id(event, bandit)
-        decision = bandit.decide(x, eligible=eligible, t=tx.lease(self.record.id, 1))
+        decision = bandit.decide(x, eligible=eligible, t=tx.lease(self.record.id, 1), propensity="marginal")
         event = decision.id if event is None else event
         seq = self._append(tx, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
         due = None if self.rules.window is None else now.steady + self.rules.window

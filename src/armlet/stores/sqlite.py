@@ -185,7 +185,7 @@ def _parsed(text: str, kind: type, what: str) -> Any:
 
 APPLICATION = 0x41524D4C  # "ARML"
 
-VERSION = 5  # counted up when a table or the fields of a row change; a file of another version is refused
+VERSION = 6  # counted up when a table or the fields of a row change; a file of another version is refused
 _TABLES = """
     CREATE TABLE loop (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT NOT NULL, start BLOB NOT NULL,

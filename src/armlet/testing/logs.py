@@ -53,7 +53,7 @@ def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool
     sets = None if eligible is None or eligible.all() else [np.flatnonzero(plays).tolist() for plays in eligible]
     told: list[tuple[Any, ...]] = []
     for i, (x, paid) in enumerate(zip(X, rewards.tolist(), strict=True)):
-        d = bandit.decide(x) if sets is None else bandit.decide(x, eligible=sets[i])
+        d = bandit.decide(x, eligible=None if sets is None else sets[i], propensity="marginal")
         bandit.learn(d, paid[int(d.arm)])
         explored = (d.exploration_rate, d.exploration_propensity, d.min_exploration_probability)
         told.append((d.arm, d.propensity, d.explored, *explored, d.greedy, d.design))

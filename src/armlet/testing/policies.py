@@ -80,6 +80,7 @@ def _check_choice(said: Choice, decision: Decision) -> None:
         ("arm", said.arm, decision.arm),
         ("propensity", said.propensity, decision.propensity),
         ("explored", said.explored, decision.explored),
+        ("optimistic", said.optimistic, decision.optimistic),
         ("tag", said.tag, decision.tag),
         ("exploration_propensity", said.exploration_propensity, decision.exploration_propensity),
         ("exploration_rate", said.exploration_rate, decision.exploration_rate),
@@ -97,7 +98,7 @@ def _step(policy: Policy, bandit: Bandit, x: Float64, rewards: Float64, eligible
     played = bandit.predict_proba([x], eligible=eligible)[0]
     if not np.array_equal(chances, played):  # arrays are put into words only if they differ
         raise AssertionError(f"probabilities says {chances} at step {t}, but the engine plays {played}")
-    decision = bandit.decide(x, eligible=eligible)
+    decision = bandit.decide(x, eligible=eligible, propensity="marginal")
     _check_choice(said, decision)
     reward = float(rewards[int(decision.arm)])
     policy.update(own, interaction(decision, reward))
@@ -233,12 +234,13 @@ def check_propensities(policy: Policy, n_arms: int, dim: int) -> None:
     for x, row in zip(X, rewards, strict=True):
         eligible = sorted(rng.choice(n_arms, size=rng.integers(1, n_arms + 1), replace=False).tolist())
         chances = bandit.predict_proba([x], eligible=eligible)[0]
-        decision = bandit.decide(x, eligible=eligible)
+        decision = bandit.decide(x, eligible=eligible, propensity="marginal")
         bandit.learn(decision, float(row[int(decision.arm)]))
         barred = np.delete(chances, eligible)
         require(abs(chances.sum() - 1) < 1e-12, f"probabilities sum to {chances.sum()} at step {decision.t}")
         require(not barred.any(), f"an arm that is not eligible has a positive probability at step {decision.t}")
         require(decision.arm in eligible, f"an arm that is not eligible was played at step {decision.t}")
+        require(decision.marginal, f"the propensity of step {decision.t} is not marginal, though it was asked for")
         require(decision.propensity == chances[int(decision.arm)], f"the propensity of step {decision.t} is another's")
 
 
