@@ -60,7 +60,10 @@ class Round(NamedTuple):
 
 
 ALL: Final = (*FAMILIES, *TOLD)
-SHORT: Final = ("gaussian 20 x 30", "level 100", "scale 0.02", "t3 noise", "100 arms", "embeddings", "news")
+SHORT: Final = (
+    *("gaussian 20 x 30", "one-hot 50", "100 arms", "embeddings", "news", "newcomers, late rewards", "delay 1,000"),
+    *("level 100", "scale 0.02", "t3 noise"),
+)
 """Not played for long: they cost most, or differ from gaussian 10 x 10 in units and tails alone."""
 
 
