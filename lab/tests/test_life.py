@@ -20,6 +20,7 @@ from armlet_lab.contests.life import (
     COMES,
     DEFAULT,
     DELAY,
+    GAPS,
     HALF,
     LATE,
     OPTIMIST,
@@ -31,7 +32,6 @@ from armlet_lab.contests.life import (
 from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
-THETA = TwoContexts.draw(np.random.default_rng(0)).theta
 
 
 def task(environment: str, horizon: int) -> Task:
@@ -41,14 +41,14 @@ def task(environment: str, horizon: int) -> Task:
 @pytest.mark.parametrize("when", [CHANCE, BETWEEN])
 def test_the_second_context_is_as_frequent_whether_or_not_it_avoids_steps(when: str) -> None:
     n = 100_000
-    X = TwoContexts(theta=THETA, second=CHANCE if when == CHANCE else BETWEEN).contexts(np.random.default_rng(1), n)
+    X = TwoContexts(theta=GAPS, second=CHANCE if when == CHANCE else BETWEEN).contexts(np.random.default_rng(1), n)
     assert abs(X[:, 1].mean() - 0.2) < 5 * np.sqrt(0.2 * 0.8 / n)  # five standard errors
     avoided = X[public_steps(np.arange(1, n + 1), 0.2), 1]
     assert (avoided.sum() == 0) == (when == BETWEEN)
 
 
 def test_a_late_context_is_first_seen_after_half_time() -> None:
-    X = TwoContexts(theta=THETA, second=HALF, half=30).contexts(np.random.default_rng(1), 50, start=10)
+    X = TwoContexts(theta=GAPS, second=HALF, half=30).contexts(np.random.default_rng(1), 50, start=10)
     assert X[:, 1].tolist() == [0.0] * 20 + [1.0] * 30
 
 

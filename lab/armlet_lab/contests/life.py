@@ -35,7 +35,7 @@ from armlet_lab.contests.contest import (
     table,
     tune_and_play,
 )
-from armlet_lab.contests.problems import Loop, Plain, bad_arm
+from armlet_lab.contests.problems import Loop, Plain, bad_arm, draw_problem
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic
 
 DEFAULT, AS_GIVEN, OPTIMIST = "occasional optimism", "the same, units as given", "OFUL"
@@ -58,6 +58,7 @@ RARE: Final = 0.2  # how often the second context comes
 CHANCE: Final = "by chance"
 BETWEEN: Final = "between public steps"
 HALF: Final = "from half-time on"
+GAPS: Final = ((0.3, 0.0), (0.1, 0.3), (0.0, 0.1))  # what three arms pay in the first context and in the second
 AVOIDED: Final = 2.0  # times the regret if it comes by chance
 LATE: Final = {"the same arm is best": ((0.5, 0.6), (0.0, 0.3)), "another arm is best": ((0.5, 0.3), (0.0, 0.6))}
 """What two arms pay in the context of the first half of a run, and in that of the second half."""
@@ -80,7 +81,7 @@ class Settings:
     silent: tuple[int, int] = (40, 5000)
     blocks: tuple[InBlocks, ...] = (InBlocks(100, 10_000, 1.2), InBlocks(40, 100_000, 1.5))
     trials: int = 10  # of every constant of the rivals in blocks
-    avoided: tuple[int, int] = (60, 30_000)
+    avoided: tuple[int, int] = (200, 30_000)
     late: tuple[int, int] = (10, 1_000_000)
 
 
@@ -124,7 +125,7 @@ class TwoContexts(LinearArms):
     @classmethod
     def draw(cls, rng: np.random.Generator) -> Self:  # noqa: ARG003
         """Return the one in which gaps are 0.2 and 0.3, and each context has a best arm of its own."""
-        return cls(theta=((0.3, 0.0), (0.1, 0.3), (0.0, 0.1)), second="by chance")
+        return cls(theta=GAPS, second=CHANCE)
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
         """Draw contexts, (n, 2)."""
@@ -178,18 +179,17 @@ def _steps(
 
 
 def _plays_of_newcomer(policy: Policy, task: Task, run: int) -> float:
-    environment = Newcomer.affine(*bad_arm(task.seeds.rng("problems", task.environment, run)))
+    environment = Newcomer.affine(*bad_arm(task.seeds.rng("newcomers", run)))
     return float((_steps(environment, policy, task, run)[0][COMES:] == 0).sum())
 
 
 def _plays_of_silent(policy: Policy, task: Task, run: int) -> float:
-    environment = Plain.affine(*bad_arm(task.seeds.rng("problems", task.environment, run)))
+    environment = draw_problem(SILENT, task.seeds, run, task.horizon)
     return float((_steps(environment, policy, task, run, partial(Loop, silent=0))[0] == 0).sum())
 
 
 def _regret(policy: Policy, task: Task, run: int) -> float:
-    theta = TwoContexts.draw(task.seeds.rng("problems", task.environment, run)).theta
-    environment = TwoContexts(theta=theta, second=CHANCE if task.environment == CHANCE else BETWEEN)
+    environment = TwoContexts(theta=GAPS, second=CHANCE if task.environment == CHANCE else BETWEEN)
     return float(_steps(environment, policy, task, run)[1].sum())
 
 
