@@ -1,6 +1,6 @@
 """What Thompson sampling and SquareCB regret as they come, and where their constants are from.
 
-    python benchmarks/defaults.py thompson           # T = 10^4, the families of the tournament
+    python benchmarks/defaults.py thompson           # T = 10^4, twenty families of the tournament
     python benchmarks/defaults.py squarecb
     python benchmarks/defaults.py squarecb quick     # T = 10^3, three families: does it run
 
@@ -20,10 +20,17 @@ from armlet.parallel import Seeds
 from armlet.policies import SquareCB, ThompsonSampling
 from armlet.types import Float64, Policy
 from armlet_lab.contests.contest import Task
-from armlet_lab.contests.tournament import FAMILIES, draw_problem, regret
+from armlet_lab.contests.problems import draw_problem
+from armlet_lab.contests.tournament import regret
+from armlet_lab.runner.arena import ARENAS
 
 SEEDS, TRIED, JUDGED = Seeds(2013), (1, 2), (101, 102, 103)  # problems
-SCALES = {"quick": (("Figure (a)", "clicks 3 %", "level 100"), 1000), "full": (tuple(FAMILIES), 10_000)}
+FAMILIES = (
+    *ARENAS,
+    *("clicks 3 %", "level 100", "scale 0.02", "t3 noise", "one-hot 50", "near-ties", "one noisy arm"),
+    *("news", "delay 1,000", "at once", "blocks of 1,000"),
+)
+SCALES = {"quick": (("Figure (a)", "clicks 3 %", "level 100"), 1000), "full": (FAMILIES, 10_000)}
 CONTEXTS = 4096  # to estimate what random play loses
 
 

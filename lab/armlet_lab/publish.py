@@ -156,11 +156,6 @@ PAGES: Final[dict[str, Page]] = {
         },
         figures={f"bakeoff-{kind}.svg": f"bakeoff/figures/bakeoff-{kind}.svg" for kind in ("balanced", "imbalanced")},
     ),
-    "tournament": Page(
-        path="results/tournament.md",
-        steps=(("paper", "--full", "--only", "tournament", "--out", "results/tournament"),),
-        parts={"tables": "tournament/tables/tournament.md", "verdicts": "tournament/verdicts.md"},
-    ),
     "explore": Page(
         path="how-to/how-much-to-explore.md",
         steps=(
@@ -182,6 +177,8 @@ PAGES: Final[dict[str, Page]] = {
         path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
     ),
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
+    "tournament": _of_experiment("tournament", "mean", "families", "tails"),
+    "life": _of_experiment("life", "newcomer", "silent", "blocks", "avoided", "late"),
     "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
     "coverage": _of_experiment(
         "coverage",

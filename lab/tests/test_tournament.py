@@ -12,13 +12,14 @@ from armlet.parallel import Seeds
 from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64
 from armlet_lab.contests.contest import Task
-from armlet_lab.contests.tournament import FAMILIES, Cell, draw_problem, judge, play, regret
+from armlet_lab.contests.problems import FAMILIES, MADE, TOLD, draw_problem
+from armlet_lab.contests.tournament import ALL, BEFORE, SHORT, Cell, judge, play, regret
 from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ALL)
 def test_rewards_spread_about_their_means(family: str) -> None:
     environment = draw_problem(family, SEEDS, 0, 4000)
     X = environment.contexts(np.random.default_rng(1), 4000)
@@ -40,7 +41,7 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
             learned.append((self.t, decision.t))
             super().learn(decision, reward, weight=weight)
 
-    for where in ("armlet.simulation.play.Bandit", "armlet_lab.contests.tournament.Bandit"):
+    for where in ("armlet.simulation.play.Bandit", "armlet_lab.contests.problems.Bandit"):
         monkeypatch.setattr(where, Watched)
     for family, delays in (("delay 1,000", {1000}), ("blocks of 1,000", set(range(1000)))):
         learned.clear()
@@ -59,8 +60,34 @@ def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) ->
     assert regret(policy, one, 0) == total
 
 
-def test_arms_of_the_news_come_and_go() -> None:
-    assert play(task("news", "occasional optimism", horizon=400))["regret"][0] > 0
+@pytest.mark.parametrize("family", TOLD)
+def test_a_family_that_is_told_the_horizon_is_played_to_its_end(family: str) -> None:
+    assert play(task(family, "occasional optimism", horizon=400))["regret"][0] > 0
+
+
+def test_a_silent_arm_is_never_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: set[object] = set()
+
+    class Watched(armlet.Bandit):
+        def learn(self, decision: armlet.Decision, reward: float, *, weight: float = 1.0) -> None:
+            learned.add(decision.arm)
+            super().learn(decision, reward, weight=weight)
+
+    monkeypatch.setattr("armlet_lab.contests.problems.Bandit", Watched)
+    regret(armlet.Uniform(), task("silent arm"), 0)
+    assert learned == {1, 2, 3, 4, 5}
+
+
+def test_a_late_context_comes_in_the_second_half() -> None:
+    X = draw_problem("late context", SEEDS, 0, 1000).contexts(np.random.default_rng(1), 1000)
+    assert X[:500, 2:].sum() == 0
+    # 500 draws at chance one half: five standard deviations are 56
+    assert 194 < X[500:, 2:].sum() < 306
+
+
+def test_lists_of_families_name_families() -> None:
+    assert {*MADE, *SHORT} <= {*ALL}
+    assert not {*FAMILIES} & {*TOLD}
 
 
 def test_a_task_is_played_the_same_again() -> None:
@@ -68,31 +95,39 @@ def test_a_task_is_played_the_same_again() -> None:
     assert again[0] == again[1]
 
 
-def cell(family: str, mine: Sequence[float], theirs: Sequence[float]) -> Cell:
+def cell(family: str, mine: Sequence[float], theirs: Sequence[float], horizon: int = 1000) -> Cell:
     def regrets(values: Sequence[float]) -> Float64:
         return np.array(values, dtype=np.float64)
 
     rivals = {"LinUCB": regrets(theirs), "Thompson sampling": 3 * regrets(theirs)}
-    return Cell(family=family, horizon=1000, candidates={"mine": regrets(mine)}, rivals=rivals)
+    candidates = {"mine": regrets(mine), BEFORE: regrets(theirs)}
+    return Cell(family=family, horizon=horizon, candidates=candidates, rivals=rivals)
+
+
+def outcomes(*cells: Cell) -> list[Outcome]:
+    return [verdict.outcome for verdict in judge(cells, np.random.default_rng(1)).verdicts]
+
+
+NEAR, FAR = cell("near", [10.0, 11.0, 12.0], [10.0, 11.0, 12.0]), cell("far", [30.0, 33.0, 36.0], [10.0, 11.0, 12.0])
 
 
 def test_the_better_rival_is_the_measure_and_the_worst_family_decides() -> None:
-    rng = np.random.default_rng(1)
-    near, far = (
-        cell("near", [10.0, 11.0, 12.0], [10.0, 11.0, 12.0]),
-        cell("far", [30.0, 33.0, 36.0], [10.0, 11.0, 12.0]),
-    )
-    assert judge([near], rng).verdicts[0].outcome is Outcome.HOLDS
-    found = judge([near, far], rng)
-    assert found.verdicts[0].outcome is Outcome.FAILS
-    assert found.sections[0].tables[0].rows[-1] == ("worst", "", "3.00")
+    assert outcomes(NEAR) == [Outcome.HOLDS] * 3
+    assert outcomes(NEAR, FAR)[:2] == [Outcome.FAILS] * 2
+    means, families, _ = judge([NEAR, FAR], np.random.default_rng(1)).sections
+    assert means.tables[0].rows[0][2] == "1.73"  # the geometric mean of 1 and 3
+    assert families.tables[0].rows[-1][:3] == ("worst", "", "3.00")
+    assert families.notes == ("mine above 1.4 times the better rival: far, 1,000 3.00 [3.00 to 3.00].",)
 
 
-def test_a_run_that_never_left_a_wrong_arm_is_told() -> None:
-    notes = judge([cell("still", [1.0, 1.0, 50.0], [1.0, 1.0, 1.0])], np.random.default_rng(1)).sections[0].notes
-    assert "in still, T = 1,000" in notes[0]
+def test_a_family_that_was_made_to_show_a_fault_does_not_count_in_the_mean() -> None:
+    assert outcomes(NEAR, cell(MADE[0], [30.0, 33.0, 36.0], [10.0, 11.0, 12.0]))[0] is Outcome.HOLDS
 
 
-def test_feedback_in_blocks_is_compared_with_feedback_at_once() -> None:
-    cells = [cell("at once", [10.0, 10.0], [10.0, 10.0]), cell("blocks of 1,000", [25.0, 25.0], [10.0, 10.0])]
-    assert "2.50 at T = 1,000" in judge(cells, np.random.default_rng(1)).sections[0].notes[0]
+def test_a_run_that_never_left_a_wrong_arm_is_counted_and_long_tails_are_compared() -> None:
+    still = cell("still", [1.0, 1.0, 50.0], [1.0, 1.0, 1.0])
+    found = judge([NEAR, still], np.random.default_rng(1))
+    assert found.verdicts[2].outcome is Outcome.FAILS
+    assert found.sections[2].tables[0].rows[0][1:] == ("1", "7.4", "50 (still)")  # 7.4: of 50 and 12/11
+    long = cell("still", [1.0, 1.0, 2.0], [1.0, 1.0, 1.0], horizon=5000)
+    assert outcomes(NEAR, long)[2] is Outcome.FAILS
