@@ -12,7 +12,8 @@ namespace {
 constexpr double negligible_pivot = 1e-12;  // of the largest
 
 // out -= v w_j + w v_j
-ARMLET_INLINE void take_two_body(double* column, const double* v, const double* w, double vj, double wj, std::size_t n) {
+ARMLET_INLINE void take_two_body(double* column, const double* v, const double* w, double vj, double wj,
+                                 std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) column[i] -= v[i] * wj + w[i] * vj;
 }
 

@@ -84,7 +84,8 @@ std::vector<double> Solved::values() const {
     out.reserve(n_arms_ * value_size());
     for (std::size_t arm = 0; arm < n_arms_; ++arm) {
         const Fit& fit = fits_[arm];
-        out.insert(out.end(), {fit.n, fit.squares, fit.residual, fit.raw, fit.trace, fit.gained, log_determinants_[arm]});
+        out.insert(out.end(),
+                   {fit.n, fit.squares, fit.residual, fit.raw, fit.trace, fit.gained, log_determinants_[arm]});
         for (std::size_t j = 0; j < dim_; ++j) out.push_back(theta_[j * width() + arm]);
         out.insert(out.end(), factor(arm), factor(arm) + factor_size(dim_));
     }

@@ -118,7 +118,8 @@ class Solved {
     // What rows have told about the arm since, as they are gained: a sum of squared widths.
     double gained(std::size_t arm) const { return fits_[arm].gained; }
     void gain(std::size_t arm, double square) { fits_[arm].gained += square; }
-    // The root of the mean squared reward over that of the mean squared length of contexts: how large an estimate may be.
+    // The root of the mean squared reward over that of the mean squared length of contexts: how large an estimate may
+    // be.
     double typical_norm() const;
     // How often anything was solved.
     std::int64_t solves() const { return solves_; }

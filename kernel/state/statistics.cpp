@@ -89,8 +89,8 @@ bool Statistics::is_due(std::size_t arm) const {
     return count(arm) - solved >= rows_due(solved);
 }
 
-// Over the rows that an arm was solved for, squared widths add up to at most the rank. Of many rows at once, for which it
-// is solved once, only the number counts.
+// Over the rows that an arm was solved for, squared widths add up to at most the rank. Of many rows at once, for which
+// it is solved once, only the number counts.
 bool Statistics::gains(std::size_t arm, const double* x, double weight) {
     if (is_held_ || solved_.is_marked(arm)) return false;
     const auto each = static_cast<std::uint32_t>(arm);

@@ -59,7 +59,8 @@ class Statistics {
     std::int64_t renewals() const { return renewals_; }
     // From now on an arm is solved only when it has gained enough rows since its last solve, or one that tells much,
     // and then for the rows that it has at that moment, by anyone who adds the row: nobody who looks has to wait.
-    // Factors are kept, and residuals with penalties. Whatever else changes sums, and a change of units, marks what it touches as before.
+    // Factors are kept, and residuals with penalties. Whatever else changes sums, and a change of units, marks what it
+    // touches as before.
     void solve_rarely();
     // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
     void hold() { is_held_ = true; }

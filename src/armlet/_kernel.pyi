@@ -324,7 +324,19 @@ class LogBonus:
     Explore what lacks rows, else play the highest bound on a share of the steps, by the log of time, and the best estimate on the others.
     """
 
-    def __init__(self, *, p: float, share: float, width_scale: float, noise: str, floor: float) -> None: ...
+    def __init__(
+        self,
+        *,
+        p: float,
+        share: float,
+        width_scale: float,
+        noise: str,
+        cap: float,
+        floor: float,
+        proved: bool = False,
+        noise_scale: float = 0.0,
+        theta_norm: float = 0.0,
+    ) -> None: ...
 
 class ConstantRate:
     """Explore at one rate at every step, else play the best estimate."""
@@ -700,7 +712,7 @@ class LazyStatistics(Statistics):
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, ridge: float, units: str = "as given", origin: object | None = None
+        self, n_arms: int, dim: int, *, ridge: float | None, units: str = "as given", origin: object | None = None
     ) -> None: ...
     @property
     def rank(self) -> int:
@@ -731,7 +743,18 @@ class LazyStatistics(Statistics):
 
     def deviations(self, noise: str) -> NDArray[numpy.float64]:
         """
-        (K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'median'.
+        (K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'shrunk'.
+        """
+
+    def typical_norm(self) -> float:
+        """
+        The root of the mean squared reward over that of the mean squared length of contexts, as solved for.
+        """
+
+    @property
+    def ridge(self) -> float:
+        """
+        On slopes, in the units that estimates are of: given, or what the sums make likely.
         """
 
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:

@@ -16,8 +16,8 @@ std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
     return arms;
 }
 
-// While many rows come from elsewhere, what is solved for a few of them would be solved again and again. Rows of its own
-// decisions are learned together as one by one.
+// While many rows come from elsewhere, what is solved for a few of them would be solved again and again. Rows of its
+// own decisions are learned together as one by one.
 class Holding {
   public:
     explicit Holding(Statistics& all) : all_(all) { all_.hold(); }

@@ -75,7 +75,6 @@ from armlet.reference.log_bonus import (
 )
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
-
 WIDTH_SCALE: Final = 0.85
 
 
@@ -234,7 +233,8 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
 
     def _radii(self, state: LazyStatistics, t: int) -> Float64:
         """Return sigma sqrt(log det(V / ridge) + 2 log(K t (t + 1))) + sqrt(ridge) |theta| of every arm."""
-        assert self.noise_scale is not None and self.theta_norm is not None
+        assert self.noise_scale is not None
+        assert self.theta_norm is not None
         chances = 2.0 * log(float(state.n_arms) * (float(t) * (float(t) + 1.0)))
         volumes = np.maximum(state.log_determinants() - state.dim * log(state.ridge), 0.0)
         out: Float64 = self.noise_scale * np.sqrt(volumes + chances) + math.sqrt(state.ridge) * self.theta_norm

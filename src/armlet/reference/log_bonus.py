@@ -321,7 +321,7 @@ class PacedReference(Reference):
 
     def add(self, arm: int, x: Float64, reward: float, weight: float = 1.0) -> None:
         """Record a row; solve the arm if it is due, and all that have rows when the units change."""
-        renewals, z, rank = self.renewals, self.view(x), self._rank
+        renewals, z = self.renewals, self.view(x)
         Reference.add(self, arm, x, reward, weight)
         if self.renewals > renewals:  # all are solved; with other means and deviations than the row was looked at
             return
@@ -421,7 +421,7 @@ class PacedReference(Reference):
         return math.sqrt(raw / squares) if squares > 0.0 else 0.0
 
     def radii(self, t: int) -> Float64:
-        """Return how far every arm's estimate may be from the truth in the norm of V, if sums are of rows as assumed."""
+        """Return how far every arm's estimate may be from the truth in the norm of V."""
         assert self.proved is not None
         noise_scale, theta_norm = self.proved
         chances = 2.0 * log(float(self.n_arms) * (float(t) * (float(t) + 1.0)))

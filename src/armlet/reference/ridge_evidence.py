@@ -30,9 +30,7 @@ MUCH: Final = 2.0**300
 """What a product of ratios may reach before its logarithm is taken."""
 
 
-def likely_ridge(
-    systems: Iterable[tuple[Float64, Float64, float, float]], slopes: int, variance: float
-) -> float:
+def likely_ridge(systems: Iterable[tuple[Float64, Float64, float, float]], slopes: int, variance: float) -> float:
     """Return the likely ridge on slopes.
 
     Parameters
