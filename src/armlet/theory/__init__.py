@@ -5,7 +5,7 @@ Arrays in, numbers out, and no number where an assumption fails. docs/explanatio
 
 from armlet.environments.environment import Constants, bernoulli_sigma, noise_sigma
 from armlet.reference.linear import smallest_eigenvalue
-from armlet.theory.estimation import Estimate, estimate_constants
+from armlet.theory.estimation import Estimate, bounded_sigma, estimate_constants
 from armlet.theory.problem import AssumptionError, Problem, finite_problem, problem_constants
 from armlet.theory.theorem import (
     LEMMA_1,
@@ -32,6 +32,7 @@ __all__ = [
     "Problem",
     "asked_p",
     "bernoulli_sigma",
+    "bounded_sigma",
     "estimate_constants",
     "finite_problem",
     "noise_sigma",
