@@ -78,7 +78,9 @@ class Assumptions:
     coin: Literal["private", "public"] = "private"
 
     def __post_init__(self) -> None:
-        settle(self, n_arms=whole(), dim=whole(), noise_scale=number(0.0), theta_norm=number(0.0), gap=optional(_gap))
+        settle(
+            self, n_arms=whole(), dim=whole(), noise_scale=number(0.0), theta_norm=number(0.0), gap=optional(positive())
+        )
         settle(self, length=positive(), ridge=positive(), share=positive(most=1.0), width_scale=number(0.0))
         settle(self, explored=number(0.0), floor=number(0.0, 1.0), delay=whole(0), coin=one_of("private", "public"))
         if self.width_scale < 1:
@@ -117,13 +119,6 @@ class Assumptions:
         return 1 + self.leverage
 
 
-def _gap(name: str, value: object) -> object:
-    found = number(0.0)(name, value)
-    if found == 0:
-        raise AssumptionError("gap", f"{name} is 0; give a gap above 0, or None for the bound that needs none")
-    return found
-
-
 def _narrow(what: str) -> str:
     return f"{what}; with less than the proved radius estimates leave their bounds too often: use radius='proved'"
 
@@ -159,9 +154,8 @@ def proved_radius(
     >>> round(proved_radius(0.0, n_arms=2, t=1, noise_scale=1.0, ridge=1.0, theta_norm=1.0), 4)  # sqrt(2 log 4) + 1
     2.6651
     """
-    out: Number = (
-        noise_scale * (log_det_over_ridge + 2 * math.log(n_arms * t * (t + 1))) ** 0.5 + ridge**0.5 * theta_norm
-    )
+    spread: Number = (log_det_over_ridge + 2 * math.log(n_arms * t * (t + 1))) ** 0.5
+    out: Number = noise_scale * spread + math.sqrt(ridge) * theta_norm
     return out
 
 
@@ -286,7 +280,7 @@ def regret_bound(assumed: Assumptions, horizon: int) -> RegretBound:
     >>> some = Assumptions(n_arms=2, dim=2, noise_scale=0.1, theta_norm=1.0, gap=1.0)
     >>> bound = regret_bound(some, 10**8)
     >>> round(bound.total), bound.by, regret_bound(some, 30).by
-    (1789, 'gap', 'trivial')
+    (1623, 'gap', 'trivial')
     """
     B, s, ridge, ways = largest_radius(assumed, horizon), assumed.share, assumed.relative_ridge, assumed.ways
     kappa, once = _kappa(assumed) * ways, assumed.largest_loss * (1 + explored_steps(assumed, horizon))
@@ -294,16 +288,14 @@ def regret_bound(assumed: Assumptions, horizon: int) -> RegretBound:
     if (gap := assumed.gap) is not None:
         wide = {z: min(float(horizon), wide_plays(assumed, z * gap / B)) for z in _THRESHOLDS}
         worst = min(_factor(z, s) * math.log1p(plays / (ridge * ways)) for z, plays in wide.items())
-        by_gap = worst * kappa * B**2 / gap + once
+        by_gap = min(worst * kappa * B**2 / gap + once, assumed.largest_loss * mistakes_bound(assumed, horizon))
     free = B * math.sqrt((3 + 1 / s) * horizon * kappa * math.log1p(horizon / (ridge * ways))) + once
     return RegretBound(by_gap, free, assumed.largest_loss * horizon)
 
 
 def _factor(z: float, s: float) -> float:
-    """Return M with E sum rho^2 <= M E sum over wide plays of beta^2 w^2; at z = 1/4 it is at most 4 + 16 / 9s."""
-    A, q = (1 - z) ** -2, (1 - s) / s
-    h = q + 4 / A - 1
-    return A * (1 + (h + math.sqrt(h * h + 4 * q)) / 2)
+    """Return M with E sum rho^2 <= M E sum of beta^2 w^2 over plays with beta w >= z gap: 4 + 16 (1-s) / 9s at 1/4."""
+    return max(1 / (z * (2 - z)), 4 + (1 - s) / s / (1 - z) ** 2)
 
 
 def log_ridge(assumed: Assumptions, horizon: int) -> float:
