@@ -18,7 +18,7 @@ from armlet.theory.mostly_greedy import Assumptions, mistakes_bound, proved_radi
 from armlet.types import Float64
 from support.mostly_greedy import ADVERSARIES, DIM, N_ARMS, NOISE, NORM, SHARE, Adversary, Arms, Setup, Step, play
 
-RUNS = [2_500, pytest.param(20_000, marks=pytest.mark.long)]  # of each adversary; with either, all faults are found
+RUNS = [2_500, pytest.param(8_000, marks=pytest.mark.long)]  # of each adversary; with either, all faults are found
 RIDGE = 0.05  # small, so that kappa is far above 1
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.0)
 
