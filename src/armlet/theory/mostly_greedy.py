@@ -115,8 +115,7 @@ class Assumptions:
     @property
     def stale(self) -> float:
         """1 + g, what a stale squared width may be above the true one."""
-        assert self.leverage != "rows"
-        return 1 + self.leverage
+        return 1 + float(self.leverage)
 
 
 def _narrow(what: str) -> str:
@@ -321,7 +320,7 @@ def _known_gap(assumed: Assumptions) -> float:
     return assumed.gap
 
 
-class Settings(Protocol):
+class PolicySettings(Protocol):
     """The settings of `OccasionalOptimism` that the theorem asks for."""
 
     @property
@@ -342,7 +341,7 @@ class Settings(Protocol):
     def p(self) -> float | None: ...  # noqa: D102
 
 
-def failing(policy: Settings) -> tuple[str, ...]:
+def failing(policy: PolicySettings) -> tuple[str, ...]:
     """Return each reason why the theorem does not hold for the settings of a policy; none if it does."""
     checks = {
         _narrow(f"radius is {policy.radius!r}"): policy.radius != "proved",
@@ -362,7 +361,7 @@ def failing(policy: Settings) -> tuple[str, ...]:
 
 
 def for_policy(
-    policy: Settings, *, n_arms: int, dim: int, gap: float | None = None, length: float = 1.0, delay: int = 0
+    policy: PolicySettings, *, n_arms: int, dim: int, gap: float | None = None, length: float = 1.0, delay: int = 0
 ) -> Assumptions:
     """Return the assumptions under which the settings of a policy have a bound.
 
