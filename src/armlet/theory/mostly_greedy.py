@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol, TypeVar
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import number, one_of, optional, positive, settle, whole
-from armlet.theory.problem import AssumptionError
+from armlet.theory.problem import LONGEST, AssumptionError
 from armlet.types import Float64
 
 Number = TypeVar("Number", float, Float64)
@@ -185,7 +185,7 @@ def wide_plays(assumed: Assumptions, width: float) -> float:
     """
     positive()("width", width)
     ridge, squared = assumed.relative_ridge, width**2 / assumed.stale
-    if width**2 > 1 / ridge:  # of no row at all
+    if width**2 > LONGEST / ridge:  # of no row at all
         return 0.0
     price = _under_way(assumed.delay, lambda c, late: 1 / math.log1p(squared / c) + late)
     return ridge * assumed.ways * _largest_root(ridge / price)
