@@ -331,7 +331,7 @@ class Policy:
     radius: str = "proved"
     noise_scale: float | None = 0.5
     theta_norm: float | None = 1.0
-    ridge: float | str = 2.0
+    ridge: float | None = 2.0
     share: float = 0.3
     floor: float = 0.0
     units: str = "as given"
@@ -351,16 +351,16 @@ def test_the_settings_of_a_policy_are_those_of_the_theorem() -> None:
         share=0.3,
         explored=0.1,
         delay=7,
-        leverage=mostly_greedy.LEVERAGE,
+        leverage=0.6,
     )
     assert mostly_greedy.for_policy(Policy(p=8.0), n_arms=4, dim=3).explored == 2.0
+    assert mostly_greedy.for_policy(Policy(ridge=None), n_arms=4, dim=3).ridge == 1.0
 
 
 @pytest.mark.parametrize(
     ("policy", "word"),
     [
         (Policy(radius="log"), "radius"),
-        (Policy(ridge="evidence"), "ridge"),
         (Policy(noise_scale=None), "noise_scale"),
         (Policy(theta_norm=None), "theta_norm"),
         (Policy(floor=0.1), "floor"),
@@ -376,4 +376,4 @@ def test_each_setting_that_the_proof_does_not_cover_is_named(policy: Policy, wor
 
 def test_all_reasons_are_given() -> None:
     assert not mostly_greedy.failing(Policy())
-    assert len(mostly_greedy.failing(Policy("log", None, None, "evidence", 0.2, 0.1, "free"))) == 6
+    assert len(mostly_greedy.failing(Policy("log", None, None, None, 0.2, 0.1, "free"))) == 5

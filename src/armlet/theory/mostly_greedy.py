@@ -19,8 +19,6 @@ from armlet.types import Float64
 
 Number = TypeVar("Number", float, Float64)
 
-LEVERAGE: Final = 0.1
-"""How much leverage `OccasionalOptimism` lets an arm's rows gain before it solves the arm again."""
 _STEPS: Final = [10 ** (k / 16) for k in range(-96, 49)]  # factors 1 + e by which widths of rows under way may grow
 _THRESHOLDS: Final = [k / 100 for k in range(1, 51)]  # z: plays with a bonus below z gap count for nothing
 
@@ -132,7 +130,7 @@ _PUBLIC: Final = (
 )
 _ROWS: Final = (
     "leverage is 'rows'; an arm with n rows then ignores a new direction for a share of n plays: solve by leverage, "
-    f"such as {LEVERAGE}"
+    "such as 0.1"
 )
 
 
@@ -330,7 +328,7 @@ class PolicySettings(Protocol):
     @property
     def theta_norm(self) -> float | None: ...  # noqa: D102
     @property
-    def ridge(self) -> float | str: ...  # noqa: D102
+    def ridge(self) -> float | None: ...  # noqa: D102
     @property
     def share(self) -> float: ...  # noqa: D102
     @property
@@ -345,9 +343,6 @@ def failing(policy: PolicySettings) -> tuple[str, ...]:
     """Return each reason why the theorem does not hold for the settings of a policy; none if it does."""
     checks = {
         _narrow(f"radius is {policy.radius!r}"): policy.radius != "proved",
-        f"ridge is {policy.ridge!r}; a ridge that data choose has no proved radius: give a number, such as ridge=1.0": (
-            isinstance(policy.ridge, str)
-        ),
         "noise_scale is None; an estimate of the noise can be too low: give it, such as half the range of rewards": (
             policy.noise_scale is None
         ),
@@ -358,6 +353,19 @@ def failing(policy: PolicySettings) -> tuple[str, ...]:
         ),
     }
     return tuple(reason for reason, fails in checks.items() if fails)
+
+
+def policy_leverage(dim: int) -> float:
+    """Return the leverage at which `OccasionalOptimism` solves an arm again, at the latest.
+
+    That is 0.1, or twice what so many average rows have, at most d / 10: a tenth more rows are enough for a solve.
+
+    Examples
+    --------
+    >>> policy_leverage(2)
+    0.4
+    """
+    return max(0.1, 2 * dim / 10)
 
 
 def for_policy(
@@ -371,7 +379,7 @@ def for_policy(
         With each reason why they have none.
     """
     reasons = failing(policy)
-    if reasons or policy.noise_scale is None or policy.theta_norm is None or isinstance(policy.ridge, str):
+    if reasons or policy.noise_scale is None or policy.theta_norm is None:
         raise AssumptionError("radius", "; and ".join(reasons))
     return Assumptions(
         n_arms=n_arms,
@@ -380,9 +388,9 @@ def for_policy(
         theta_norm=policy.theta_norm,
         gap=gap,
         length=length,
-        ridge=policy.ridge,
+        ridge=1.0 if policy.ridge is None else policy.ridge,  # that of units as given
         share=policy.share,
         explored=0.1 if policy.p is None else policy.p / n_arms,
         delay=delay,
-        leverage=LEVERAGE,
+        leverage=policy_leverage(dim),
     )
