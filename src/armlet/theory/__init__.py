@@ -1,11 +1,14 @@
 """The paper's theory as numbers: the constants of a problem, the p that Theorem 2 asks for, and its bound.
 
+`mostly_greedy` is about the paper's open problem, contexts that an adversary chooses.
+
 Arrays in, numbers out, and no number where an assumption fails. docs/explanation/theory.md derives what is repaired.
 """
 
 from armlet.environments.environment import Constants, bernoulli_sigma, noise_sigma
 from armlet.reference.linear import smallest_eigenvalue
-from armlet.theory.estimation import Estimate, estimate_constants
+from armlet.theory import mostly_greedy as mostly_greedy
+from armlet.theory.estimation import Estimate, bounded_sigma, estimate_constants
 from armlet.theory.problem import AssumptionError, Problem, finite_problem, problem_constants
 from armlet.theory.theorem import (
     LEMMA_1,
@@ -32,6 +35,7 @@ __all__ = [
     "Problem",
     "asked_p",
     "bernoulli_sigma",
+    "bounded_sigma",
     "estimate_constants",
     "finite_problem",
     "noise_sigma",

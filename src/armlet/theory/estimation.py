@@ -89,7 +89,7 @@ def estimate_constants(
     theta_hat = np.array([_fit(X[arms == arm], rewards[arms == arm], ridge) for arm in range(n_arms)])
     rows = np.bincount(arms, minlength=n_arms)
     spread = _spread(rewards - (X * theta_hat[arms]).sum(axis=1), arms, rows, gram)
-    bounded = None if reward_range is None else _half(reward_range)
+    bounded = None if reward_range is None else bounded_sigma(reward_range)
     kinds, counts = np.unique(X, axis=0, return_counts=True)
     means = _with_ties(kinds, theta_hat, ties * spread * _errors(kinds, gram))
     table = FiniteEnvironment(contexts=kinds, chances=counts / len(X), means=means)
@@ -129,7 +129,14 @@ def _with_ties(X: Float64, theta: Float64, errors: Float64) -> Float64:
     return np.where(best - means <= within, best, means)
 
 
-def _half(reward_range: tuple[float, float]) -> float:
+def bounded_sigma(reward_range: tuple[float, float]) -> float:
+    """Return the sub-gaussian constant that holds for any noise of rewards within a range: half its length.
+
+    Examples
+    --------
+    >>> bounded_sigma((0.0, 1.0))
+    0.5
+    """
     low, high = reward_range
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidValueError(f"reward_range is {reward_range!r}; give (lowest, highest), two numbers that differ")

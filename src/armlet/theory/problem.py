@@ -18,7 +18,7 @@ from armlet.errors import ArmletError, InvalidValueError, MissingConstantError
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.types import Float64
 
-Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple"]
+Assumption: TypeAlias = Literal["gap", "contexts", "linear", "p", "multiple", "radius", "floor", "coin", "refresh"]
 
 MEANINGS: Final = {
     "delta_min": "the smallest lead of the best arm over the next one",
@@ -37,7 +37,8 @@ class AssumptionError(ArmletError, ValueError):
     assumption
         "gap": some arm loses, and by at least delta_min > 0 wherever it does. "contexts": they are not all zero, and no
         longer than the statement allows. "linear": expected rewards are. "p": it is as large as the statement asks for.
-        "multiple": p is one of K, so that the warm-up serves all arms alike.
+        "multiple": p is one of K, so that the warm-up serves all arms alike. "radius", "floor", "coin", "refresh": what
+        `armlet.theory.mostly_greedy` asks of a policy.
     needed
         If p is too small: the p that would do.
     plainly
