@@ -92,7 +92,7 @@ class Scratch {
     }
 
   private:
-    std::vector<double> rows_[5];
+    std::vector<double> rows_[6];
 };
 
 // Thompson sampling takes longer for its propensities than for its choices; `skipped` ones are NaN.

@@ -13,7 +13,7 @@ Why only a fifth: contexts that differ explore for a greedy policy, so on real t
 a share of it is enough not to stay with a wrong arm; and where rewards come in blocks, all steps of a block would be
 spent on the same bet.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
-n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`log_bonus.py`).
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`under_way.py`).
 An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
 optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
 where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
@@ -48,18 +48,11 @@ from armlet.inputs.settings import (
     units_word,
 )
 from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
-from armlet.policies.base import SumsPolicy
+from armlet.policies.base import SumsPolicy, waits
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Weighted, by_evidence
-from armlet.reference.log_bonus import (
-    Noise,
-    expected_rows,
-    is_optimistic,
-    log_bonus,
-    lower_silent,
-    shrinkage,
-    skip_silent,
-)
+from armlet.reference.log_bonus import Noise, is_optimistic, log_bonus
+from armlet.reference.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
 
@@ -137,7 +130,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
-        return by_evidence(state.n + _waits(state), eligible, t, q=q, floor=self.floor)
+        return by_evidence(state.n + waits(state), eligible, t, q=q, floor=self.floor)
 
     def exploration_rate(self, t: int, state: LazyStatistics) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.
@@ -161,16 +154,16 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
             Those that may be played, which an arm without any reward yet is compared with; all if left out.
         """
         arms = np.arange(state.n_arms) if arms is None else arms
-        n, waits, sigma, ways = state.n, _waits(state), state.deviations(self.noise), state.n_active * state.rank
-        means = lower_silent(state.scores(x), n, waits, sigma, arms)
-        widths = state.widths(x) * shrinkage(n, expected_rows(n, waits))
+        n, m, sigma, ways = state.n, waits(state), state.deviations(self.noise), state.n_active * state.rank
+        means = lower_silent(state.scores(x), n, m, sigma, arms)
+        widths = state.widths(x) * shrinkage(n, expected_rows(n, m))
         bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         return bounds
 
     def _best(self, state: LazyStatistics, t: int, x: Float64, arms: Int64) -> Int64:
         if is_optimistic(t, self.share):
             return best_arms(self.upper_bounds(state, t, x, arms), arms)
-        return best_arms(skip_silent(state.scores(x), state.n, _waits(state), arms), arms)
+        return best_arms(skip_silent(state.scores(x), state.n, waits(state), arms), arms)
 
     def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the exact probability of each arm: exploration, plus the share of the arms that are best at step t."""
@@ -181,9 +174,3 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         """Play step t: what exploring takes, or an arm that is best at step t, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
         return law.decide(state.n_arms, lambda arms: self._best(state, t, x, arms), coins)
-
-
-def _waits(state: LazyStatistics) -> Float64:
-    """(K,): m, what rules look at; below 0, as in what a worker learned since a base, it is none."""
-    out: Float64 = np.maximum(state.under_way, 0).astype(np.float64)
-    return out
