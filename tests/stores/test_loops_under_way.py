@@ -104,7 +104,7 @@ def test_a_prune_that_was_broken_off_goes_on_and_counts_once() -> None:
     """After its first pass decisions are expired and not yet deleted; a reward of one is learned, and counts once."""
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
-        loop, decisions = decided(store, ticks, armlet.LinUCB())
+        loop, _ = decided(store, ticks, armlet.LinUCB())
         store._writer.maintain(loop._runner._prune(int((1e9 + 50) * 1e6)))
         assert waits(loop) == tally([])
         assert loop.reward("e1", 0.5) == "accepted"
