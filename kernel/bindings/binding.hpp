@@ -2,8 +2,11 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "bindings/arrays.hpp"
 #include "coins/philox.hpp"
 #include "state/statistics.hpp"
 
@@ -29,6 +32,10 @@ void check_mergeable(Statistics& statistics, Statistics& other, const std::vecto
 void merge_statistics(Statistics& statistics, Statistics& other, const std::vector<std::size_t>& into);
 // Takes the earlier one's arm i away from arm into[i]; MergeError where that has fewer rows.
 void subtract_statistics(Statistics& statistics, Statistics& earlier, const std::vector<std::size_t>& into);
+// (K,): decisions under way of every arm.
+Array<std::int64_t> under_way_array(const Statistics& statistics);
+// Refuses what are no counts of `n_arms` arms.
+std::span<const std::int64_t> read_under_way(nanobind::handle counts, std::size_t n_arms);
 Seed parse_seed(nanobind::handle seed);
 
 }  // namespace armlet

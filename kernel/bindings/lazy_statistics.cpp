@@ -22,12 +22,6 @@ void create(LazyStatistics* self, std::size_t n_arms, std::size_t dim, std::opti
                               !ridge.has_value());
 }
 
-Array<std::int64_t> under_way(const LazyStatistics& paced) {
-    std::vector<std::int64_t> out(paced.n_arms());
-    for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = paced.under_way().count(arm);
-    return to_numpy<std::int64_t>(std::move(out), {paced.n_arms()});
-}
-
 nb::dict arrays(LazyStatistics& paced) {
     paced.refresh();
     const auto records = paced.records();
@@ -36,7 +30,7 @@ nb::dict arrays(LazyStatistics& paced) {
     out["records"] = to_numpy(std::vector<double>(records.begin(), records.end()), {n_arms, paced.record_size()});
     if (paced.units().is_free()) out["units"] = units_array(paced.units());
     out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
-    out["under_way"] = under_way(paced);
+    out["under_way"] = under_way_array(paced);
     if (paced.finds_ridge()) {
         const auto ridge = paced.found_ridge();
         out["ridge"] = to_numpy(std::vector<double>(ridge.begin(), ridge.end()), {ridge.size()});
@@ -57,20 +51,13 @@ void check_ridge(const double* ridge) {
         fail(PyExc_ValueError, "the ridge is " + text(ridge[0]) + " for " + text(ridge[1]) + " rows, which is none");
 }
 
-void check_under_way(std::span<const std::int64_t> counts) {
-    for (const auto count : counts)
-        if (count > UnderWay::largest || count < -UnderWay::largest)
-            fail(PyExc_ValueError, "under_way is " + std::to_string(count) + ", beyond what is counted: 2^53");
-}
-
 void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     const std::size_t n_arms = paced.n_arms(), size = paced.record_size(), more = paced.solved_size();
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
     const std::span solved(doubles(arrays["solved"], "solved", {n_arms, more}), n_arms * more);
     check_records(records.data(), n_arms * size, size);
-    const std::span under_way(integers(arrays["under_way"], "under_way", n_arms), n_arms);
     check_solved(solved, more);
-    check_under_way(under_way);
+    const auto under_way = read_under_way(arrays["under_way"], n_arms);
     const double* ridge = paced.finds_ridge() ? doubles(arrays["ridge"], "ridge", {std::size_t{2}}) : nullptr;
     if (ridge) check_ridge(ridge);
     std::span<const double> units;
@@ -115,10 +102,6 @@ void bind_lazy_statistics(nb::module_& m) {
             .def_prop_ro(
                 "solves", [](const LazyStatistics& paced) { return paced.solves(); },
                 "How often some arms were solved: by what changes rows, not by what looks at them.")
-            .def_prop_ro(
-                "under_way", &under_way, owned,
-                "(K,): how many decisions of each arm wait for their reward; below 0 in what was learned since "
-                "a base, if the base counts decisions that were learned here.")
             .def("fits", &fits, "(K, 3): of the rows that an arm was solved for: n, squared residuals, freedom.")
             .def("deviations", &deviations, nb::arg("noise"),
                  "(K,): what the noise of each arm is taken to be, by 'pool', 'max' or 'shrunk'.")

@@ -76,17 +76,21 @@ nb::dict arrays(Statistics& s) {
     nb::dict out;
     out["records"] = records(s);
     if (s.units().is_free()) out["units"] = units_array(s.units());
+    if (s.under_way().is_open()) out["under_way"] = under_way_array(s);
     return out;
 }
 
 void restore_arrays(Statistics& s, nb::dict arrays) {
-    nb::handle given = arrays["records"];
-    const std::size_t size = s.record_size();
-    const double* values = doubles(given, "records", {s.n_arms(), size});
-    check_records(values, s.n_arms() * size, size);
-    if (!s.units().is_free()) return restore(s, given);
-    const std::span records(values, s.n_arms() * size);
-    s.restore(records, read_units(s.units(), arrays["units"], records));
+    const std::size_t n_arms = s.n_arms(), size = s.record_size();
+    const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
+    check_records(records.data(), n_arms * size, size);
+    std::span<const double> units;
+    std::span<const std::int64_t> under_way;
+    if (s.units().is_free()) units = read_units(s.units(), arrays["units"], records);
+    if (s.under_way().is_open()) under_way = read_under_way(arrays["under_way"], n_arms);
+    s.restore(records);
+    s.restore_units(units);
+    if (s.under_way().is_open()) s.restore_under_way(under_way);
 }
 
 // theta of views of contexts, one arm after the other.
@@ -233,6 +237,20 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
 
 }  // namespace
 
+Array<std::int64_t> under_way_array(const Statistics& s) {
+    std::vector<std::int64_t> out(s.n_arms());
+    for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] = s.under_way().count(arm);
+    return to_numpy<std::int64_t>(std::move(out), {s.n_arms()});
+}
+
+std::span<const std::int64_t> read_under_way(nb::handle given, std::size_t n_arms) {
+    const std::span counts(integers(given, "under_way", n_arms), n_arms);
+    for (const auto count : counts)
+        if (count > UnderWay::largest || count < -UnderWay::largest)
+            fail(PyExc_ValueError, "under_way is " + std::to_string(count) + ", beyond what is counted: 2^53");
+    return counts;
+}
+
 void check_records(const double* values, std::size_t n, std::size_t size) {
     for (std::size_t i = 0; i < n; ++i)
         if (!(std::fabs(values[i]) <= largest_sum) || (i % size == 0 && values[i] < 0.0))
@@ -296,6 +314,10 @@ void remove_arm(Statistics& s, std::size_t arm) {
     check_arm(s, arm);
     s.erase_arm(arm);
     s.finish();
+}
+
+void count_under_way(Statistics& s) {
+    if (!s.under_way().is_open()) s.count_under_way();
 }
 
 Array<bool> active(const Statistics& s) {
@@ -394,6 +416,12 @@ void bind_statistics(nb::module_& m) {
             .def_prop_ro("active", &active, owned, "(K,): which arms are not retired.")
             .def("set_active", &set_active, nb::arg("arm"), nb::arg("active"),
                  "Says whether an arm may be played; a bandit tells its state by itself.")
+            .def("count_under_way", &count_under_way,
+                 "From now on decisions that wait for their reward are counted, and kept with the sums.")
+            .def_prop_ro("under_way", &under_way_array, owned,
+                         "(K,): how many decisions of each arm wait for their reward, 0 where they are not counted; "
+                         "below 0 in what was learned since a base, if the base counts decisions that were learned "
+                         "here.")
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                  "All that must be kept, by name.")
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),

@@ -94,7 +94,7 @@ class Scratch {
     }
 
   private:
-    std::vector<double> rows_[5];
+    std::vector<double> rows_[6];
 };
 
 // What a propensity is to be: over all coins; or, where the coin says which of two candidates a step looks for, given

@@ -7,6 +7,7 @@
 
 #include "linear/elementary.hpp"
 #include "rules/best_first.hpp"
+#include "rules/under_way.hpp"
 
 namespace armlet {
 
@@ -33,61 +34,6 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
             second = std::max(second, bounds[arm]);
     }
     return leader < n_arms && means[leader] > second ? leader : n_arms;
-}
-
-// Whether an arm was played and nothing has come back yet.
-bool is_silent(const LazyStatistics& all, std::uint32_t arm) {
-    return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0);
-}
-
-// The highest estimate of the arms that have rows; minus infinity if none has.
-double best_known(const LazyStatistics& all, Arms eligible, const double* means) {
-    double best = none;
-    for (const auto arm : eligible)
-        if (all.count(arm) > 0.0) best = std::max(best, means[arm]);
-    return best;
-}
-
-// A silent arm has no estimate, so it does not compete with arms that have one.
-void skip_silent(const LazyStatistics& all, Arms eligible, double* scores) {
-    if (!all.any_empty() || best_known(all, eligible, scores) == none) return;
-    for (const auto arm : eligible)
-        if (is_silent(all, arm)) scores[arm] = none;
-}
-
-// out[a] = e_a = rho (n_a + m_a) - n_a, or 0 if that is less: what is still to come of an arm if its decisions come
-// back as often as those of all arms have, rho = N / (N + M); before anything has come back, all of it.
-const double* expected_rows(const LazyStatistics& all, Arms eligible, double* out) {
-    double rows = 0.0, waits = 0.0;
-    for (std::size_t arm = 0; arm < all.n_arms(); ++arm) rows += all.count(arm), waits += all.under_way()[arm];
-    const double rho = rows > 0.0 ? rows / (rows + waits) : 1.0;
-    for (const auto arm : eligible) {
-        const double n = all.count(arm);
-        out[arm] = std::max(rho * (n + all.under_way()[arm]) - n, 0.0);
-    }
-    return out;
-}
-
-// A silent arm is taken for no better than the best that is known here, and what is still to come of it for one reward
-// that was a deviation lower.
-void lower_silent(const LazyStatistics& all, Arms eligible, const double* expected, double* means) {
-    if (!all.any_empty()) return;
-    const double best = best_known(all, eligible, means);
-    for (const auto arm : eligible) {
-        if (!is_silent(all, arm)) continue;
-        const double start = best == none ? means[arm] : std::min(means[arm], best);
-        means[arm] = start - all.deviations()[arm] * (expected[arm] / (expected[arm] + 1.0));
-    }
-}
-
-// out[a] = sqrt((n_a + 1) / (n_a + 1 + e_a)): how much narrower widths will be once e_a more rows have come back, if
-// they are like those that there are.
-const double* shrinkage(const LazyStatistics& all, Arms eligible, const double* expected, double* out) {
-    for (const auto arm : eligible) {
-        const double rows = all.count(arm) + 1.0;
-        out[arm] = std::sqrt(rows / (rows + expected[arm]));
-    }
-    return out;
 }
 
 // What is added to the estimates of a step, exactly or from above.
@@ -201,14 +147,12 @@ const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step
     double *means = step.scratch(0, all.width()), *scores = step.scratch(1, all.width());
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
-    const double* shrink = nullptr;
     all.estimates().scores(z, means);
-    if (!proved && all.under_way().any()) {
-        double* room = step.scratch(3, all.width());
-        const double* expected = expected_rows(all, step.eligible, room);
-        lower_silent(all, step.eligible, expected, means);
-        shrink = shrinkage(all, step.eligible, expected, room);
-    }
+    const double* shrink = proved ? nullptr
+                                  : count_to_come(
+                                        all, step.eligible, 0.0,
+                                        [&](std::uint32_t arm) { return all.deviations()[arm]; }, means,
+                                        step.scratch(3, all.width()));
     const Bonus bonus(*this, all, step.t, means, shrink);
     for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));
     if (const std::size_t leader = sure_leader(means, scores, step.eligible, all.n_arms()); leader < all.n_arms()) {

@@ -5,6 +5,7 @@
 
 #include "linear/elementary.hpp"
 #include "rules/best_first.hpp"
+#include "rules/under_way.hpp"
 
 namespace armlet {
 
@@ -53,14 +54,18 @@ const double* Optimism::upper_bounds(const Statistics& all, const Step& step) co
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
     all.estimates().scores(z, means);
+    const double* shrink = count_to_come(all, step.eligible, means, step.scratch(3, all.n_arms()));
+    const auto bound = [&](std::uint32_t arm, double width) {
+        if (shrink) width *= shrink[arm];
+        return means[arm] + radius(arm) * width;
+    };
     settle_scores(
         all, z, step.eligible, scores,
         [&](std::uint32_t arm) {
             const double widest = all.widest(arm, extent);
-            return std::isfinite(widest) ? means[arm] + radius(arm) * widest : widest;
+            return std::isfinite(widest) ? bound(arm, widest) : widest;
         },
-        [](std::uint32_t) { return true; },
-        [&](std::uint32_t arm, double width) { return means[arm] + radius(arm) * width; });
+        [](std::uint32_t) { return true; }, bound);
     return scores;
 }
 

@@ -4,6 +4,8 @@
 
 namespace armlet {
 
+// Where a state counts decisions under way, widths shrink by what is still to come of an arm, and the estimate of an
+// arm of which nothing has come back is lowered (rules/under_way.hpp).
 struct Optimism {
     using State = Statistics;  // with factors
     static constexpr const char* works_on = "Statistics";

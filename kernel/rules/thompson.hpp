@@ -4,6 +4,8 @@
 
 namespace armlet {
 
+// Where a state counts decisions under way, these change means and deviations of what is drawn as they change those of
+// Optimism; propensities are of what is drawn.
 struct Thompson {
     using State = Statistics;  // with factors
     static constexpr const char* works_on = "Statistics";

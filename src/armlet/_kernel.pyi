@@ -537,6 +537,17 @@ class Statistics:
     def set_active(self, arm: int, active: bool) -> None:
         """Says whether an arm may be played; a bandit tells its state by itself."""
 
+    def count_under_way(self) -> None:
+        """
+        From now on decisions that wait for their reward are counted, and kept with the sums.
+        """
+
+    @property
+    def under_way(self) -> NDArray[numpy.int64]:
+        """
+        (K,): how many decisions of each arm wait for their reward, 0 where they are not counted; below 0 in what was learned since a base, if the base counts decisions that were learned here.
+        """
+
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """All that must be kept, by name."""
 
@@ -728,12 +739,6 @@ class LazyStatistics(Statistics):
     def solves(self) -> int:
         """
         How often some arms were solved: by what changes rows, not by what looks at them.
-        """
-
-    @property
-    def under_way(self) -> NDArray[numpy.int64]:
-        """
-        (K,): how many decisions of each arm wait for their reward; below 0 in what was learned since a base, if the base counts decisions that were learned here.
         """
 
     def fits(self) -> NDArray[numpy.float64]:

@@ -16,7 +16,7 @@ from armlet.kernel import Schedule
 from armlet.policies.base import compiled_rule
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.policies.uniform import Uniform
-from armlet.types import Bool, Choice, Coins, Float64, Interaction
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
 
 ANSWER: list[Any] = []
 
@@ -137,8 +137,8 @@ class Doubling(LinUCB):
 class Pessimist(LinUCB):
     """Overrides a helper of a compiled policy."""
 
-    def upper_bounds(self, state: Any, x: Float64) -> Float64:
-        return -LinUCB.upper_bounds(self, state, x)
+    def upper_bounds(self, state: Any, x: Float64, arms: Int64 | None = None) -> Float64:
+        return -LinUCB.upper_bounds(self, state, x, arms)
 
 
 def test_subclass_of_a_compiled_policy_is_played_as_written() -> None:

@@ -134,6 +134,11 @@ def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
     if kind == "merged":
         state.widths(stream.contexts[0])
         state.merge(state.copy(), list(range(stream.n_arms)))
+    if kind == "under way" and not isinstance(policy, OFUL):  # with the last arm, and some more, silent
+        state.add_arm()
+        state.remove_arm(0)
+        counts = np.random.default_rng(half).integers(-1, 30, size=stream.n_arms)
+        state.restore_arrays({**state.arrays(), "under_way": np.append(counts[:-1], 5)})
     return state
 
 
@@ -141,7 +146,9 @@ def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
 @given(
     stream=streams(max_dim=48, max_arms=9, work=20_000),
     policy=policies,
-    kind=st.sampled_from(["none", "asked along the way", "rows taken back", "huge rows taken back", "merged"]),
+    kind=st.sampled_from(
+        ["none", "asked along the way", "rows taken back", "huge rows taken back", "merged", "under way"]
+    ),
     seed=seeds,
 )
 def test_arms_that_cannot_win_are_skipped_and_no_others(stream: Stream, policy: Ridged, kind: str, seed: int) -> None:

@@ -65,3 +65,56 @@ def test_a_window_that_closes_ends_the_wait() -> None:
         assert waits(loop) == tally(decisions)  # it is learned when its window closes
         ticks.now += 61
         assert waits(loop) == tally([])
+
+
+def decided(store: Store, ticks: Ticks, policy: armlet.types.Policy) -> tuple[Loop, list[armlet.Decision]]:
+    """Play 40 steps, of which every fourth is rewarded, and go on long after."""
+    loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=3, policy=policy)
+    decisions = decide(loop, 40)
+    for i in range(0, 40, 4):
+        loop.reward(f"e{i}", 0.5)
+    ticks.now += 100
+    return loop, decisions
+
+
+@pytest.mark.parametrize("policy", [armlet.OccasionalOptimism(), armlet.LinUCB()], ids=["default", "LinUCB"])
+def test_what_is_pruned_is_no_longer_waited_for(policy: armlet.types.Policy, tmp_path: Path) -> None:
+    ticks = Ticks()
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        loop, decisions = decided(store, ticks, policy)
+        late = loop.decide([1.0, 0.5], event="late")
+        kept = [d for i, d in enumerate(decisions) if d.explored and i % 4]
+        n_explored = sum(d.explored for d in decisions)
+        assert store.prune(1e9 + 50) == 40 - n_explored > 20
+        for _ in range(2):  # exactly once
+            assert waits(loop) == tally([*kept, late])
+            assert store.prune(1e9 + 50) == 0
+        gone = next(i for i, d in enumerate(decisions) if i % 4 and not d.explored)
+        assert loop.reward(f"e{gone}", 0.5) == "unknown"
+        assert waits(loop) == tally([*kept, late])
+        found = loop.model()
+        rebuilt = store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage")))  # type: ignore[arg-type]
+        assert rebuilt.to_bytes() == found.to_bytes()
+        assert armlet.audit(loop.log.replayable, loop.log.start).digest == found.digest()
+    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
+        assert store.loop("homepage").model().to_bytes() == found.to_bytes()
+
+
+def test_a_prune_that_was_broken_off_goes_on_and_counts_once() -> None:
+    """After its first pass decisions are expired and not yet deleted; a reward of one is learned, and counts once."""
+    ticks = Ticks()
+    with Store(Memory(), wall=ticks, elapsed=ticks) as store:
+        loop, _ = decided(store, ticks, armlet.LinUCB())
+        store._writer.maintain(loop._runner._prune(int((1e9 + 50) * 1e6)))
+        assert waits(loop) == tally([])
+        assert loop.reward("e1", 0.5) == "accepted"
+        assert waits(loop) == tally([])
+        assert loop.model().state.n.sum() == 11
+        loop._runner.stale()
+        assert waits(loop) == tally([])
+        assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
+        assert loop.forget("e2")
+        assert waits(loop) == tally([])
+        assert store.prune(1e9 + 50) > 20
+        assert waits(loop) == tally([])
+        assert loop.model().state.n.sum() == 11

@@ -120,7 +120,7 @@ def test_forgetting_unlearns_and_leaves_no_byte_of_the_context(tmp_path: Path) -
 
 def test_forgetting_before_a_reward_deletes_only(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db") as store:
-        loop = make(store, armlet.LinUCB())
+        loop = make(store, armlet.OFUL())  # which does not count what is under way
         loop.decide([1.0, 0.5], event="e")
         before = loop.model().to_bytes()
         assert loop.forget("e")

@@ -12,20 +12,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
+import numpy as np
+
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
-from armlet.kernel import Statistics
+from armlet.kernel import Statistics, sum_shapes
 from armlet.reference.choice import best_chances, play_best
+from armlet.reference.under_way import PATIENCE, expected_rows, lower_silent, shrinkage
 from armlet.types import (
     Bool,
     Choice,
     Coins,
     Float64,
+    Int64,
     Interaction,
     LearnsFrom,
     Memory,
     Policy,
     RewardKind,
+    Shapes,
     State,
     StateT,
 )
@@ -132,6 +137,48 @@ class RidgePolicy(SumsPolicy[Statistics]):
         return sums(ridge, n_arms, dim, units=units_of(self), origin=origin)
 
 
+class WaitingPolicy(RidgePolicy):
+    """The same with decisions under way counted, as rows that are still to come; see `armlet.reference.under_way`.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(), seed=1)
+    >>> decision = bandit.decide([1.0])
+    >>> waits(bandit.state).sum(), sorted(bandit.policy.shapes(n_arms=2, dim=1))
+    (np.float64(1.0), ['records', 'under_way', 'units'])
+    """
+
+    __slots__ = ()
+
+    def init(self, n_arms: int, dim: int) -> Statistics:
+        """Start sums without rows, and counts of decisions under way."""
+        state = RidgePolicy.init(self, n_arms, dim)
+        state.count_under_way()
+        return state
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Return the shapes of the sums and of the counts."""
+        return {**sum_shapes(n_arms, dim, units=units_of(self)), "under_way": (n_arms,)}
+
+    def means(self, state: Statistics, x: Float64, arms: Int64) -> Float64:
+        """Return the estimate of each arm, (K,): lower than the best of these arms where nothing has come back."""
+        sigma = np.full(state.n_arms, state.typical_noise())
+        return lower_silent(state.scores(x), state.n, waits(state), sigma, arms, PATIENCE)
+
+    def widths(self, state: Statistics, x: Float64) -> Float64:
+        """Return sqrt(x' V_a^-1 x) of each arm, (K,), as wide as it will be once what is under way has come back."""
+        n = state.n
+        out: Float64 = state.widths(x) * shrinkage(n, expected_rows(n, waits(state), PATIENCE))
+        return out
+
+
+def waits(state: Statistics) -> Float64:
+    """Return m of every arm, decisions under way; below 0, as in what a worker learned since a base, it is none."""
+    out: Float64 = np.maximum(state.under_way, 0).astype(np.float64)
+    return out
+
+
 class IndexPolicy(SumsPolicy[SumsT]):
     """Play the eligible arm with the highest index, ties drawn: there is no other randomness."""
 
@@ -193,8 +240,8 @@ def compiled_rule(policy: Policy) -> Rule | None:
     >>> compiled_rule(armlet.LinUCB()) is None
     False
     >>> class Curious(armlet.LinUCB):
-    ...     def upper_bounds(self, state, x):
-    ...         return super().upper_bounds(state, x) + 1.0
+    ...     def upper_bounds(self, state, x, arms=None):
+    ...         return super().upper_bounds(state, x, arms) + 1.0
     >>> compiled_rule(Curious()) is None
     True
     """

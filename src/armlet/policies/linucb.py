@@ -2,6 +2,13 @@
 
 Each arm has its own ridge regression on all steps at which it was played; the arm with the highest upper confidence
 bound plays. No regret bound is known for this form: the staged SupLinUCB has one.
+What differs from the paper, which learns each reward before the next decision: decisions whose rewards have not come
+back count as rows to come. Of an arm with n rows, widths are sqrt((n + 1) / (n + 1 + e)) of what they were, e the rows
+that its decisions under way stand for. An arm of which nothing has come back (n = 0) has no estimate: it is put
+sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate where that is lower, sigma the noise
+of rewards; and e counts from five on, so that it is not given up because a few rewards were lost. So an arm whose
+rewards come late, or never, is tried but does not take over. With prompt rewards nothing is under way when an arm is
+chosen, and all is as in the paper.
 Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) regardless of t.
 """
 
@@ -10,15 +17,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from armlet.inputs.settings import HUGE, Units, chance, number, optional, origin_like, positive, settle, units_word
 from armlet.kernel import Optimism, Statistics
-from armlet.policies.base import IndexPolicy, RidgePolicy
+from armlet.policies.base import WaitingPolicy
+from armlet.reference.choice import best_chances, play_best
 from armlet.reference.elementary import log
-from armlet.types import Float64
+from armlet.types import Bool, Choice, Coins, Float64, Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinUCB(IndexPolicy[Statistics], RidgePolicy):
+class LinUCB(WaitingPolicy):
     """Play argmax of x' theta_hat_a + alpha sqrt(x' V_a^-1 x), with V_a = ridge I + A_a.
 
     Parameters
@@ -70,8 +80,25 @@ class LinUCB(IndexPolicy[Statistics], RidgePolicy):
     def rule(self) -> Optimism:
         return Optimism.constant(self.width_factor, by_noise=self.units == "free")
 
-    def upper_bounds(self, state: Statistics, x: Float64) -> Float64:
-        """Return what each arm may pay at best, (K,)."""
+    def upper_bounds(self, state: Statistics, x: Float64, arms: Int64 | None = None) -> Float64:
+        """Return what each arm may pay at best, (K,).
+
+        Parameters
+        ----------
+        state, x
+            What is known, and the context.
+        arms
+            Those that may be played, which an arm without any reward yet is compared with; all if left out.
+        """
+        arms = np.arange(state.n_arms) if arms is None else arms
         factor = self.width_factor * state.typical_noise() if self.units == "free" else self.width_factor
-        bounds: Float64 = state.scores(x) + factor * state.widths(x)
+        bounds: Float64 = self.means(state, x, arms) + factor * self.widths(state, x)
         return bounds
+
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+        """Share all probability among the arms with the highest bound."""
+        return best_chances(self.upper_bounds(state, x, np.flatnonzero(eligible)), eligible)
+
+    def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+        """Play the arm with the highest bound, ties broken by the coins."""
+        return play_best(self.upper_bounds(state, x, np.flatnonzero(eligible)), eligible, coins)

@@ -21,7 +21,7 @@ The ridge on slopes is what the sums of all arms make likely (`armlet.reference.
 features say little, near 1 where they say much. So features that say nothing do not hurt. sigma is the root of the mean
 squared residual, with what estimates are penalised for.
 Decisions whose rewards have not come back count as rows to come: an arm that has m of them is explored as if it had
-n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`log_bonus.py`).
+n + m rows, and its w_a^2 is (n + 1) / (n + 1 + e) of what it was, e the rows that they stand for (`under_way.py`).
 An arm of which nothing has come back yet (n = 0) has no estimate: on a greedy step the others are played, on an
 optimistic one its estimate lies sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate
 where that is lower. So a newcomer whose rewards come late, or never, is tried but does not take over. With prompt
@@ -60,19 +60,12 @@ from armlet.inputs.settings import (
     units_word,
 )
 from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
-from armlet.policies.base import SumsPolicy
+from armlet.policies.base import SumsPolicy, waits
 from armlet.reference.choice import best_arms
 from armlet.reference.elementary import log
 from armlet.reference.evidence import Weighted, by_evidence
-from armlet.reference.log_bonus import (
-    Noise,
-    TwoKinds,
-    expected_rows,
-    log_bonus,
-    lower_silent,
-    shrinkage,
-    skip_silent,
-)
+from armlet.reference.log_bonus import Noise, TwoKinds, log_bonus
+from armlet.reference.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
 WIDTH_SCALE: Final = 0.85
@@ -196,7 +189,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         q = 0.1 if self.p is None else self.p / state.n_active
-        return by_evidence(state.n + _waits(state), eligible, t, q=q, cap=self.cap, floor=self.floor)
+        return by_evidence(state.n + waits(state), eligible, t, q=q, cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: LazyStatistics) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.
@@ -223,9 +216,9 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
             proved: Float64 = state.scores(x) + self._radii(state, t) * state.widths(x)
             return proved
         arms = np.arange(state.n_arms) if arms is None else arms
-        n, waits, sigma, ways = state.n, _waits(state), state.deviations(self.noise), state.n_active * state.rank
-        means = lower_silent(state.scores(x), n, waits, sigma, arms)
-        widths = state.widths(x) * shrinkage(n, expected_rows(n, waits))
+        n, m, sigma, ways = state.n, waits(state), state.deviations(self.noise), state.n_active * state.rank
+        means = lower_silent(state.scores(x), n, m, sigma, arms)
+        widths = state.widths(x) * shrinkage(n, expected_rows(n, m))
         bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
         if self.units == "as given":  # where the ridge pulls to zero, which is no mean of anything
             bounds = bounds + math.sqrt(state.ridge) * state.typical_norm() * widths
@@ -250,7 +243,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
 
     def _estimates(self, state: LazyStatistics, x: Float64, arms: Int64) -> Float64:
         scores = state.scores(x)
-        return scores if self.radius == "proved" else skip_silent(scores, state.n, _waits(state), arms)
+        return scores if self.radius == "proved" else skip_silent(scores, state.n, waits(state), arms)
 
     def probabilities(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the exact probability of each arm over the coin.
@@ -264,8 +257,3 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         """Play step t: what exploring takes, or the highest estimate or bound, as the coin says; ties by the coins."""
         return self._law(state, t, x, eligible).decide(state.n_arms, coins)
 
-
-def _waits(state: LazyStatistics) -> Float64:
-    """(K,): m, what rules look at; below 0, as in what a worker learned since a base, it is none."""
-    out: Float64 = np.maximum(state.under_way, 0).astype(np.float64)
-    return out

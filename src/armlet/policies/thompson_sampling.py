@@ -8,7 +8,11 @@ memory O(K d^2) regardless of t.
 What differs from the paper: it has one parameter of d values for all arms, and proves its bound for
 v = R sqrt(9 d log(t / delta)) with that d, |x| <= 1 and |theta| <= 1. All arms' parameters side by side have K d
 values. The v of the theory here takes the d of a single arm, so it is smaller by sqrt(K), and the bound is not proved
-for it; width_scale = sqrt(K) gives the paper's.
+for it; width_scale = sqrt(K) gives the paper's. And the paper learns each reward before the next decision. Where
+rewards are late, decisions under way count as rows to come, as they do for LinUCB: a posterior is
+sqrt((n + 1) / (n + 1 + e)) as wide, e the rows that they stand for, and that of an arm of which nothing has come back
+is lowered. So an arm whose rewards come late, or never, is tried but does not take over; propensities are those of what
+is drawn, so they are exact.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from armlet.inputs.settings import (
     units_word,
 )
 from armlet.kernel import Statistics, Thompson, normals, win_probabilities
-from armlet.policies.base import RidgePolicy
+from armlet.policies.base import WaitingPolicy
 from armlet.reference.choice import below, best_arms
 from armlet.reference.elementary import log
 from armlet.types import Bool, Choice, Coins, Float64
@@ -41,7 +45,7 @@ DELTA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThompsonSampling(RidgePolicy):
+class ThompsonSampling(WaitingPolicy):
     """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = ridge I + A_a.
 
     Parameters
@@ -114,20 +118,21 @@ class ThompsonSampling(RidgePolicy):
         return self.noise_scale * math.sqrt(9.0 * dim * log(t / self.delta)) * self.width_scale
 
     def deviations(self, state: Statistics, t: int, x: Float64) -> Float64:
-        """Return the standard deviation of x' theta under the posterior of each arm, (K,)."""
+        """Return the standard deviation of what is drawn for each arm, (K,)."""
         spread = self.spread(state.dim, t)
-        return (spread * state.typical_noise() if self.units == "free" else spread) * state.widths(x)
+        return (spread * state.typical_noise() if self.units == "free" else spread) * self.widths(state, x)
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the probability that each arm's sample is the highest."""
         arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
-        chances[arms] = win_probabilities(state.scores(x)[arms], self.deviations(state, t, x)[arms])
+        means, deviations = self.means(state, x, arms), self.deviations(state, t, x)
+        chances[arms] = win_probabilities(means[arms], deviations[arms])
         return chances
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play the arm with the highest sample; ties, which need contexts of zero, are broken by the coins."""
-        z = normals(coins.pick, coins.tie, state.n_arms)
-        samples = state.scores(x) + self.deviations(state, t, x) * z
-        best = best_arms(samples, np.flatnonzero(eligible))
+        z, arms = normals(coins.pick, coins.tie, state.n_arms), np.flatnonzero(eligible)
+        samples = self.means(state, x, arms) + self.deviations(state, t, x) * z
+        best = best_arms(samples, arms)
         arm = int(best[below(coins.tie, len(best))])
         return Choice(arm, float(self.probabilities(state, t, x, eligible)[arm]), False)

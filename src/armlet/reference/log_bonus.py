@@ -18,6 +18,7 @@ from armlet.reference.evidence import Best, Exploring
 from armlet.reference.linear import log_determinant, width
 from armlet.reference.ridge_evidence import likely_ridge
 from armlet.reference.schedule import Reference
+from armlet.reference.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.types import Bool, Choice, Coins, Float64, Int64
 
 Noise: TypeAlias = Literal["pool", "max", "shrunk"]
@@ -114,85 +115,6 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
     log = logs(1.0 + even * (widths * widths))
     out: Float64 = width_scale * deviations * widths * np.sqrt(2.0 * log)
     return out
-
-
-# ---- decisions under way: n are the rows of every arm, m its decisions whose rewards have not come back, (K,) each
-
-
-def expected_rows(n: Float64, m: Float64) -> Float64:
-    """Return e = rho (n + m) - n, at least 0: the rows that an arm's decisions under way still stand for.
-
-    rho = N / (N + M) is how often decisions of all arms have come back so far, 1 before the first. Where rewards of all
-    arms are lost alike, what is under way is mostly lost, and hardly counts; for one arm among others whose rewards
-    come, it counts in full.
-
-    Examples
-    --------
-    >>> expected_rows(np.array([0.0, 99.0]), np.array([1.0, 0.0])).round(2).tolist()
-    [0.99, 0.0]
-    >>> expected_rows(np.array([10.0, 20.0]), np.array([90.0, 180.0])).tolist()
-    [0.0, 0.0]
-    """
-    rows, waits = float(np.cumsum(n)[-1]), float(np.cumsum(m)[-1])
-    rho = rows / (rows + waits) if rows > 0.0 else 1.0
-    out: Float64 = np.maximum(rho * (n + m) - n, 0.0)
-    return out
-
-
-def shrinkage(n: Float64, expected: Float64) -> Float64:
-    """Return sqrt((n + 1) / (n + 1 + e)): how much narrower widths will be once e more rows have come back.
-
-    Examples
-    --------
-    >>> shrinkage(np.array([0.0, 9.0, 9.0]), np.array([3.0, 30.0, 0.0])).tolist()
-    [0.5, 0.5, 1.0]
-    """
-    rows = n + 1.0
-    out: Float64 = np.sqrt(rows / (rows + expected))
-    return out
-
-
-def silent(n: Float64, m: Float64) -> Bool:
-    """Return which arms were played without anything having come back yet: they have no estimate.
-
-    Examples
-    --------
-    >>> silent(np.array([0.0, 0.0, 5.0]), np.array([3.0, 0.0, 3.0])).tolist()
-    [True, False, False]
-    """
-    out: Bool = (m > 0.0) & ~(n > 0.0)
-    return out
-
-
-def skip_silent(scores: Float64, n: Float64, m: Float64, arms: Int64) -> Float64:
-    """Return scores, minus infinity for silent arms if any of these arms has rows.
-
-    Examples
-    --------
-    >>> n, m = np.array([0.0, 5.0]), np.array([3.0, 3.0])
-    >>> skip_silent(np.array([0.0, -1.0]), n, m, np.array([0, 1])).tolist()
-    [-inf, -1.0]
-    """
-    if not (n[arms] > 0.0).any():
-        return scores
-    return np.where(silent(n, m), -np.inf, scores)
-
-
-def lower_silent(scores: Float64, n: Float64, m: Float64, deviations: Float64, arms: Int64) -> Float64:
-    """Return scores, for silent arms sigma e / (e + 1) less than they are, or than the best known of these arms.
-
-    What is still to come counts as one reward, a deviation lower. Silent arms start at the mean of all rewards: without
-    the others' best they would lead wherever a context is a poor one for all arms.
-
-    Examples
-    --------
-    >>> n, m = np.array([0.0, 60.0]), np.array([4.0, 16.0])
-    >>> lower_silent(np.array([0.0, -1.0]), n, m, np.ones(2), np.array([0, 1])).tolist()
-    [-1.75, -1.0]
-    """
-    known, expected = arms[n[arms] > 0.0], expected_rows(n, m)
-    start = np.minimum(scores, scores[known].max()) if known.size else scores
-    return np.where(silent(n, m), start - deviations * (expected / (expected + 1.0)), scores)
 
 
 # ---- noise

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-Phase: TypeAlias = Literal["open", "default", "learned"]
-"""What was learned of a decision: nothing yet, the default of its window, or a reward."""
+Phase: TypeAlias = Literal["open", "expired", "default", "learned"]
+"""What was learned of a decision: nothing yet, nothing that is waited for, the default of its window, or a reward."""
 
 
 class Moment(NamedTuple):
@@ -67,6 +67,7 @@ class Pruned:
 
     n: int  # deleted
     after: int | None  # the last step that was looked at, to go on from; None if it was the last of all
+    open: tuple[Outcome, ...] = ()  # would have been deleted, but for a reward that is waited for
 
 
 class Transaction(Protocol):
@@ -129,7 +130,8 @@ class Transaction(Protocol):
         """Look at the next decisions after a step; delete all about those that are older and did not explore.
 
         Rows of explored decisions stay, of decisions whose window is open, and of those that rows after the loop's base
-        are about, since these could not be played again without them.
+        are about, since these could not be played again without them. Those whose outcome is "open" stay as well, and
+        are returned: once they are expired, and the base is later, they can go.
         """
 
     def shrink(self, most: int) -> bool:

@@ -118,10 +118,12 @@ class MemoryTransaction:
         book = self._books[loop]
         steps = sorted(t for t in book.outcomes if t > after)[:most]
         needed = {row.t for seq, row in book.rows.items() if seq > book.record.base}
-        old = {t for t in steps if t not in needed and _is_spare(book, book.outcomes[t], before)}
+        spare = [book.outcomes[t] for t in steps if t not in needed and _is_spare(book, book.outcomes[t], before)]
+        old = {outcome.t for outcome in spare if outcome.phase != "open"}
         self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
         self._drop(book, old)
-        return Pruned(len(old), steps[-1] if len(steps) == most else None)
+        waiting = tuple(outcome for outcome in spare if outcome.phase == "open")
+        return Pruned(len(old), steps[-1] if len(steps) == most else None, waiting)
 
     def shrink(self, most: int) -> bool:
         return most < 0  # never: what is deleted is free at once

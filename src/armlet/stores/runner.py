@@ -86,11 +86,11 @@ def context_of(row: Row) -> list[float] | None:
     return values
 
 
-def decision_of(row: Row, reward: float | None = None) -> Decision:
-    """Return the decision of a row: pending, or with what was learned from it."""
+def decision_of(row: Row, reward: float | None = None, **marks: object) -> Decision:
+    """Return the decision of a row: pending, or with what was learned from it; marked as expired if it was."""
     learned = {} if reward is None else {"reward": reward, "weight": 1.0}
     try:
-        return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned})
+        return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned, **marks})
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _damaged(row, "decide", error) from error
 
@@ -182,7 +182,7 @@ class RowPast:
         row = self._row or self._tx.row(self._loop, event["of"])
         if row is None:
             raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
-        return decision_of(row, reward)
+        return decision_of(row, reward, **({"expired": event["expired"]} if "expired" in event else {}))
 
 
 def recover(tx: Transaction, record: LoopRecord, policy: Policy | None = None) -> tuple[Bandit, int, int]:
@@ -378,7 +378,8 @@ class LoopRunner:
         if verdict.act == "hold":
             self._append(tx, now, "reward", outcome.t, {**_about(decided), "reward": reward.value})
         elif verdict.act == "learn":
-            self._write(tx, now, "learn", {"reward": verdict.value, "weight": 1.0}, decided)
+            marks = {"expired": True} if outcome.phase == "expired" else {}
+            self._write(tx, now, "learn", {"reward": verdict.value, "weight": 1.0, **marks}, decided)
         elif verdict.act == "correct":
             fields = {"old_reward": outcome.value, "new_reward": verdict.value}
             self._write(tx, now, "correct", fields, decided)
@@ -433,18 +434,35 @@ class LoopRunner:
         return found
 
     def pruning(self, before: int) -> Chore[int]:
-        """Delete what is old and did not explore; return how many."""
-        tx, _ = yield
+        """Delete what is old and did not explore; return how many.
+
+        What still waits for a reward is expired before it goes, by rows that can be replayed, so that the model does
+        not count decisions that nobody can reward.
+        """
+        pruned, waiting = yield from self._prune(before)
+        if waiting:
+            pruned += (yield from self._prune(before))[0]
+        return pruned
+
+    def _prune(self, before: int) -> Chore[tuple[int, int]]:
+        """Delete what can go, and expire what waits for a reward; return how many of each."""
+        tx, now = yield
         self._awake(tx)
         self.rebase(tx)
-        pruned, after = 0, 0
-        while True:
-            tx, _ = yield
+        after: int | None = 0
+        pruned = waiting = 0
+        while after is not None:
+            tx, now = yield
             piece = tx.prune(self.record.id, before, after, PRUNED)
-            pruned += piece.n
-            if piece.after is None:
-                return pruned
-            after = piece.after
+            self._expire(tx, now, piece.open)
+            pruned, waiting, after = pruned + piece.n, waiting + len(piece.open), piece.after
+        return pruned, waiting
+
+    @_undoing
+    def _expire(self, tx: Transaction, now: Moment, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._write(tx, now, "expire", {}, self._decided(tx, outcome))
+            tx.put(self.record.id, replace(outcome, phase="expired"))
 
     def rebase(self, tx: Transaction) -> None:
         """Go on from what has been learned so far, so that no row before is needed to make it again."""

@@ -268,7 +268,7 @@ _CHANGED = """
     WHERE loop = ?1 AND t = ?2"""
 _CREATE = "INSERT INTO loop (id, name, about, start, made, crc) VALUES (?, ?, ?, ?, ?, ?)"
 _PIECE = f"""
-    SELECT outcome.t, due, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
+    SELECT outcome.t, due, phase, event.{", event.".join(COLUMNS)} FROM outcome JOIN event USING (loop, seq)
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
 # the planner, which has no statistics, would read the whole loop instead
 _NEEDED = "SELECT 1 FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide' AND seq > ?"
@@ -438,17 +438,20 @@ class SQLiteTransaction:
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         base: int = self._run("SELECT base FROM loop WHERE id = ?", (loop,)).get
         found = _fetch(self._connection, _PIECE, (loop, after, most))
-        decided = [(t, _row_of(row)) for t, due, *row in found if due is None]
+        decided = [(t, phase, _row_of(row)) for t, due, phase, *row in found if due is None]
         old = [
-            (t, row.seq)
-            for t, row in decided
+            (t, phase, row.seq)
+            for t, phase, row in decided
             if row.ts < before and not row.fields.get("explored", True) and row.seq <= base
         ]
-        spare = [(t, seq) for t, seq in old if not self._run(_NEEDED, (loop, t, base)).get]
-        for t, seq in spare:
+        spare = [each for each in old if not self._run(_NEEDED, (loop, each[0], base)).get]
+        gone = [(t, seq) for t, phase, seq in spare if phase != "open"]
+        for t, seq in gone:
             self._run("DELETE FROM event WHERE loop = ? AND seq = ?", (loop, seq))
             self._delete_about(loop, t)
-        return Pruned(len(spare), found[-1][0] if len(found) == most else None)
+        waiting = [self.at(loop, t) for t, phase, _ in spare if phase == "open"]
+        after_this = found[-1][0] if len(found) == most else None
+        return Pruned(len(gone), after_this, tuple(outcome for outcome in waiting if outcome is not None))
 
     def shrink(self, most: int) -> bool:
         if self._connection.pragma("auto_vacuum") != INCREMENTAL:

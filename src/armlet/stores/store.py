@@ -484,9 +484,10 @@ class Store:
         """Delete decisions that are older and did not explore, with their rewards; return how many.
 
         Explored ones stay: they are what estimates rest on, and what other policies can be judged by. So do decisions
-        whose window is open, or that get a reward meanwhile. What was learned is not touched. A reward for what is gone
-        is answered "unknown". It works in slices between which other calls are served, and gives space back to the
-        file system; if it is broken off by an error, some are deleted, and the next one goes on.
+        whose window is open, or that get a reward meanwhile. What was learned is not touched. Decisions without a
+        reward are expired before they go, as `Bandit.expire` does; a reward for what is gone is answered "unknown". It
+        works in slices between which other calls are served, and gives space back to the file system; if it is broken
+        off by an error, some are deleted, and the next one goes on.
 
         Parameters
         ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TypeAlias
 from warnings import catch_warnings, simplefilter
 
@@ -280,11 +281,29 @@ def check_old_rows_go_piece_by_piece(place: Place) -> None:
         require(found == [(2, 3), (1, 6), (0, None)], f"pieces of a prune gave {found}")
         left = [row.t for row in ledger.rows(record.id) if row.kind == "decide"]
         require(left == [2, 4, 6, 7], f"decisions {left} are left")
+        _check_what_waits_stays(ledger, record.id)
         with ledger.transaction() as tx:
             for _ in range(100):
                 if not tx.shrink(1000):
                     return
     raise AssertionError("free space was given back without an end")
+
+
+def _check_what_waits_stays(ledger: Ledger, loop: int) -> None:
+    with ledger.transaction() as tx:
+        t = tx.lease(loop, 1)
+        seq = tx.append(loop, _at(t), "decide", t, {"explored": False, "event": "waits"}, None)
+        outcome = Outcome(t=t, event="waits", seq=seq, phase="open")
+        tx.put(loop, outcome)
+        tx.rebase(loop, seq, b"later still")
+        piece = tx.prune(loop, 100, t - 1, 3)
+        require((piece.n, piece.open) == (0, (outcome,)), f"pruning a decision that is waited for gave {piece}")
+    with ledger.transaction() as tx:
+        require(tx.outcome(loop, "waits") == outcome, "a decision that is waited for was pruned")
+        tx.put(loop, replace(outcome, phase="expired"))
+        piece = tx.prune(loop, 100, t - 1, 3)
+        require((piece.n, piece.open) == (1, ()), f"pruning a decision that has expired gave {piece}")
+        require(tx.outcome(loop, "waits") is None, "a decision that has expired was not pruned")
 
 
 # ---- loops
