@@ -839,7 +839,7 @@ class Engine:
         Traceback (most recent call last):
         armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forward only, up to 2^63 - 1; give a later step
         >>> default = armlet.Bandit(["a", "b"], 1, seed=1)
-        >>> for _ in range(100):
+        >>> for _ in range(20):
         ...     default.learn(default.decide([0.5]), 1.0)
         >>> default.decide([0.5]).marginal, default.decide([0.5], propensity="marginal").marginal
         (False, True)

@@ -427,10 +427,10 @@ class Bandit(Engine):
         Parameters
         ----------
         mode
-            "exploring": the policy at this very step, with its exploration. Early on that is close to random play, and
-            in a round-robin warm-up the arm whose turn it is has probability 1 in every context. "greedy": what was
-            learned, without exploration; 1 for the highest estimate, shared by those that tie. This is `predict` as
-            probabilities, and usually what to evaluate on a log.
+            "exploring": the policy at this very step, over all its coins, exploration included. Early on that is close
+            to random play, and in a round-robin warm-up the arm whose turn it is has probability 1 in every context.
+            "greedy": what was learned, without exploration; 1 for the highest estimate, shared by those that tie. This
+            is `predict` as probabilities, and usually what to evaluate on a log.
 
         Examples
         --------

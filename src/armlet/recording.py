@@ -77,7 +77,7 @@ class Recorder(Protocol):
         """
 
     def on_decision(self, decision: Decision) -> None:
-        """Record a decision that was made."""
+        """Record a decision that was made; its propensity is marginal, over all coins."""
 
     def on_decisions(self, decisions: Decisions) -> None:
         """Record those of a batch, all or none."""

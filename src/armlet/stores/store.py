@@ -60,7 +60,7 @@ class Loop:
 
     @refusing()
     def decide(self, x: Context, *, event: str | None = None, eligible: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm; durable on return.
+        """Choose an arm; durable on return. Its propensity is marginal: over all coins.
 
         Parameters
         ----------
