@@ -148,11 +148,11 @@ const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step
     const double* z = view(all, step);
     const Extent extent = extent_of(all, z);
     all.estimates().scores(z, means);
-    const double* shrink = proved ? nullptr
-                                  : count_to_come(
-                                        all, step.eligible, 0.0,
-                                        [&](std::uint32_t arm) { return all.deviations()[arm]; }, means,
-                                        step.scratch(3, all.width()));
+    const double* shrink = proved
+                               ? nullptr
+                               : count_to_come(
+                                     all, step.eligible, 0.0, [&](std::uint32_t arm) { return all.deviations()[arm]; },
+                                     means, step.scratch(3, all.width()));
     const Bonus bonus(*this, all, step.t, means, shrink);
     for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));
     if (const std::size_t leader = sure_leader(means, scores, step.eligible, all.n_arms()); leader < all.n_arms()) {

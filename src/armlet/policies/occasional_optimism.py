@@ -256,4 +256,3 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     def decide(self, state: LazyStatistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: what exploring takes, or the highest estimate or bound, as the coin says; ties by the coins."""
         return self._law(state, t, x, eligible).decide(state.n_arms, coins)
-
