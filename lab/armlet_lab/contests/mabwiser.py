@@ -37,7 +37,8 @@ USUAL: Final = (
     Setting("MABWiser LinUCB", "{}"),
     Setting("MABWiser LinUCB, tuned", json.dumps({"alpha": 0.3, "l2_lambda": 1.0}), "standardised"),
 )
-"""As it comes, and the best of the grid on the even tables in orders of seed 71000."""
+"""As it comes, and the setting of the grid with the least error over the even tables in orders 71000 to 71002, 1,000
+rows at most; tried with our LinUCB in units as given, which plays the same arms in far less time."""
 
 GROUPS: Final[dict[str, tuple[Setting, ...]]] = {
     "mabwiser": USUAL,

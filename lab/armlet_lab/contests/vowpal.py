@@ -90,6 +90,7 @@ def lines(X: Float64, y: Int64) -> Iterable[str]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> [line.strip() for line in lines(np.array([[1.5, 0.0], [0.0, -2.0]]), np.array([0, 2]))]
     ['1 | f0:1.5', '3 | f1:-2']
     """
