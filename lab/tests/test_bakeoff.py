@@ -296,9 +296,9 @@ def test_mabwiser_plays_the_linucb_that_is_ours_after_the_same_log() -> None:
 @pytest.mark.usefixtures("calls")
 def test_digits_go_on_after_a_log_in_either_unit() -> None:
     lab = Lab(seed=5)
-    verdict, section = warm_start.find(("Greedy", "Uniform"), 2, lab, lab)
+    verdict, section = warm_start.find(("Greedy", "AutoEpsilonGreedy", "Uniform"), 2, lab, lab)
     rows = {row[0]: row[1:] for row in section.tables[0].rows}
-    assert set(rows) == {"Greedy", "Uniform", *(each.label for each in mabwiser.USUAL)}
+    assert set(rows) == {"Greedy", "AutoEpsilonGreedy", "Uniform", *(each.label for each in mabwiser.USUAL)}
     assert rows["Greedy"][0] == rows["Greedy"][1]  # free units
     assert all(0.75 < float(cell.split(" ")[0]) < 0.95 for cell in rows["Greedy"])
     assert str(verdict.outcome) == "holds"  # the rival guesses

@@ -94,14 +94,15 @@ def mistakes(table: datasets.Table, order: Int64, text: str, *, seed: int, logge
     Parameters
     ----------
     logged
-        The arms of the first rows, whose rewards are known before the first decision.
+        The arms of the first rows, drawn at random, whose rewards are known before the first decision.
     """
     policy = make(text, len(order))
     X, y = contexts(table, policy), table.y
     bandit = Bandit(arms=range(table.n_arms), dim=X.shape[1], policy=policy, seed=seed)
     known = 0 if logged is None else len(logged)
     if logged is not None and known:
-        bandit.fit(X[order[:known]], logged.tolist(), (logged == y[order[:known]]).astype(np.float64))
+        rewards = (logged == y[order[:known]]).astype(np.float64)
+        bandit.fit(X[order[:known]], logged.tolist(), rewards, explored=True)
     wrong = np.ones(len(order) - known)
     for place, row in enumerate(order[known:].tolist()):
         decision = bandit.decide(X[row])
