@@ -1,10 +1,10 @@
 """Who is better on tables: one paired test over orders, corrected for the number of tables.
 
 Rows within an order are dependent: a run that was led astray errs in many of them. So an order gives one number, the
-difference of two shares of mistakes. Orders of a table are drawn independently, so Student's t over them has its level
-regardless of what happens within an order. It speaks of other orders of this table, not of other tables. A spread below
-half a mistake is taken for half a mistake: few orders may agree by chance. (Flipping signs would assume less, but five
-orders have no p-value below 1/16.)
+difference of two shares of mistakes. Orders of a table are drawn independently, so Student's t over them keeps its
+level regardless of what happens within an order, as far as the shape of the differences allows; a test simulates that.
+It speaks of other orders of this table, not of other tables. A spread below half a mistake is taken for half a mistake:
+few orders may agree by chance. (Flipping signs would assume less, but five orders have no p-value below 1/16.)
 
 Over tables, Benjamini and Hochberg's rule: of the tables that are called won or lost at most 5 % are called wrongly, on
 average, a wrong sign counted as wrong. It needs independent p-values, and they are: each table has orders of its own.
