@@ -67,7 +67,7 @@ def judge(rewards: dict[tuple[str, str], Float64], ours: str, seeds: Seeds) -> P
             Statistic("mean reward of uniform play", floor, Criterion("within", 0.08, 0.12), Role.CONTROL)
         )
     best = sorted({name for name, _ in rewards}, key=lambda name: -float(rewards[name, unit].mean()))
-    columns = {word: {name: f"{_mean(rewards[name, word], seeds, name, word):.3f}" for name in best} for word in UNITS}
+    columns = {word: {name: f"{_mean(rewards[name, word], seeds, name):.3f}" for name in best} for word in UNITS}
     shown = table(f"Mean reward after {LOGGED} logged rows, 95 % over orders", "", columns)
     return part(claim, f"Bake-off, digits after {LOGGED} logged rows", statistics, shown)
 
