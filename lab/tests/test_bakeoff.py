@@ -345,7 +345,7 @@ def test_what_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "interrupted"
     done.clear()
     played(SMALL, tmp_path / "out")
-    assert len(done) == 2 * 2 * 2 - 5
+    assert len(done) == 2 * 2 * 2 - 4  # a task is all orders of a table: the fifth is played again
 
 
 def test_the_report_is_written_again_from_what_was_played(calls: Path, tmp_path: Path) -> None:

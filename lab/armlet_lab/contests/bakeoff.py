@@ -158,12 +158,9 @@ def find(settings: Settings, lab: Lab, rivals: Lab | None = None) -> Findings:
     def gather(where: Lab, stage: str, side: Side, players: Sequence[str], label: str) -> None:
         common: dict[str, Any] = {"seeds": lab.seeds, "horizon": settings.rows, "side": side}
         common["version"] = VERSIONS.get(side, "")
-        runs = settings.shuffles if side == "mabwiser" else 1  # its worker takes a second to begin
+        common["runs"] = settings.shuffles  # a table is read, and a worker begun, once for all orders
         tasks = {
-            (ground, player): [
-                Task(environment=ground.name, player=player, first=first, runs=runs, **common)
-                for first in range(0, settings.shuffles, runs)
-            ]
+            (ground, player): [Task(environment=ground.name, player=player, **common)]
             for player in players
             for ground in grounds
         }
