@@ -458,7 +458,7 @@ def _tell(found: Findings, folder: Path, manifest: dict[str, Any], tell: Callabl
     page = write_report(Reproduction({KIND: found}), folder, manifest, EXPERIMENT.title)
     for section in found.sections:
         for shown in section.tables[:2]:
-            tell(f"\n{section.heading}: {shown.caption[0].lower()}{shown.caption[1:]}\n")
+            tell(f"\n{section.heading}. {shown.caption}:\n")
             tell(shown.markdown())
     tell(f"\n{to_text(found.verdicts)}")
     tell(f"Report: {page}")
