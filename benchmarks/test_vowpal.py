@@ -13,7 +13,7 @@ import pytest
 from armlet.datasets import read_table
 from armlet.parallel import Seeds
 from armlet_lab.contests import vowpal
-from armlet_lab.contests.bakeoff import shuffled
+from armlet_lab.contests.classification import shuffled
 from support.tables import made_text
 
 TABLE = read_table("balanced/made", made_text(1, 400))

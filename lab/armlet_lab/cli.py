@@ -12,7 +12,7 @@ EXAMPLES = """\
 examples:
   armlet-lab paper          rebuild the paper's evaluation, a verdict for every claim
   armlet-lab list           name every experiment
-  armlet-lab bakeoff        real tables, next to Vowpal Wabbit; armlet data fetch keel comes first
+  armlet-lab bakeoff        real tables, next to others; armlet data fetch keel comes first
   armlet-lab publish units  run an experiment at full scale and put its tables into the docs
 """
 
@@ -52,12 +52,8 @@ def paper(a: argparse.Namespace) -> int:
 
 @command(
     "bakeoff",
-    "play real tables as bandits, next to Vowpal Wabbit",
-    arg(
-        "--full",
-        action="store_true",
-        help="whole tables, more shuffles, the whole grid; progress says how long it takes",
-    ),
+    "play real tables as bandits, next to Vowpal Wabbit and MABWiser",
+    arg("--full", action="store_true", help="whole tables and more orders; progress says how long it takes"),
     arg(
         "--policy",
         action="append",
@@ -65,33 +61,35 @@ def paper(a: argparse.Namespace) -> int:
         metavar="POLICY",
         help="NAME or NAME:KEY=VALUE,...; {rows} stands for the rows of a table; may be repeated; default: the usual",
     ),
-    arg("--tables", type=names, metavar="NAMES", help="KIND/NAME or KIND, separated by commas; default: all"),
+    arg(
+        "--tables", type=names, metavar="NAMES", help="KIND/NAME, KIND, even or odd, separated by commas; default: all"
+    ),
     arg("--rows", type=count, metavar="N", help="of a table, at most; default: 1000, with --full 10000"),
-    arg("--shuffles", type=count, metavar="N", help="of each table; default: 3, with --full 5"),
+    arg("--shuffles", type=count, metavar="N", help="orders of each table; default: 3, with --full 10"),
     arg(
         "--rivals",
-        choices=("none", "usual", "grid"),
-        help="of Vowpal Wabbit: none, usual settings, or the bake-off's grid; default: usual, with --full grid",
+        choices=("none", "vowpal", "usual", "grid"),
+        help="none, Vowpal Wabbit's usual settings, MABWiser's as well (slow), or all of their grids; default: usual",
     ),
-    arg("--seed", type=int, metavar="N", help="of all shuffles and policies; default: the published one"),
+    arg("--seed", type=int, metavar="N", help="of all orders and policies; default: the published one"),
     *engine(),
     arg("--out", default="results/bakeoff", metavar="DIR", help="default: results/bakeoff"),
     extras=("matplotlib", "pyarrow", "distributed"),
     interrupted=KEPT,
 )
 def bakeoff(a: argparse.Namespace) -> None:
-    """Play real classification tables as bandits, next to Vowpal Wabbit in an environment of its own.
+    """Play real classification tables as bandits, next to Vowpal Wabbit and MABWiser in environments of their own.
 
     Examples
     --------
       armlet data fetch keel              first, once: the tables
-      armlet-lab bakeoff                      all tables, short, next to Vowpal Wabbit as it comes
-      armlet-lab bakeoff --full               whole tables, five shuffles, next to the bake-off's grid of settings
+      armlet-lab bakeoff                      all tables, short, next to the rivals as they come
+      armlet-lab bakeoff --full               whole tables, ten orders
       armlet-lab bakeoff --policy OptimisticEpsilonGreedy --policy LinUCB:alpha=0.3 --policy Uniform --out results/mine
       armlet-lab bakeoff --tables balanced/iris,balanced/wine --rivals none
 
-    A bake-off that was interrupted or killed goes on where it was if the same command is given again. What Vowpal
-    Wabbit did is kept in the folder: another call with other policies plays only those.
+    A bake-off that was interrupted or killed goes on where it was if the same command is given again. What the rivals
+    did is kept in the folder: another call with other policies plays only those.
     """
     from armlet import parallel
     from armlet_lab.contests import bakeoff as contest

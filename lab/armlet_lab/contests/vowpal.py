@@ -10,42 +10,22 @@ learner could not know.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
-
-import numpy as np
+from typing import Final
 
 from armlet.datasets import Table, cache_folder
-from armlet.errors import ArmletError
 from armlet.types import Float64, Int64
 from armlet_lab.contests import vowpal_worker
-from armlet_lab.runner.venvs import Recipe, environment, last_line
+from armlet_lab.contests.rival import Features, Setting, ask, wrong
+from armlet_lab.runner.venvs import Recipe, environment
 
 VERSION: Final = "9.11.9"
 RECIPE: Final = Recipe(name="vowpalwabbit", requires=(f"vowpalwabbit=={VERSION}",))
 RATES: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TYPES: Final = ("dr", "ips", "mtr")
 REWARDS: Final = "--loss0 -1 --loss1 0 --cb_min_cost -1 --cb_max_cost 0"
-
-Features: TypeAlias = Literal["raw", "standardised"]
-
-
-class VowpalError(ArmletError):
-    """Vowpal Wabbit failed, or answered something else than was asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One way to run it."""
-
-    label: str
-    options: str
-    features: Features = "raw"
 
 
 def _grid(
@@ -93,17 +73,15 @@ def mistakes(table: Table, order: Int64, settings: Sequence[Setting], *, seed: i
     """Play settings on rows in an order; return 1 for each wrong choice and 0 for each right one."""
     frame = f"--cbify {table.n_arms} --cb_explore_adf --random_seed {seed} -b 24"
     with tempfile.TemporaryDirectory() as folder:
-        files = {each: _write(Path(folder), table, order, each) for each in {setting.features for setting in settings}}
-        answers = _ask(prepare(), [[files[each.features], f"{frame} {each.options}"] for each in settings])
-    if wrong := [len(each) for each in answers if len(each) != len(order)]:
-        raise VowpalError(f"Vowpal Wabbit chose {wrong[0]} times for {len(order)} rows of {table.name}")
-    return [(np.array(each) != table.y[order] + 1).astype(np.float64) for each in answers]
+        files = {each.features: _write(Path(folder), table, order, each) for each in settings}
+        asked = [[files[each.features], f"{frame} {each.options}"] for each in settings]
+        answers = ask("Vowpal Wabbit", prepare(), vowpal_worker.__file__, asked)
+    return [wrong("Vowpal Wabbit", table, table.y[order] + 1, answer) for answer in answers]
 
 
-def _write(folder: Path, table: Table, order: Int64, features: Features) -> str:
-    X = table.standardised() if features == "standardised" else table.X
-    path = folder / f"{features}.vw"
-    path.write_text("".join(lines(X[order], table.y[order])))
+def _write(folder: Path, table: Table, order: Int64, setting: Setting) -> str:
+    path = folder / f"{setting.features}.vw"
+    path.write_text("".join(lines(setting.contexts(table)[order], table.y[order])))
     return str(path)
 
 
@@ -112,19 +90,10 @@ def lines(X: Float64, y: Int64) -> Iterable[str]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> [line.strip() for line in lines(np.array([[1.5, 0.0], [0.0, -2.0]]), np.array([0, 2]))]
     ['1 | f0:1.5', '3 | f1:-2']
     """
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         words = " ".join(f"f{index}:{value:.9g}" for index, value in enumerate(x) if value)
         yield f"{label + 1} | {words}\n"
-
-
-def _ask(python: Path, settings: list[list[str]]) -> list[list[int]]:
-    command = [str(python), vowpal_worker.__file__]
-    done = subprocess.run(command, input=json.dumps({"settings": settings}), capture_output=True, text=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    if done.returncode != 0 or len(answers) != len(settings):
-        asked = settings[min(len(answers), len(settings) - 1)][1]
-        raise VowpalError(f"Vowpal Wabbit failed with {asked}: {last_line(done.stderr)}")
-    return answers
