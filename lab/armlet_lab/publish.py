@@ -89,12 +89,17 @@ def publish(name: str, run: Run, root: Path = Path()) -> Path:
 
 
 def _of_experiment(
-    name: str, *parts: str, prefix: str = "", before: tuple[Step, ...] = (), figures: Mapping[str, str] | None = None
+    name: str,
+    *parts: str,
+    prefix: str = "",
+    before: tuple[Step, ...] = (),
+    figures: Mapping[str, str] | None = None,
+    more: tuple[str, ...] = (),
 ) -> Page:
     """Describe a page of verdicts and of tables, each of which has a mark."""
     return Page(
         path=f"results/{name}.md",
-        steps=(*before, ("paper", "--full", "--only", name, "--out", f"results/{name}")),
+        steps=(*before, ("paper", "--full", "--only", name, *more, "--out", f"results/{name}")),
         parts={
             **{part: f"{name}/tables/{prefix or name}-{part}.md" for part in parts},
             "verdicts": f"{name}/verdicts.md",
@@ -129,8 +134,8 @@ def _draw_advice(results: Path) -> None:
     (results / "explore" / "figures" / "clicks.svg").write_text(regret_by_p(advice).svg, encoding="utf-8")
 
 
-ORDERS: Final = "80000"
-"""The seed of the bake-off's orders: constants were chosen in orders of other seeds, below it."""
+JUDGED: Final = "80000"
+"""The seed of what judges the default policy: constants were chosen on others, below it."""
 
 PAGES: Final[dict[str, Page]] = {
     "paper": Page(
@@ -148,8 +153,8 @@ PAGES: Final[dict[str, Page]] = {
         path="results/bakeoff.md",
         steps=(
             _fetch_keel,
-            ("bakeoff", "--full", "--seed", ORDERS, "--out", "results/bakeoff"),
-            ("bakeoff", "--rivals", "grid", "--seed", ORDERS, "--out", "results/bakeoff-grid"),
+            ("bakeoff", "--full", "--seed", JUDGED, "--out", "results/bakeoff"),
+            ("bakeoff", "--rivals", "grid", "--seed", JUDGED, "--out", "results/bakeoff-grid"),
         ),
         parts={
             "balanced": "bakeoff/tables/bakeoff-balanced.md",
@@ -182,8 +187,8 @@ PAGES: Final[dict[str, Page]] = {
         path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
     ),
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
-    "tournament": _of_experiment("tournament", "mean", "families", "tails"),
-    "life": _of_experiment("life", "newcomer", "silent", "blocks", "avoided", "late"),
+    "tournament": _of_experiment("tournament", "mean", "families", "tails", more=("--seed", JUDGED)),
+    "life": _of_experiment("life", "newcomer", "silent", "blocks", "avoided", "late", more=("--seed", JUDGED)),
     "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
     "coverage": _of_experiment(
         "coverage",

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armlet.inference.intervals import Estimate, bootstrap
-from armlet.policies import Greedy, LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import Greedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, run_streams
 from armlet.types import Float64, Policy
@@ -29,11 +29,8 @@ CANDIDATES: Final[dict[str, Policy]] = {
     BEFORE: OccasionalOptimism(ridge=1.0, width_scale=0.7),
     "width 0.7": OccasionalOptimism(width_scale=0.7),
     "width 1.15": OccasionalOptimism(width_scale=1.15),
-    "noise max": OccasionalOptimism(noise="max"),
     "noise shrunk": OccasionalOptimism(noise="shrunk"),
-    "always optimistic": OccasionalOptimism(share=1.0),
     "floor 0.02": OccasionalOptimism(floor=0.02),
-    "optimistic epsilon-greedy": OptimisticEpsilonGreedy(),
     "LinUCB, 2 sd": LinUCB(alpha=2.0),
     "greedy": Greedy(),
 }
