@@ -24,6 +24,7 @@ PRODUCT_EXPERIMENTS: Final = {
     "units": "armlet_lab.contests.units",
     "evidence": "armlet_lab.contests.evidence",
     "tournament": "armlet_lab.contests.tournament",
+    "dimensions": "armlet_lab.contests.dimensions",
     "coverage": "armlet_lab.validation.coverage.experiment",
     "printed-tables": "armlet_lab.validation.printed_tables.experiment",
 }
