@@ -23,9 +23,11 @@ from armlet.inference.intervals import Estimate
 from armlet.parallel import Seeds
 from armlet.policies import Greedy, LinUCB
 from armlet.report import plots
+from armlet.report.document import Table
+from armlet.report.plots import Picture
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Float64, Int64, Policy
-from armlet_lab.contests import contest, embeddings
+from armlet_lab.contests import contest, embeddings, vowpal
 from armlet_lab.contests.contest import Part, mean, our_claim, part, play_all, table
 from armlet_lab.contests.embeddings import SIZE, Halves
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
@@ -42,6 +44,7 @@ NOISE: Final = (0, 100, 1000)
 WORSE: Final = 0.01  # of error, above no context
 RIVALS_UP_TO: Final = 100  # columns of noise: with 1,000 only the default plays
 CONTROL: Final = "LinUCB"
+VOWPAL: Final = "VW RegCB-opt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +59,12 @@ class Settings:
         *("imbalanced/glass1", "imbalanced/yeast1"),
     )  # KIND/NAME; empty for all
     rows: int = 300  # of a table, at most
-    shuffles: int = 1  # of a table
+    rivals: tuple[str, ...] = ()  # besides ours, on the prompts
 
 
 SCALES: Final[dict[Scale, Settings]] = {
     "quick": Settings(),
-    "full": Settings(orders=20, long=20, tables=(), rows=1000, shuffles=2),
+    "full": Settings(orders=20, long=20, tables=(), rows=1000, rivals=(VOWPAL,)),
 }
 
 
@@ -81,7 +84,7 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play the prompts, then the tables, and judge."""
     rng = lab.rng("intervals")
-    return Findings.of([_router(settings, lab, rng), *_noise(settings, lab, rng)])
+    return Findings.of([_router(settings, lab, rng), _noise(settings, lab, rng)])
 
 
 EXPERIMENT: Final = Experiment("dimensions", "Long contexts: embeddings of prompts, and columns of noise", run)
@@ -129,21 +132,25 @@ def play_prompts(task: Task) -> Arrays:
     half: Half = "test" if task.environment == "test" else "validation"
     X, rewards = contexts(half, task.features), datasets.router(half).utility()
     order = task.seeds.rng("order of prompts", task.first).permutation(len(X)).astype(np.int64)
-    earned = earn(X, rewards, order, task.player, task.seeds.seed("coins of prompts", task.first))
+    seed = task.seeds.seed("coins of prompts", task.first)
+    if task.player == VOWPAL:
+        arms = vowpal.choices(X[order], 1 - rewards[order], vowpal.USUAL[0].options, seed=seed % 2**31)
+        earned = rewards[order, arms]
+    else:
+        earned = earn(X, rewards, order, task.player, seed)
     return {"whole": np.array([earned.mean()]), "late": np.array([earned[len(order) // 2 :].mean()])}
 
 
 def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     data = _embedded().digest  # made now, not by every worker
     template = partial(Task, seeds=lab.seeds, environment=settings.half, horizon=0, data=data)
-    entries = {
-        (player, features): settings.long if features == SIZE else settings.orders
-        for features in (NONE, *BARS)
-        for player in (PLAYERS if features != NONE else [DEFAULT])
-    }
+    entries = [(DEFAULT, NONE), *((player, d) for d in BARS for player in (*PLAYERS, *settings.rivals))]
     tasks = {
-        (player, features): [template(player=player, features=features, first=order) for order in range(orders)]
-        for (player, features), orders in entries.items()
+        (player, d): [
+            template(player=player, features=d, first=order)
+            for order in range(settings.long if d == SIZE else settings.orders)
+        ]
+        for player, d in entries
     }
     label = f"Dimensions: {settings.orders} orders of the prompts"
     found = {
@@ -153,77 +160,73 @@ def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     return judge_router(found, datasets.router(settings.half).utility(), rng)
 
 
-def below(found: Mapping[tuple[str, int], Routed], player: str, features: int, rng: np.random.Generator) -> Estimate:
-    """Return utility minus that of the default without context, in the same orders."""
-    with_them = found[player, features].whole
-    lost = with_them - found[DEFAULT, NONE].whole[: len(with_them)]
-    return certain(float(lost.mean())) if len(lost) < 2 else mean(lost, rng)
-
-
 def judge_router(found: Mapping[tuple[str, int], Routed], utility: Float64, rng: np.random.Generator) -> Part:
-    """Hold the default with every number of features against no context."""
-    lost = {(player, d): below(found, player, d, rng) for player in PLAYERS for d in BARS}
+    """Hold the default with every number of features against itself without context."""
+    none = found[DEFAULT, NONE]
+    gained = {
+        entry: _mean(each.whole - none.whole[: len(each.whole)], rng)
+        for entry, each in found.items()
+        if entry[1] != NONE
+    }
     statistics = [
-        Statistic(f"utility with {d} features - no context", lost[DEFAULT, d], Criterion("above", -bar))
+        Statistic(f"utility, {d} features - no context", gained[DEFAULT, d], Criterion("above", -bar))
         for d, bar in BARS.items()
     ]
-    control = Statistic(
-        f"{CONTROL} with {SIZE} features - no context",
-        lost[CONTROL, SIZE],
-        Criterion("below", -BARS[SIZE]),
-        Role.CONTROL,
-    )
-    uniform, best, oracle = utility.mean(), utility.mean(axis=0).max(), utility.max(axis=1).mean()
-    none = found[DEFAULT, NONE]
-    columns = {
-        "no context": {DEFAULT: f"{none.whole.mean():.4f}", f"{DEFAULT}, second half": f"{none.late.mean():.4f}"},
-        **{
-            f"{d}": {
-                row: f"{run.mean():.4f}"
-                for player in PLAYERS
-                for row, run in zip((player, f"{player}, second half"), found[player, d], strict=True)
-            }
-            for d in BARS
-        },
-    }
-    rows = list(columns[f"{SIZE}"])
-    columns["no context"] = {row: columns["no context"].get(row, "") for row in rows}
-    differences = {player: {f"{d}": f"{lost[player, d]:.4f}" for d in BARS} for player in PLAYERS}
-    orders = len(none.whole)
+    lost = Criterion("below", -BARS[SIZE])
+    control = Statistic(f"{CONTROL}, {SIZE} features - no context", gained[CONTROL, SIZE], lost, Role.CONTROL)
     claim = our_claim(
         "dimensions-router",
         f"Embeddings of any length cost the default at most {BARS[SIZE]} of utility ({BARS[8]} with 8 or 32 features).",
-        "Against the default without context, in the same orders. Control: LinUCB loses more with all features.",
+        f"Against the default without context, in the same orders. Control: {CONTROL} loses more with all {SIZE}.",
     )
+    uniform, best, oracle = utility.mean(), utility.mean(axis=0).max(), utility.max(axis=1).mean()
+    players = list(dict.fromkeys(player for player, _ in found))
     figure = lines_of(
         {
-            **{player: [none.whole.mean(), *(found[player, d].whole.mean() for d in BARS)] for player in PLAYERS},
+            **{who: [none.whole.mean(), *(found[who, d].whole.mean() for d in BARS)] for who in players},
             "uniform": [uniform] * (len(BARS) + 1),
         },
         ticks=["none", *map(str, BARS)],
         xlabel="features of a prompt",
         ylabel="utility a prompt",
     )
+    note = (
+        f"{len(utility):,} prompts in {len(none.whole)} orders ({len(found[DEFAULT, SIZE].whole)} with all {SIZE} "
+        f"numbers); intervals are over orders of the same prompts. Uniform play earns {uniform:.4f}, the best model "
+        f"for all {best:.4f}, the best model of every prompt {oracle:.4f}."
+    )
+    caption = "Utility a prompt against the number of features; 'none' is the default without context."
     return part(
         claim,
         "Real prompts, three language models",
         [*statistics, control],
-        table("Utility a prompt, learning included, by features", "policy", columns),
-        table("Utility minus that of the default without context", "features", differences),
-        notes=(
-            f"{len(utility):,} prompts in {orders} orders ({len(found[DEFAULT, SIZE].whole)} with all {SIZE} numbers); "
-            f"intervals are over orders of the same prompts. Uniform play earns {uniform:.4f}, the best model for all "
-            f"{best:.4f}, the best model of every prompt {oracle:.4f}.",
-        ),
-        pictures=[
-            plots.picture(
-                figure,
-                key=claim.key,
-                alt="Utility of each policy against the number of features",
-                caption="Utility a prompt against the number of features; 'none' is the default without context.",
-            )
-        ],
+        *_router_tables(found, gained, players),
+        notes=(note,),
+        pictures=[plots.picture(figure, key=claim.key, alt="Utility of each policy by features", caption=caption)],
     )
+
+
+def _router_tables(
+    found: Mapping[tuple[str, int], Routed], gained: Mapping[tuple[str, int], Estimate], players: Sequence[str]
+) -> list[Table]:
+    def column(entries: Mapping[str, tuple[str, int]], late: bool) -> dict[str, str]:
+        runs = {who: found.get(entry) for who, entry in entries.items()}
+        return {who: "" if each is None else f"{each[late].mean():.4f}" for who, each in runs.items()}
+
+    def utility(late: bool) -> dict[str, dict[str, str]]:
+        heads = {"no context": NONE, **{str(d): d for d in BARS}}
+        return {head: column({who: (who, d) for who in players}, late) for head, d in heads.items()}
+
+    difference = {who: {str(d): f"{gained[who, d]:.4f}" for d in BARS} for who in players}
+    return [
+        table("Utility a prompt, learning included, by features", "policy", utility(late=False)),
+        table("The same over the second half of every run", "policy", utility(late=True)),
+        table("Utility minus that of the default without context", "features", difference),
+    ]
+
+
+def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
+    return certain(float(column.mean())) if len(column) < 2 else mean(column, rng)
 
 
 # --- columns of noise ------------------------------------------------------------------------------------------------
@@ -259,7 +262,7 @@ def noisy(X: Float64, columns: int, seeds: Seeds, *which: int | str) -> Float64:
     return np.column_stack([X, seeds.rng("columns of noise", *which).standard_normal((len(X), columns))])
 
 
-def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> list[Part]:
+def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     names = settings.tables or datasets.names(KEEL)
     data = datasets.collection(KEEL).sha256[:16]
     template = partial(Task, seeds=lab.seeds, horizon=settings.rows, data=data)
@@ -269,90 +272,86 @@ def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> list[Part]
         for player in (PLAYERS if 0 <= columns <= RIVALS_UP_TO else [DEFAULT])
     ]
     tasks = {
-        (name, entry): [
-            template(environment=name, player=entry[0], features=entry[1], first=shuffle)
-            for shuffle in range(settings.shuffles)
-        ]
+        (name, entry): [template(environment=name, player=entry[0], features=entry[1])]
         for entry in reversed(entries)  # the longest first
         for name in names
     }
     label = f"Dimensions: noise on {len(names)} tables"
     found = play_all(lab, "tables", play_table, tasks, label)
-    parts = []
+    kinds = {}
     for kind in dict.fromkeys(name.partition("/")[0] for name in names):
         mine = [name for name in names if name.startswith(f"{kind}/")]
         by = {entry: np.array([found[name, entry]["error"].mean() for name in mine]) for entry in entries}
         rows = [min(len(datasets.load(KEEL, name)), settings.rows) for name in mine]
-        parts.append(judge_noise(kind, Errors(by, round(np.mean(rows))), settings, rng))
-    return parts
+        kinds[kind] = Errors(by, round(float(np.mean(rows))))
+    return judge_noise(kinds, settings, rng)
 
 
-def judge_noise(kind: str, found: Errors, settings: Settings, rng: np.random.Generator) -> Part:
+def judge_noise(kinds: Mapping[str, Errors], settings: Settings, rng: np.random.Generator) -> Part:
     """Hold the default on tables with noise against itself without any feature."""
-    by = found.by
-    none, n = by[DEFAULT, NONE], len(by[DEFAULT, NONE])
-
-    def minus(entry: tuple[str, int], other: Float64) -> Estimate:
-        lost = by[entry] - other
-        return certain(float(lost.mean())) if n < 2 else mean(lost, rng)
-
-    claim = our_claim(
-        f"dimensions-noise-{kind}",
-        f"With 100 or 1,000 columns of noise the default errs no more than without any feature ({kind} tables).",
-        f"Its mean error over tables is less than {WORSE} above. Control: its error without noise is lower.",
-    )
     statistics = [
         Statistic(
-            f"error with {c:,} columns of noise - no context", minus((DEFAULT, c), none), Criterion("below", WORSE)
+            f"error, {c:,} columns of noise - no context, {kind}",
+            _mean(found.by[DEFAULT, c] - found.by[DEFAULT, NONE], rng),
+            Criterion("below", WORSE),
         )
+        for kind, found in kinds.items()
         for c in NOISE[1:]
     ]
-    control = Statistic(
-        "error without noise - no context", minus((DEFAULT, 0), none), Criterion("below", 0.0), Role.CONTROL
-    )
-    rows = [f"{c:,}" for c in NOISE]
-    columns: dict[str, dict[str, str]] = {
-        player: {
-            row: f"{by[player, c].mean():.4f}" if (player, c) in by else "" for row, c in zip(rows, NOISE, strict=True)
-        }
-        for player in PLAYERS
-    }
-    columns["default - no noise"] = {
-        row: f"{minus((DEFAULT, c), by[DEFAULT, 0]):.4f}" if c else "" for row, c in zip(rows, NOISE, strict=True)
-    }
-    columns["default - no context"] = {
-        row: f"{minus((DEFAULT, c), none):.4f}" for row, c in zip(rows, NOISE, strict=True)
-    }
-    columns["tables with more / fewer mistakes than without noise"] = {
-        row: "{} / {}".format(*_counts(by[DEFAULT, c], by[DEFAULT, 0])) if c else ""
-        for row, c in zip(rows, NOISE, strict=True)
-    }
-    drawn = {player: [by[player, c].mean() for c in NOISE if (player, c) in by] for player in PLAYERS}
-    figure = lines_of(
-        {**drawn, "no context": [none.mean()] * len(NOISE)}, ticks=rows, xlabel="columns of noise", ylabel="error"
+    rare = kinds.get("imbalanced")
+    lost = rare and _mean(rare.by[CONTROL, RIVALS_UP_TO] - rare.by[DEFAULT, NONE], rng)
+    name = f"{CONTROL}, {RIVALS_UP_TO} columns of noise - no context, imbalanced"
+    claim = our_claim(
+        "dimensions-noise",
+        "With 100 or 1,000 columns of noise the default errs no more than without any feature.",
+        f"Its mean error over tables is less than {WORSE} above that. Control: {CONTROL} errs more with a rare class.",
     )
     return part(
         claim,
-        f"Columns of pure noise, {kind} tables",
-        [*statistics, control],
-        table("Error, learning included, by columns of noise", "columns", columns),
-        notes=(
-            f"{n} tables, {settings.shuffles} orders of each, at most {settings.rows:,} rows ({found.rows:,} on "
-            f"average); intervals are over tables. Without any feature the default errs in {none.mean():.4f}.",
-        ),
-        pictures=[
-            plots.picture(
-                figure,
-                key=claim.key,
-                alt=f"Error of each policy against columns of noise, {kind} tables",
-                caption=f"Error against columns of noise: means over {n} {kind} tables.",
-            )
-        ],
+        "Columns of pure noise",
+        [*statistics, Statistic(name, lost, Criterion("above", WORSE), Role.CONTROL)],
+        *(_noise_table(kind, found, rng) for kind, found in kinds.items()),
+        notes=[_noise_note(kind, found, settings) for kind, found in kinds.items()],
+        pictures=[_noise_picture(kind, found) for kind, found in kinds.items()],
     )
 
 
-def _counts(one: Float64, other: Float64) -> tuple[int, int]:
-    return int((one > other).sum()), int((one < other).sum())
+def _noise_table(kind: str, found: Errors, rng: np.random.Generator) -> Table:
+    by, none = found.by, found.by[DEFAULT, NONE]
+    columns: dict[str, dict[int, str]] = {
+        **{who: {c: f"{by[who, c].mean():.4f}" if (who, c) in by else "" for c in NOISE} for who in PLAYERS},
+        "default - no context": {c: f"{_mean(by[DEFAULT, c] - none, rng):.4f}" for c in NOISE},
+        "default - no noise": {c: f"{_mean(by[DEFAULT, c] - by[DEFAULT, 0], rng):.4f}" if c else "" for c in NOISE},
+        "tables worse / better": {c: _counts(by[DEFAULT, c], by[DEFAULT, 0]) if c else "" for c in NOISE},
+    }
+    named = {head: {f"{c:,}": cell for c, cell in cells.items()} for head, cells in columns.items()}
+    return table(f"Error on {kind} tables, learning included, by columns of noise", "columns", named)
+
+
+def _noise_note(kind: str, found: Errors, settings: Settings) -> str:
+    none = found.by[DEFAULT, NONE]
+    return (
+        f"{len(none)} {kind} tables, one random order of each, at most {settings.rows:,} rows "
+        f"({found.rows:,} on average); intervals are over tables. Without any feature the default errs in "
+        f"{none.mean():.4f}. Worse and better: than the default without noise."
+    )
+
+
+def _noise_picture(kind: str, found: Errors) -> Picture:
+    by, none = found.by, found.by[DEFAULT, NONE]
+    drawn = {who: [by[who, c].mean() for c in NOISE if (who, c) in by] for who in PLAYERS}
+    figure = lines_of(
+        {**drawn, "no context": [none.mean()] * len(NOISE)},
+        ticks=[f"{c:,}" for c in NOISE],
+        xlabel="columns of noise",
+        ylabel="error",
+    )
+    alt, caption = f"Error by columns of noise, {kind} tables", f"Error against columns of noise: {kind} tables."
+    return plots.picture(figure, key=f"dimensions-noise-{kind}", alt=alt, caption=caption)
+
+
+def _counts(one: Float64, other: Float64) -> str:
+    return f"{(one > other).sum()} / {(one < other).sum()}"
 
 
 def lines_of(series: Mapping[str, Sequence[float]], *, ticks: Sequence[str], xlabel: str, ylabel: str) -> Figure:

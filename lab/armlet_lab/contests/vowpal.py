@@ -100,6 +100,24 @@ def mistakes(table: Table, order: Int64, settings: Sequence[Setting], *, seed: i
     return [(np.array(each) != table.y[order] + 1).astype(np.float64) for each in answers]
 
 
+def choices(X: Float64, costs: Float64, options: str, *, seed: int) -> Int64:
+    """Play rows whose costs are all known, (n, K), one cost told for each choice; return the arms, counted from 0."""
+    frame = f"--cbify {costs.shape[1]} --cbify_cs --cb_explore_adf --random_seed {seed} -b 24"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        path.write_text("".join(_with_costs(X, costs)))
+        (answer,) = _ask(prepare(), [[str(path), f"{frame} {options}"]])
+    if len(answer) != len(X):
+        raise VowpalError(f"Vowpal Wabbit chose {len(answer)} times for {len(X)} rows")
+    return np.array(answer, dtype=np.int64) - 1
+
+
+def _with_costs(X: Float64, costs: Float64) -> Iterable[str]:
+    for line, row in zip(lines(X, np.zeros(len(X), dtype=np.int64)), costs.tolist(), strict=True):
+        told = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
+        yield f"{told} {line.partition(' ')[2]}"
+
+
 def _write(folder: Path, table: Table, order: Int64, features: Features) -> str:
     X = table.standardised() if features == "standardised" else table.X
     path = folder / f"{features}.vw"
