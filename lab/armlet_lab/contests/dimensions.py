@@ -2,7 +2,7 @@
 
 Router: the prompts of `armlet data fetch router`, embedded by MiniLM, are sent to one of three language models; what is
 earned is quality - 20 dollars of cost. The context is nothing, the first 8, 32 or 128 principal components (fitted on
-the validation half), or all 384 numbers. The test half is played, in several orders.
+the validation half), or all 384 numbers. The test half is played, in several orders; then both halves as one.
 Noise: 0, 100 and 1,000 columns of standard normal noise are appended to the tables of the bake-off.
 The default is `Bandit()` with nothing set. Both collections must have been fetched; MiniLM is installed if needed.
 """
@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from armlet import datasets
 from armlet.bandit import Bandit
-from armlet.datasets.answers import Half
 from armlet.inference.intervals import Estimate
 from armlet.parallel import Seeds
 from armlet.policies import Greedy, LinUCB
@@ -35,6 +34,7 @@ from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Which: TypeAlias = Literal["validation", "test", "all"]
 NONE: Final = -1  # features: every context is a 1
 KEEL: Final = "keel"
 DEFAULT: Final = "default"
@@ -51,7 +51,7 @@ VOWPAL: Final = "VW RegCB-opt"
 class Settings:
     """How much to play."""
 
-    half: Half = "test"
+    prompts: tuple[Which, ...] = ("test", "all")  # the first is judged as written, others as a reading
     orders: int = 4  # of the prompts
     long: int = 2  # orders with all 384 numbers
     tables: tuple[str, ...] = (
@@ -105,10 +105,70 @@ def earn(X: Float64, rewards: Float64, order: Int64, player: str, seed: int) -> 
 
 
 class Routed(NamedTuple):
-    """Utility a prompt, by order."""
+    """Utility a prompt of some prompts, (orders,), by policy and features."""
 
-    whole: Float64  # (orders,)
-    late: Float64  # over the second half of the prompts
+    which: Which
+    utility: Float64  # (n, K), of every model
+    whole: Mapping[tuple[str, int], Float64]
+    late: Mapping[tuple[str, int], Float64]  # over the second half of a run
+
+    @property
+    def words(self) -> str:
+        """These prompts, in words."""
+        return "all prompts" if self.which == "all" else f"{self.which} half"
+
+    @property
+    def players(self) -> list[str]:
+        """Who played."""
+        return list(dict.fromkeys(player for player, _ in self.whole))
+
+    def gained(self, player: str, features: int, rng: np.random.Generator) -> Estimate:
+        """Return utility minus that of the default without context, in the same orders."""
+        found = self.whole[player, features]
+        return _mean(found - self.whole[DEFAULT, NONE][: len(found)], rng)
+
+    def tables(self, rng: np.random.Generator) -> list[Table]:
+        """Return utility by policy and features, and what it is short of no context."""
+        heads = {"no context": NONE, **{str(d): d for d in BARS}}
+
+        def utility(runs: Mapping[tuple[str, int], Float64]) -> dict[str, dict[str, str]]:
+            return {
+                head: {who: f"{runs[who, d].mean():.4f}" if (who, d) in runs else "" for who in self.players}
+                for head, d in heads.items()
+            }
+
+        gained = {who: {str(d): f"{self.gained(who, d, rng):.4f}" for d in BARS} for who in self.players}
+        return [
+            table(f"Utility a prompt by features, {self.words}, learning included", "policy", utility(self.whole)),
+            table(f"The same over the second half of every run, {self.words}", "policy", utility(self.late)),
+            table(f"Utility minus that of the default without context, {self.words}", "features", gained),
+        ]
+
+    def note(self) -> str:
+        """Return what was played, and what fixed choices earn."""
+        orders, long = len(self.whole[DEFAULT, NONE]), len(self.whole[DEFAULT, SIZE])
+        mean_of_models = self.utility.mean(axis=0)
+        return (
+            f"{self.words.capitalize()}: {len(self.utility):,} prompts in {orders} orders ({long} with all {SIZE} "
+            f"numbers); intervals are over orders of the same prompts. Uniform play earns {self.utility.mean():.4f}, "
+            f"the best model for all {mean_of_models.max():.4f}, the best model of every prompt "
+            f"{self.utility.max(axis=1).mean():.4f}."
+        )
+
+    def picture(self, key: str) -> Picture:
+        """Return utility against the number of features, one line a policy."""
+        none = float(self.whole[DEFAULT, NONE].mean())
+        drawn = {who: [none, *(float(self.whole[who, d].mean()) for d in BARS)] for who in self.players}
+        figure = lines_of(
+            {**drawn, "uniform": [float(self.utility.mean())] * (len(BARS) + 1)},
+            ticks=["none", *map(str, BARS)],
+            xlabel="features of a prompt",
+            ylabel="utility a prompt",
+        )
+        caption = f"Utility by number of features, {self.words}; 'none' is the default without context."
+        return plots.picture(
+            figure, key=f"{key}-{self.which}", alt=f"Utility by features, {self.words}", caption=caption
+        )
 
 
 @lru_cache(maxsize=1)
@@ -121,18 +181,25 @@ def _components(dim: int) -> Halves:
     return _embedded() if dim == SIZE else _embedded().components(dim)
 
 
-def contexts(half: Half, features: int) -> Float64:
-    """Return the prompts of a half in so many numbers each: (n, d)."""
-    X: Float64 = getattr(_components(abs(features)), half)
+def contexts(which: Which, features: int) -> Float64:
+    """Return prompts in so many numbers each: (n, d)."""
+    halves = _components(abs(features))
+    X = np.concatenate(halves) if which == "all" else halves.test if which == "test" else halves.validation
     return np.ones((len(X), 1)) if features == NONE else X
+
+
+def utilities(which: Which) -> Float64:
+    """Return what every model's answer to these prompts is worth: (n, K)."""
+    validation, test = datasets.router("validation").utility(), datasets.router("test").utility()
+    return np.concatenate([validation, test]) if which == "all" else test if which == "test" else validation
 
 
 def play_prompts(task: Task) -> Arrays:
     """Return the mean utility of one order of prompts, and that of its second half."""
-    half: Half = "test" if task.environment == "test" else "validation"
-    X, rewards = contexts(half, task.features), datasets.router(half).utility()
-    order = task.seeds.rng("order of prompts", task.first).permutation(len(X)).astype(np.int64)
-    seed = task.seeds.seed("coins of prompts", task.first)
+    which = cast("Which", task.environment)
+    X, rewards = contexts(which, task.features), utilities(which)
+    order = task.seeds.rng("order of prompts", which, task.first).permutation(len(X)).astype(np.int64)
+    seed = task.seeds.seed("coins of prompts", which, task.first)
     if task.player == VOWPAL:
         arms = vowpal.choices(X[order], 1 - rewards[order], vowpal.USUAL[0].options, seed=seed % 2**31)
         earned = rewards[order, arms]
@@ -143,86 +210,58 @@ def play_prompts(task: Task) -> Arrays:
 
 def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     data = _embedded().digest  # made now, not by every worker
-    template = partial(Task, seeds=lab.seeds, environment=settings.half, horizon=0, data=data)
+    template = partial(Task, seeds=lab.seeds, horizon=0, data=data)
     entries = [(DEFAULT, NONE), *((player, d) for d in BARS for player in (*PLAYERS, *settings.rivals))]
     tasks = {
-        (player, d): [
-            template(player=player, features=d, first=order)
+        (which, player, d): [
+            template(environment=which, player=player, features=d, first=order)
             for order in range(settings.long if d == SIZE else settings.orders)
         ]
+        for which in settings.prompts
         for player, d in entries
     }
     label = f"Dimensions: {settings.orders} orders of the prompts"
-    found = {
-        place: Routed(columns["whole"], columns["late"])
-        for place, columns in play_all(lab, "prompts", play_prompts, tasks, label).items()
-    }
-    return judge_router(found, datasets.router(settings.half).utility(), rng)
+    found = play_all(lab, "prompts", play_prompts, tasks, label)
+    played = [
+        Routed(
+            which,
+            utilities(which),
+            {entry: found[which, *entry]["whole"] for entry in entries},
+            {entry: found[which, *entry]["late"] for entry in entries},
+        )
+        for which in settings.prompts
+    ]
+    return judge_router(played, rng)
 
 
-def judge_router(found: Mapping[tuple[str, int], Routed], utility: Float64, rng: np.random.Generator) -> Part:
+def judge_router(played: Sequence[Routed], rng: np.random.Generator) -> Part:
     """Hold the default with every number of features against itself without context."""
-    none = found[DEFAULT, NONE]
-    gained = {
-        entry: _mean(each.whole - none.whole[: len(each.whole)], rng)
-        for entry, each in found.items()
-        if entry[1] != NONE
-    }
     statistics = [
-        Statistic(f"utility, {d} features - no context", gained[DEFAULT, d], Criterion("above", -bar))
+        Statistic(
+            f"utility, {d} features - no context, {each.words}",
+            each.gained(DEFAULT, d, rng),
+            Criterion("above", -bar),
+            Role.READING if place else Role.WRITTEN,
+        )
+        for place, each in enumerate(played)
         for d, bar in BARS.items()
     ]
-    lost = Criterion("below", -BARS[SIZE])
-    control = Statistic(f"{CONTROL}, {SIZE} features - no context", gained[CONTROL, SIZE], lost, Role.CONTROL)
+    first, lost = played[0], Criterion("below", -BARS[SIZE])
+    name = f"{CONTROL}, {SIZE} features - no context, {first.words}"
     claim = our_claim(
         "dimensions-router",
         f"Embeddings of any length cost the default at most {BARS[SIZE]} of utility ({BARS[8]} with 8 or 32 features).",
-        f"Against the default without context, in the same orders. Control: {CONTROL} loses more with all {SIZE}.",
+        "Against the default without context, in the same orders; as written on the test half alone, as a reading on "
+        f"all prompts, which are twice as many. Control: {CONTROL} loses more with all {SIZE}.",
     )
-    uniform, best, oracle = utility.mean(), utility.mean(axis=0).max(), utility.max(axis=1).mean()
-    players = list(dict.fromkeys(player for player, _ in found))
-    figure = lines_of(
-        {
-            **{who: [none.whole.mean(), *(found[who, d].whole.mean() for d in BARS)] for who in players},
-            "uniform": [uniform] * (len(BARS) + 1),
-        },
-        ticks=["none", *map(str, BARS)],
-        xlabel="features of a prompt",
-        ylabel="utility a prompt",
-    )
-    note = (
-        f"{len(utility):,} prompts in {len(none.whole)} orders ({len(found[DEFAULT, SIZE].whole)} with all {SIZE} "
-        f"numbers); intervals are over orders of the same prompts. Uniform play earns {uniform:.4f}, the best model "
-        f"for all {best:.4f}, the best model of every prompt {oracle:.4f}."
-    )
-    caption = "Utility a prompt against the number of features; 'none' is the default without context."
     return part(
         claim,
         "Real prompts, three language models",
-        [*statistics, control],
-        *_router_tables(found, gained, players),
-        notes=(note,),
-        pictures=[plots.picture(figure, key=claim.key, alt="Utility of each policy by features", caption=caption)],
+        [*statistics, Statistic(name, first.gained(CONTROL, SIZE, rng), lost, Role.CONTROL)],
+        *(table for each in played for table in each.tables(rng)),
+        notes=[each.note() for each in played],
+        pictures=[each.picture(claim.key) for each in played],
     )
-
-
-def _router_tables(
-    found: Mapping[tuple[str, int], Routed], gained: Mapping[tuple[str, int], Estimate], players: Sequence[str]
-) -> list[Table]:
-    def column(entries: Mapping[str, tuple[str, int]], late: bool) -> dict[str, str]:
-        runs = {who: found.get(entry) for who, entry in entries.items()}
-        return {who: "" if each is None else f"{each[late].mean():.4f}" for who, each in runs.items()}
-
-    def utility(late: bool) -> dict[str, dict[str, str]]:
-        heads = {"no context": NONE, **{str(d): d for d in BARS}}
-        return {head: column({who: (who, d) for who in players}, late) for head, d in heads.items()}
-
-    difference = {who: {str(d): f"{gained[who, d]:.4f}" for d in BARS} for who in players}
-    return [
-        table("Utility a prompt, learning included, by features", "policy", utility(late=False)),
-        table("The same over the second half of every run", "policy", utility(late=True)),
-        table("Utility minus that of the default without context", "features", difference),
-    ]
 
 
 def _mean(column: Float64, rng: np.random.Generator) -> Estimate:
