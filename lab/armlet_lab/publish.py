@@ -197,7 +197,7 @@ PAGES: Final[dict[str, Page]] = {
         before=(_fetch_keel, _fetch_router),
         figures={
             f"dimensions-{part}.svg": f"dimensions/figures/dimensions-{part}.svg"
-            for part in ("router", "noise", "noise-2")
+            for part in ("router", "router-2", "noise", "noise-2")
         },
     ),
     "coverage": _of_experiment(

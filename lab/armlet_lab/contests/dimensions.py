@@ -64,7 +64,7 @@ class Settings:
 
 SCALES: Final[dict[Scale, Settings]] = {
     "quick": Settings(),
-    "full": Settings(orders=20, long=20, tables=(), rows=1000, rivals=(VOWPAL,)),
+    "full": Settings(orders=20, long=20, tables=(), rows=500, rivals=(VOWPAL,)),
 }
 
 
@@ -210,6 +210,8 @@ def play_prompts(task: Task) -> Arrays:
 
 def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     data = _embedded().digest  # made now, not by every worker
+    if VOWPAL in settings.rivals:
+        vowpal.prepare(print)
     template = partial(Task, seeds=lab.seeds, horizon=0, data=data)
     entries = [(DEFAULT, NONE), *((player, d) for d in BARS for player in (*PLAYERS, *settings.rivals))]
     tasks = {

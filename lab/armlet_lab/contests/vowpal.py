@@ -105,17 +105,11 @@ def choices(X: Float64, costs: Float64, options: str, *, seed: int) -> Int64:
     frame = f"--cbify {costs.shape[1]} --cbify_cs --cb_explore_adf --random_seed {seed} -b 24"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.vw"
-        path.write_text("".join(_with_costs(X, costs)))
+        path.write_text("".join(lines_with_costs(X, costs)))
         (answer,) = _ask(prepare(), [[str(path), f"{frame} {options}"]])
     if len(answer) != len(X):
         raise VowpalError(f"Vowpal Wabbit chose {len(answer)} times for {len(X)} rows")
     return np.array(answer, dtype=np.int64) - 1
-
-
-def _with_costs(X: Float64, costs: Float64) -> Iterable[str]:
-    for line, row in zip(lines(X, np.zeros(len(X), dtype=np.int64)), costs.tolist(), strict=True):
-        told = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
-        yield f"{told} {line.partition(' ')[2]}"
 
 
 def _write(folder: Path, table: Table, order: Int64, features: Features) -> str:
@@ -136,6 +130,19 @@ def lines(X: Float64, y: Int64) -> Iterable[str]:
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         words = " ".join(f"f{index}:{value:.9g}" for index, value in enumerate(x) if value)
         yield f"{label + 1} | {words}\n"
+
+
+def lines_with_costs(X: Float64, costs: Float64) -> Iterable[str]:
+    """Write rows as Vowpal Wabbit reads those whose costs are all known.
+
+    Examples
+    --------
+    >>> [line.strip() for line in lines_with_costs(np.array([[1.5, 0.0]]), np.array([[0.25, 1.0]]))]
+    ['1:0.25 2:1 | f0:1.5']
+    """
+    for line, row in zip(lines(X, np.zeros(len(X), dtype=np.int64)), costs.tolist(), strict=True):
+        told = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
+        yield f"{told} {line.partition(' ')[2]}"
 
 
 def _ask(python: Path, settings: list[list[str]]) -> list[list[int]]:

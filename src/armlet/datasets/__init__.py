@@ -37,7 +37,7 @@ __all__ = [
 
 COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175, ROUTER)}
 LOGS: Final = frozenset({OPEN_BANDIT.name, ACTG175.name})
-"""Collections whose tables are decisions that were made; the others have a class in every row."""
+"""Collections whose tables are decisions that were made; router has judged answers, the others a class in every row."""
 
 
 def collection(name: str) -> Collection:
