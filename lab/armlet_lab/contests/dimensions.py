@@ -122,12 +122,12 @@ class Routed(NamedTuple):
         """Who played."""
         return list(dict.fromkeys(player for player, _ in self.whole))
 
-    def gained(self, player: str, features: int, rng: np.random.Generator) -> Estimate:
+    def gained(self, rng: np.random.Generator) -> dict[tuple[str, int], Estimate]:
         """Return utility minus that of the default without context, in the same orders."""
-        found = self.whole[player, features]
-        return _mean(found - self.whole[DEFAULT, NONE][: len(found)], rng)
+        none = self.whole[DEFAULT, NONE]
+        return {entry: _mean(found - none[: len(found)], rng) for entry, found in self.whole.items()}
 
-    def tables(self, rng: np.random.Generator) -> list[Table]:
+    def tables(self, gained: Mapping[tuple[str, int], Estimate]) -> list[Table]:
         """Return utility by policy and features, and what it is short of no context."""
         heads = {"no context": NONE, **{str(d): d for d in BARS}}
 
@@ -137,11 +137,11 @@ class Routed(NamedTuple):
                 for head, d in heads.items()
             }
 
-        gained = {who: {str(d): f"{self.gained(who, d, rng):.4f}" for d in BARS} for who in self.players}
+        short = {who: {str(d): f"{gained[who, d]:.4f}" for d in BARS} for who in self.players}
         return [
             table(f"Utility a prompt by features, {self.words}, learning included", "policy", utility(self.whole)),
             table(f"The same over the second half of every run, {self.words}", "policy", utility(self.late)),
-            table(f"Utility minus that of the default without context, {self.words}", "features", gained),
+            table(f"Utility minus that of the default without context, {self.words}", "features", short),
         ]
 
     def note(self) -> str:
@@ -238,10 +238,11 @@ def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
 
 def judge_router(played: Sequence[Routed], rng: np.random.Generator) -> Part:
     """Hold the default with every number of features against itself without context."""
+    gained = [each.gained(rng) for each in played]
     statistics = [
         Statistic(
             f"utility, {d} features - no context, {each.words}",
-            each.gained(DEFAULT, d, rng),
+            gained[place][DEFAULT, d],
             Criterion("above", -bar),
             Role.READING if place else Role.WRITTEN,
         )
@@ -259,8 +260,8 @@ def judge_router(played: Sequence[Routed], rng: np.random.Generator) -> Part:
     return part(
         claim,
         "Real prompts, three language models",
-        [*statistics, Statistic(name, first.gained(CONTROL, SIZE, rng), lost, Role.CONTROL)],
-        *(table for each in played for table in each.tables(rng)),
+        [*statistics, Statistic(name, gained[0][CONTROL, SIZE], lost, Role.CONTROL)],
+        *(shown for each, mine in zip(played, gained, strict=True) for shown in each.tables(mine)),
         notes=[each.note() for each in played],
         pictures=[each.picture(claim.key) for each in played],
     )
@@ -330,18 +331,17 @@ def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
 
 def judge_noise(kinds: Mapping[str, Errors], settings: Settings, rng: np.random.Generator) -> Part:
     """Hold the default on tables with noise against itself without any feature."""
-    statistics = [
-        Statistic(
-            f"error, {c:,} columns of noise - no context, {kind}",
-            _mean(found.by[DEFAULT, c] - found.by[DEFAULT, NONE], rng),
-            Criterion("below", WORSE),
-        )
+    above = {
+        kind: {entry: _mean(errors - found.by[DEFAULT, NONE], rng) for entry, errors in found.by.items()}
         for kind, found in kinds.items()
+    }
+    statistics = [
+        Statistic(f"error, {c:,} columns of noise - no context, {kind}", mine[DEFAULT, c], Criterion("below", WORSE))
+        for kind, mine in above.items()
         for c in NOISE[1:]
     ]
-    rare = kinds.get("imbalanced")
-    lost = rare and _mean(rare.by[CONTROL, RIVALS_UP_TO] - rare.by[DEFAULT, NONE], rng)
     name = f"{CONTROL}, {RIVALS_UP_TO} columns of noise - no context, imbalanced"
+    lost = above.get("imbalanced", {}).get((CONTROL, RIVALS_UP_TO))
     claim = our_claim(
         "dimensions-noise",
         "With 100 or 1,000 columns of noise the default errs no more than without any feature.",
@@ -351,17 +351,19 @@ def judge_noise(kinds: Mapping[str, Errors], settings: Settings, rng: np.random.
         claim,
         "Columns of pure noise",
         [*statistics, Statistic(name, lost, Criterion("above", WORSE), Role.CONTROL)],
-        *(_noise_table(kind, found, rng) for kind, found in kinds.items()),
+        *(_noise_table(kind, found, above[kind], rng) for kind, found in kinds.items()),
         notes=[_noise_note(kind, found, settings) for kind, found in kinds.items()],
         pictures=[_noise_picture(kind, found) for kind, found in kinds.items()],
     )
 
 
-def _noise_table(kind: str, found: Errors, rng: np.random.Generator) -> Table:
-    by, none = found.by, found.by[DEFAULT, NONE]
+def _noise_table(
+    kind: str, found: Errors, above: Mapping[tuple[str, int], Estimate], rng: np.random.Generator
+) -> Table:
+    by = found.by
     columns: dict[str, dict[int, str]] = {
         **{who: {c: f"{by[who, c].mean():.4f}" if (who, c) in by else "" for c in NOISE} for who in PLAYERS},
-        "default - no context": {c: f"{_mean(by[DEFAULT, c] - none, rng):.4f}" for c in NOISE},
+        "default - no context": {c: f"{above[DEFAULT, c]:.4f}" for c in NOISE},
         "default - no noise": {c: f"{_mean(by[DEFAULT, c] - by[DEFAULT, 0], rng):.4f}" if c else "" for c in NOISE},
         "tables worse / better": {c: _counts(by[DEFAULT, c], by[DEFAULT, 0]) if c else "" for c in NOISE},
     }
