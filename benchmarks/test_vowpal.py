@@ -45,3 +45,10 @@ def test_mistakes_are_the_progressive_loss_that_it_reports_itself() -> None:
     asked = [str(vowpal.prepare()), "-c", program]
     reported = float(subprocess.run(asked, input=rows, capture_output=True, text=True, check=True).stdout)
     assert vowpal.mistakes(TABLE, ORDER, vowpal.USUAL[:1], seed=1)[0].sum() == reported
+
+
+def test_told_costs_it_plays_as_if_told_classes() -> None:
+    options = vowpal.USUAL[0].options
+    arms = vowpal.choices(TABLE.X[ORDER], 1 - TABLE.rewards()[ORDER], options, seed=1)
+    (wrong,) = vowpal.mistakes(TABLE, ORDER, vowpal.USUAL[:1], seed=1)
+    assert np.array_equal(arms != TABLE.y[ORDER], wrong == 1)

@@ -25,6 +25,7 @@ PRODUCT_EXPERIMENTS: Final = {
     "evidence": "armlet_lab.contests.evidence",
     "tournament": "armlet_lab.contests.tournament",
     "life": "armlet_lab.contests.life",
+    "dimensions": "armlet_lab.contests.dimensions",
     "coverage": "armlet_lab.validation.coverage.experiment",
     "printed-tables": "armlet_lab.validation.printed_tables.experiment",
 }

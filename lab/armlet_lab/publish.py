@@ -109,10 +109,18 @@ def _of_experiment(
 
 
 def _fetch_keel(_: Path) -> None:
+    _fetch("keel")
+
+
+def _fetch_router(_: Path) -> None:
+    _fetch("router")
+
+
+def _fetch(name: str) -> None:
     from armlet.cli import main
 
-    if code := main(["data", "fetch", "keel"]):
-        raise PublishError(f"armlet data fetch keel ended with {code}")
+    if code := main(["data", "fetch", name]):
+        raise PublishError(f"armlet data fetch {name} ended with {code}")
 
 
 def _calibrate(results: Path) -> None:
@@ -190,6 +198,15 @@ PAGES: Final[dict[str, Page]] = {
     "tournament": _of_experiment("tournament", "mean", "families", "tails", more=("--seed", JUDGED)),
     "life": _of_experiment("life", "newcomer", "silent", "blocks", "avoided", "late", more=("--seed", JUDGED)),
     "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
+    "dimensions": _of_experiment(
+        "dimensions",
+        *("router", "noise"),
+        before=(_fetch_keel, _fetch_router),
+        figures={
+            f"dimensions-{part}.svg": f"dimensions/figures/dimensions-{part}.svg"
+            for part in ("router", "router-2", "noise", "noise-2")
+        },
+    ),
     "coverage": _of_experiment(
         "coverage",
         *("fixed", "sequences", "errors", "past", "own", "coefficients", "propensities"),

