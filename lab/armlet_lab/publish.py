@@ -206,6 +206,7 @@ PAGES: Final[dict[str, Page]] = {
             f"dimensions-{part}.svg": f"dimensions/figures/dimensions-{part}.svg"
             for part in ("router", "router-2", "noise", "noise-2")
         },
+        more=("--seed", JUDGED),
     ),
     "coverage": _of_experiment(
         "coverage",
