@@ -107,11 +107,11 @@ SCALES: Final[dict[Scale, Settings]] = {
         horizons=(10**3, 10**4, 10**5),
         runs=12,
         late_runs=(40, 40, 12),
-        by_rows_runs=(30, 30, 24),
-        seldom_runs=(100, 150, 80),
+        by_rows_runs=(20, 20, 16),
+        seldom_runs=(100, 120, 64),
         ellipsoid_runs=400,
         ellipsoid_steps=300,
-        product_horizons=(10**4,),
+        product_horizons=(10**4, 10**5),
         product_runs=20,
     ),
     "full": Settings(
@@ -122,7 +122,7 @@ SCALES: Final[dict[Scale, Settings]] = {
         seldom_runs=(300, 300, 300, 150),
         ellipsoid_runs=2_000,
         ellipsoid_steps=1_000,
-        product_horizons=(10**4, 10**5),
+        product_horizons=(10**4, 10**5, 10**6),
         product_runs=50,
     ),
 }
