@@ -31,7 +31,7 @@ from armlet_lab.paper.open_problem.limits import mean_with_limits, share_with_li
 from armlet_lab.paper.open_problem.simulator import Game, Played, Policy, play_blocks, play_steps
 from armlet_lab.paper.open_problem.tasks import LEVEL, Ellipsoids, Runs, look, play, play_armlet
 from armlet_lab.runner.experiment import Finding, Outcome, Role
-from armlet_lab.runner.reproduce import render, to_json
+from armlet_lab.runner.reproduce import render
 
 SEEDS = Seeds(71_500, "open-problem")
 TINY = Settings(
@@ -278,17 +278,14 @@ def test_armlets_own_policy_learns_a_late_context_at_once() -> None:
     assert mistakes.max() < 100
 
 
-def test_findings_have_a_section_for_each_claim_and_repeat_to_the_byte() -> None:
-    first, second = (experiment.find(TINY, Lab(seed=71_501)) for _ in range(2))
+def test_findings_have_a_section_for_each_claim() -> None:
+    found = experiment.find(TINY, Lab(seed=71_501))
     keys = [f"open-problem-{word}" for word in ("mistakes", "coin", "radius", "policy")]
-    assert [verdict.claim.key for verdict in first.verdicts] == [section.claim for section in first.sections] == keys
-    assert to_json(first.verdicts) == to_json(second.verdicts)
-    assert first.sections == second.sections
-    assert "<figure" in render("The open problem", first.sections, first.verdicts, {"seed": 1})
-    roles = {role: [each for v in first.verdicts for each in v.statistics if each.role is role] for role in Role}
-    assert len(roles[Role.WRITTEN]) == 5 * 3 + 5 + 5 + 1 + 4
-    assert len(roles[Role.CONTROL]) == 3 + 1 + 2 + 1
-    assert all(each.finding in Finding for each in roles[Role.CONTROL])
+    assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections] == keys
+    assert render("The open problem", found.sections, found.verdicts, {"seed": 1}).count("<figure") == 2
+    roles = [each.role for verdict in found.verdicts for each in verdict.statistics]
+    assert roles.count(Role.WRITTEN) == 5 * 3 + 5 + 5 + 1 + 4  # A, D, B, C; A and E of Armlet's own policy
+    assert roles.count(Role.CONTROL) == 3 + 1 + 2 + 1
 
 
 def test_runs_do_not_depend_on_how_they_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
