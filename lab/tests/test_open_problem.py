@@ -238,15 +238,15 @@ def test_a_radius_that_is_too_small_is_found_out() -> None:
 
 def test_armlets_policy_is_held_to_its_bound() -> None:
     def findings(mistakes: Float64) -> list[Finding]:
-        verdict, _ = experiment.judge_product(SETTINGS, {("late", 10**4): mistakes}, played())
+        verdict, _ = experiment.judge_product(SETTINGS, {("late", 10**5): mistakes}, played())
         assert (verdict.outcome is Outcome.HOLDS) == all(each.passed for each in verdict.statistics)
         return [each.finding for each in verdict.statistics]
 
     works, breaks = Finding.PASSES, Finding.FAILS
     steady = np.array([0.0, 1.0, 2.0, 3.0] * 5)
     assert findings(steady + 15) == [works, works, works]
-    assert findings(steady + 100) == [works, breaks, works]  # played() has 13 there
-    assert findings(steady + 9_990) == [breaks, breaks, works]
+    assert findings(steady + 100) == [works, breaks, works]  # played() has 16 there
+    assert findings(steady + 60_000) == [breaks, breaks, works]
 
 
 # ---- the runs
