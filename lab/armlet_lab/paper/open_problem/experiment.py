@@ -6,7 +6,7 @@ theorem meet the same contexts, and must be found out. K = d = 2, gap 0.3, noise
 Environments: "late" has e1 at first and only e2 from a step on that is drawn between 0.4 T and 0.6 T; "rare" has e2
 once in 100 steps; "off schedule" has e2 on a fifth of the steps that a public function of t does not make optimistic;
 "growing" is Section 7's with I = 2 + sqrt t; in "adaptive" an adversary who knows theta shows the one of 12 contexts
-whose greedy arm has the largest regret. Statistics, fixed before the runs; limits are one-sided, of 99.9 %:
+whose greedy arm has the largest regret. Statistics, settled on seeds 71000 to 71003; limits are one-sided, of 99.9 %:
 
 A  mistakes / bound: the upper limit of the mean is below 1, in every environment and at every T;
 B  z of the sum of (C_t - s) Y_t, C_t the coin, Y_t whether the arm of optimism has a bonus of gap / 2: within -4 to 4;
