@@ -12,6 +12,7 @@ EXPERIMENTS: Final = {
     "advisor": "armlet_lab.paper.advisor",
     "section-7": "armlet_lab.paper.section_7",
     "contextual-ucb": "armlet_lab.paper.algorithm_2",
+    "open-problem": "armlet_lab.paper.open_problem.experiment",
     "theorem-1": "armlet_lab.paper.theorem_1",
     "theorem-2": "armlet_lab.paper.theorem_2",
     "lemma-2": "armlet_lab.paper.lemma_2",

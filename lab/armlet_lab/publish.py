@@ -213,6 +213,11 @@ PAGES: Final[dict[str, Page]] = {
         *("fixed", "sequences", "errors", "past", "own", "coefficients", "propensities"),
         figures={"coverage.svg": "coverage/figures/coverage-fixed.svg"},
     ),
+    "open-problem": _of_experiment(
+        "open-problem",
+        *("mistakes", "coin", "radius", "policy"),
+        figures={"open-problem.svg": "open-problem/figures/open-problem-mistakes.svg"},
+    ),
     "printed-tables": _of_experiment(
         "printed-tables", "digits", "classifiers", "adaptive", prefix="printed", before=(_fetch_keel,)
     ),
