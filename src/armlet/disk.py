@@ -181,7 +181,7 @@ def sync_directory(directory: Path) -> None:
 
 # ---- the model file: two readable lines, then raw little-endian arrays
 #
-#     armlet model 2
+#     armlet model 3
 #     {"armlet": "0.1.0", "arrays": [{"dtype": "<f8", "name": "records", "shape": [6, 12]}], "checksum": ...}
 #     ... the bytes of every array in the order of "arrays", nothing between and nothing after ...
 #
@@ -191,7 +191,7 @@ def sync_directory(directory: Path) -> None:
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[np.generic]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MAX_HEADER_BYTES = 1 << 26  # a million long arm labels fit; a binary file without newlines does not
 DTYPES = ("<f8", "<i8", "|u1", "|b1")
 RESERVED = ("schema", "arrays", "checksum")

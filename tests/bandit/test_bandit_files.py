@@ -425,7 +425,7 @@ def test_file_is_two_readable_lines_and_little_endian_doubles(path: Path) -> Non
     play(bandit, make_stream(6, 2, 2, seed=1))
     bandit.save(path)
     magic, _, body = path.read_bytes().split(b"\n", 2)
-    assert magic == b"armlet model 2"
+    assert magic == b"armlet model 3"
     np.testing.assert_array_equal(np.frombuffer(body, dtype="<f8").reshape(2, 8), bandit.state.records())
     header = header_of(path)
     assert (header["arms"], header["t"], header["seed"], header["dim"]) == (["a", "b"], 6, 1, 2)

@@ -169,7 +169,7 @@ def sealed(header: dict[str, Any], body: bytes) -> bytes:
     """Write a header and a body with a checksum that is right."""
     header = {name: value for name, value in header.items() if name != "checksum"}
     digest = hashlib.sha256(spelled(header) + body).hexdigest()
-    return b"armlet model 2\n" + spelled({**header, "checksum": f"sha256:{digest}"}) + body
+    return b"armlet model 3\n" + spelled({**header, "checksum": f"sha256:{digest}"}) + body
 
 
 def spelled(header: dict[str, Any]) -> bytes:

@@ -152,7 +152,7 @@ def test_layout_in_memory_does_not_matter(path: Path) -> None:
 def test_two_lines_for_people_then_nothing_but_the_arrays(small: Path) -> None:
     magic, line, body = small.read_bytes().split(b"\n", 2)
     header = json.loads(line)
-    assert magic == b"armlet model 2"
+    assert magic == b"armlet model 3"
     assert list(header) == sorted(header)
     assert "süd" in line.decode()
     assert header["arrays"][0] == {"name": "b", "dtype": "<f8", "shape": [2, 2]}
@@ -301,13 +301,13 @@ def test_one_changed_byte_anywhere_is_refused(small: Path, mask: int) -> None:
         (b"PK\x03\x04", "not an Armlet model file; check where it comes from"),
         (b"armlet model 1\nanything", "written with schema 1 by a development version before 0.1.0"),
         (b"armlet model 3\nanything", "written with schema 3, this version reads up to 2; upgrade armlet"),
-        (b"armlet model 2\n{}", "truncated in the header"),
-        (b"armlet model 2\n[]\n", "not the JSON object that was written"),
-        (b'armlet model 2\n{"a":1}\n', "not the JSON object that was written"),
-        (b'armlet model 2\n{"a": NaN}\n', "not the JSON object that was written"),
-        (b'armlet model 2\n{"a": 1, "a": 1}\n', "not the JSON object that was written"),
-        (b"armlet model 2\n" + b"[" * 100_000 + b"\n", "not the JSON object that was written"),
-        (b"armlet model 2\n{}\n", "lists no arrays"),
+        (b"armlet model 3\n{}", "truncated in the header"),
+        (b"armlet model 3\n[]\n", "not the JSON object that was written"),
+        (b'armlet model 3\n{"a":1}\n', "not the JSON object that was written"),
+        (b'armlet model 3\n{"a": NaN}\n', "not the JSON object that was written"),
+        (b'armlet model 3\n{"a": 1, "a": 1}\n', "not the JSON object that was written"),
+        (b"armlet model 3\n" + b"[" * 100_000 + b"\n", "not the JSON object that was written"),
+        (b"armlet model 3\n{}\n", "lists no arrays"),
     ],
 )
 def test_a_refusal_says_what_is_wrong_and_what_to_do(path: Path, content: bytes, message: str) -> None:

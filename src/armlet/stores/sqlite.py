@@ -456,9 +456,10 @@ class SQLiteTransaction:
     def shrink(self, most: int) -> bool:
         if self._connection.pragma("auto_vacuum") != INCREMENTAL:
             return False  # somebody has set that: what is free is used again, but not given back
+        before: int = self._connection.pragma("freelist_count")
         self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
         free: int = self._connection.pragma("freelist_count")
-        return free > 0
+        return 0 < free < before  # of a damaged file the count may stay
 
 
 # ---- the ledger
