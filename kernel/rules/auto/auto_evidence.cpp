@@ -1,5 +1,7 @@
 #include "rules/auto/auto_evidence.hpp"
 
+#include <cmath>
+
 #include "rules/auto/forecast.hpp"
 
 namespace armlet {
@@ -24,11 +26,14 @@ bool AutoEvidence::look_if_due(AutoTunedStatistics& tuned, const double* x, doub
     if (n < std::max(tuner.next(), start * n_arms)) return false;
     tuner.look_at(std::max(n + 1.0, look_growth * n));
     const double now = std::max(static_cast<double>(t), n);
-    const Outlook seen = look(how, tuned, tuner.sample(), now);
+    const Outlook seen = look(how, tuned, now);
     if (!seen.shares.empty()) tuner.share(seen.shares);
     // half of the way to the next look; all of it as long as there is nothing to lose
     const double rows = active_rows(tuned) + (seen.is_blank ? 1.0 : 0.5) * (tuner.next() - n);
-    tuner.raise(std::max(p(tuned), std::min(seen.p, soon(seen.p, rows, n_arms, now))));
+    const double found = std::min(seen.p, soon(seen.p, rows, n_arms, now));
+    // what was found for arms that are gone binds nobody
+    const bool may_fall = !seen.shares.empty() && std::isfinite(tuned.life(now));
+    tuner.raise(may_fall ? found : std::max(p(tuned), found));
     return true;
 }
 

@@ -32,7 +32,7 @@ struct AutoEvidence {
         refresh_exploration_weights(tuned);
     }
     void refresh_exploration_weights(AutoTunedStatistics& tuned) const {
-        tuned.set_quotas(p(tuned));
+        tuned.set_quotas(p(tuned), start);
         tuned.refresh_exploration_weights(tuned.quotas());
     }
     Choice choose(const AutoTunedStatistics& tuned, const Step& step, const Coins& coins) const {
