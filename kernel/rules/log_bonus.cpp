@@ -116,7 +116,7 @@ const double* LogBonus::upper_bounds(const LazyStatistics& all, const Step& step
     const Extent extent = extent_of(all, z);
     all.estimates().scores(z, means);
     const double* shrink = count_to_come(
-        all, step.eligible, [&](std::uint32_t arm) { return all.deviations()[arm]; }, means,
+        all, step.eligible, 0.0, [&](std::uint32_t arm) { return all.deviations()[arm]; }, means,
         step.scratch(3, all.width()));
     const Bonus bonus(*this, all, step.t, means, shrink);
     for (const auto arm : step.eligible) scores[arm] = bonus.bound(arm, all.widest(arm, extent));

@@ -9,6 +9,10 @@
 
 namespace armlet {
 
+// Rows that an arm without any may owe before that counts. Rules whose bounds do not grow with time never come back to
+// an arm that they have given up, and of five rows to come none comes by chance once in exp(5) = 148 times.
+constexpr double patience = 5.0;
+
 // Whether an arm was played and nothing has come back yet: it has no estimate.
 inline bool is_silent(const Statistics& all, std::uint32_t arm) {
     return all.under_way()[arm] > 0.0 && !(all.count(arm) > 0.0);
@@ -31,14 +35,16 @@ inline void skip_silent(const Statistics& all, Arms eligible, double* scores) {
 }
 
 // out[a] = e_a = rho (n_a + m_a) - n_a, or 0 if that is less: what is still to come of an arm if its decisions come
-// back as often as those of all arms have, rho = N / (N + M); before anything has come back, all of it.
-inline const double* expected_rows(const Statistics& all, Arms eligible, double* out) {
+// back as often as those of all arms have, rho = N / (N + M); before anything has come back, all of it. Of a silent arm
+// `spared` less.
+inline const double* expected_rows(const Statistics& all, Arms eligible, double spared, double* out) {
     double rows = 0.0, waits = 0.0;
     for (std::size_t arm = 0; arm < all.n_arms(); ++arm) rows += all.count(arm), waits += all.under_way()[arm];
     const double rho = rows > 0.0 ? rows / (rows + waits) : 1.0;
     for (const auto arm : eligible) {
         const double n = all.count(arm);
-        out[arm] = std::max(rho * (n + all.under_way()[arm]) - n, 0.0);
+        const double owed = rho * (n + all.under_way()[arm]) - n;
+        out[arm] = std::max(n > 0.0 ? owed : owed - spared, 0.0);
     }
     return out;
 }
@@ -70,15 +76,16 @@ inline const double* shrinkage(const Statistics& all, Arms eligible, const doubl
 // What widths are multiplied by, in this room, with the estimates of silent arms lowered; null where nothing is under
 // way.
 template <typename Deviation>
-const double* count_to_come(const Statistics& all, Arms eligible, Deviation&& deviation, double* means, double* room) {
+const double* count_to_come(const Statistics& all, Arms eligible, double spared, Deviation&& deviation, double* means,
+                            double* room) {
     if (!all.under_way().any()) return nullptr;
-    const double* expected = expected_rows(all, eligible, room);
+    const double* expected = expected_rows(all, eligible, spared, room);
     lower_silent(all, eligible, expected, deviation, means);
     return shrinkage(all, eligible, expected, room);
 }
-// The same with one deviation for all arms; with factors kept and fresh.
+// The same with patience, and one deviation for all arms; with factors kept and fresh.
 inline const double* count_to_come(const Statistics& all, Arms eligible, double* means, double* room) {
-    return count_to_come(all, eligible, [&](std::uint32_t) { return all.typical_noise(); }, means, room);
+    return count_to_come(all, eligible, patience, [&](std::uint32_t) { return all.typical_noise(); }, means, room);
 }
 
 }  // namespace armlet

@@ -318,7 +318,7 @@ def traffic_of_newcomer(
 def test_a_newcomer_whose_rewards_are_late_or_lost_does_not_take_the_traffic(
     policy: Policy | None, noise: float, dim: int
 ) -> None:
-    """58 and 65 at most on these seeds; where only rows that came back count, up to all of 1,000 and of 5,000."""
+    """66 and 75 at most on these seeds; where only rows that came back count, up to all of 1,000 and of 5,000."""
     late = [traffic_of_newcomer(policy, seed, noise, delay=1000, steps=1000, dim=dim) for seed in range(3)]
     lost = [traffic_of_newcomer(policy, seed, noise, delay=None, steps=5000, dim=dim) for seed in range(3)]
     assert max(late) <= 100

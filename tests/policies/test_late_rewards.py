@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.kernel import coins, win_probabilities
-from armlet.reference.under_way import expected_rows, lower_silent, shrinkage
 from support.examples import scaled
 
 SEED = 7
@@ -83,23 +82,33 @@ def test_kernel_plays_what_the_policy_says_when_rewards_are_late_or_lost(
 
 
 def test_the_law_is_that_of_the_formulas() -> None:
-    """By hand, for two arms with rows and one of which nothing has come back."""
-    n, m, x = np.array([6.0, 3.0, 0.0]), np.array([0.0, 4.0, 5.0]), np.array([1.0, -0.5])
+    """By hand, for two arms with rows and one of which nothing has come back: half of all rewards have, so e is 5."""
+    n, m, x = np.array([30.0, 10.0, 0.0]), np.array([0.0, 20.0, 20.0]), np.array([1.0, -0.5])
     for policy in (armlet.LinUCB(alpha=2.0), armlet.ThompsonSampling(v=2.0)):
         state, rng = policy.init(3, 2), np.random.default_rng(1)
-        for arm in (0, 1, 0, 1, 0, 1, 0, 0, 0):
-            state.add(arm, rng.normal(size=2), float(arm + rng.normal()))
+        for i in range(40):
+            state.add(int(i % 4 == 0), rng.normal(size=2), float(i % 4 + rng.normal()))
         state.restore_arrays({**state.arrays(), "under_way": m.astype(np.int64)})
-        rho, sigma, scores = 9.0 / 18.0, state.typical_noise(), state.scores(x)
-        e = np.maximum(rho * (n + m) - n, 0.0)
-        assert e.tolist() == expected_rows(n, m).tolist() == [0.0, 0.5, 2.5]
+        assert state.n.tolist() == n.tolist()
+        e = np.array([0.0, 0.5 * 30 - 10, 0.5 * 20 - 5])
+        sigma, means = state.typical_noise(), state.scores(x)
         spread = 2.0 * sigma * state.widths(x) * np.sqrt((n + 1) / (n + 1 + e))
-        means = scores.copy()
-        means[2] = min(scores[2], scores[:2].max()) - sigma * 2.5 / 3.5
+        means[2] = min(means[2], means[:2].max()) - sigma * 5 / 6
         if isinstance(policy, armlet.LinUCB):
             np.testing.assert_allclose(policy.upper_bounds(state, x), means + spread, rtol=1e-14)
         else:
             chances = policy.probabilities(state, 20, x, np.ones(3, dtype=np.bool_))
             np.testing.assert_allclose(chances, win_probabilities(means, spread), rtol=1e-9)
-        assert lower_silent(scores, n, m, np.full(3, sigma), np.arange(3))[2] == pytest.approx(means[2])
-        assert shrinkage(n, e)[2] == pytest.approx(np.sqrt(1 / 3.5))
+
+
+@pytest.mark.parametrize("policy", [armlet.LinUCB(alpha=1.0), armlet.ThompsonSampling(v=0.7)], ids=repr)
+def test_no_arm_is_given_up_because_the_first_rewards_were_lost(policy: Waiting) -> None:
+    """A tenth come back. Without patience an arm is never heard of on 15 of these seeds, and on 3 of them."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        bandit = armlet.Bandit(range(3), 1, policy=policy, seed=seed)
+        for _ in range(1000):
+            d = bandit.decide([1.0])
+            if rng.random() < 0.1:
+                bandit.learn(d, float(int(d.arm) + rng.normal()))
+        assert (bandit.state.n > 0).all()

@@ -18,7 +18,7 @@ from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
 from armlet.kernel import Statistics, sum_shapes
 from armlet.reference.choice import best_chances, play_best
-from armlet.reference.under_way import expected_rows, lower_silent, shrinkage
+from armlet.reference.under_way import PATIENCE, expected_rows, lower_silent, shrinkage
 from armlet.types import (
     Bool,
     Choice,
@@ -164,12 +164,12 @@ class WaitingPolicy(RidgePolicy):
     def means(self, state: Statistics, x: Float64, arms: Int64) -> Float64:
         """Return the estimate of each arm, (K,): lower than the best of these arms where nothing has come back."""
         sigma = np.full(state.n_arms, state.typical_noise())
-        return lower_silent(state.scores(x), state.n, waits(state), sigma, arms)
+        return lower_silent(state.scores(x), state.n, waits(state), sigma, arms, PATIENCE)
 
     def widths(self, state: Statistics, x: Float64) -> Float64:
         """Return sqrt(x' V_a^-1 x) of each arm, (K,), as wide as it will be once what is under way has come back."""
         n = state.n
-        out: Float64 = state.widths(x) * shrinkage(n, expected_rows(n, waits(state)))
+        out: Float64 = state.widths(x) * shrinkage(n, expected_rows(n, waits(state), PATIENCE))
         return out
 
 

@@ -6,8 +6,9 @@ What differs from the paper, which learns each reward before the next decision: 
 back count as rows to come. Of an arm with n rows, widths are sqrt((n + 1) / (n + 1 + e)) of what they were, e the rows
 that its decisions under way stand for. An arm of which nothing has come back (n = 0) has no estimate: it is put
 sigma e / (e + 1) below the mean of all rewards, or below the others' best estimate where that is lower, sigma the noise
-of rewards. So an arm whose rewards come late, or never, is tried but does not take over. With prompt rewards nothing is
-under way when an arm is chosen, and all is as in the paper.
+of rewards; and e counts from five on, so that it is not given up because a few rewards were lost. So an arm whose
+rewards come late, or never, is tried but does not take over. With prompt rewards nothing is under way when an arm is
+chosen, and all is as in the paper.
 Decide O(K d^2); update O(d^2), refactoring O(d^3) for one arm; memory O(K d^2) regardless of t.
 """
 
