@@ -89,4 +89,11 @@ void AutoTunedStatistics::set_quotas(double p, double least) {
         if (under_way()[arm] > 0.0 && !(count(arm) > 0.0)) quotas_[arm] = std::min(quotas_[arm], least);
 }
 
+void AutoTunedStatistics::set_weights(std::span<const double> expected) {
+    weights_.clear();
+    if (expected.empty()) return refresh_exploration_weights(quotas_);
+    for (std::size_t arm = 0; arm < expected.size(); ++arm)
+        weights_.push_back(exploration_weight(count(arm) + expected[arm], quotas_[arm]));
+}
+
 }  // namespace armlet

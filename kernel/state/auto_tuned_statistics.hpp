@@ -88,11 +88,16 @@ struct AutoTunedStatistics : Statistics {
     // of which nothing has come back yet, no more than `least`.
     void set_quotas(double p, double least);
     std::span<const double> quotas() const { return quotas_; }
+    // min(1, exp(1 - (n_a + e_a) / q_a)) of every arm, e_a the rows that are still to come of it; after set_quotas().
+    // Without e, as if nothing were under way.
+    void set_weights(std::span<const double> expected);
+    std::span<const double> weights() const { return weights_.empty() ? exploration_weights() : weights_; }
 
     Tuner tuner;
 
   private:
     std::vector<double> quotas_;
+    std::vector<double> weights_;  // if anything is to come
 };
 
 }  // namespace armlet

@@ -1,8 +1,11 @@
 #include "rules/auto/auto_evidence.hpp"
 
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "rules/auto/forecast.hpp"
+#include "rules/under_way.hpp"
 
 namespace armlet {
 
@@ -16,6 +19,18 @@ double active_rows(const Statistics& sums) {
 }
 
 }  // namespace
+
+// Rows count, and what an arm waits for more than the others do. Before anything has come back every step explores: all
+// arms tie, and no other step is learned.
+void AutoEvidence::refresh_exploration_weights(AutoTunedStatistics& tuned) const {
+    tuned.set_quotas(p(tuned), start);
+    if (!tuned.under_way().any()) return tuned.set_weights({});
+    std::vector<std::uint32_t> every(tuned.n_arms());
+    std::iota(every.begin(), every.end(), 0u);
+    std::vector<double> expected(tuned.n_arms());
+    if (!tuned.is_empty()) expected_rows(tuned, every, 0.0, expected.data());
+    tuned.set_weights(expected);
+}
 
 bool AutoEvidence::look_if_due(AutoTunedStatistics& tuned, const double* x, double weight, Word t) const {
     Tuner& tuner = tuned.tuner;

@@ -35,7 +35,7 @@ from armlet.policies.base import waits
 from armlet.policies.epsilon_greedy import ByClock, ByEvidence, EpsilonGreedy, Warmup
 from armlet.reference import auto_schedule, outlook
 from armlet.reference.choice import best_arms
-from armlet.reference.under_way import silent, skip_silent
+from armlet.reference.under_way import expected_rows, silent, skip_silent
 from armlet.reference.units import FreeUnits
 from armlet.types import Float64, Int64, Interaction, Shapes
 
@@ -168,6 +168,14 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
     def best(self, state: AutoTunedStatistics, x: Float64, arms: Int64) -> Int64:
         """Return the best of some arms; one of which nothing has come back yet has no estimate, and is left out."""
         return best_arms(skip_silent(state.scores(x), state.n, waits(state), arms), arms)
+
+    def rows(self, state: AutoTunedStatistics) -> Float64:
+        """Return n + e of each arm, (K,): its rows, and what it waits for more than the others do.
+
+        Before anything has come back every step explores: all arms tie, and no other step is learned.
+        """
+        n = state.n
+        return n + expected_rows(n, waits(state)) if n.any() else n
 
     def quotas(self, state: AutoTunedStatistics) -> Float64:
         """Return each arm's part of p, (K,)."""

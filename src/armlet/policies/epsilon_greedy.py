@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from armlet.errors import InvalidValueError
-from armlet.policies.base import SumsPolicy, SumsT, record, waits
+from armlet.policies.base import SumsPolicy, SumsT, record
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Exploring, alike, by_evidence, turn
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom
@@ -104,10 +104,13 @@ class ByEvidence(EpsilonGreedy[SumsT]):
         """Return q: the rows that each arm is given to begin with, the same for all or one for each, (K,)."""
         return self.current_p(state) / state.n_active
 
+    def rows(self, state: SumsT) -> Float64:
+        """Return the rows of each arm, (K,), as exploring counts them."""
+        return state.n
+
     def exploring(self, state: SumsT, t: int, eligible: Bool) -> Exploring:
-        """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
-        rows = state.n + waits(state)
-        return by_evidence(rows, eligible, t, q=self.quotas(state), cap=self.cap, floor=self.floor)
+        """Return whether step t explores, and with which arm: by the rows that each arm has."""
+        return by_evidence(self.rows(state), eligible, t, q=self.quotas(state), cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: SumsT | None = None) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.
