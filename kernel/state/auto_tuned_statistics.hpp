@@ -55,8 +55,8 @@ class Tuner {
     const double* kept(std::size_t age) const { return sample_.data() + (first_ + age) % room * dim_; }
 
     std::size_t dim_;
-    double p_ = 0.0;              // the highest so far; it falls only where arms come and go
-    double next_ = 0.0;           // rows at the next look
+    double p_ = 0.0;     // the highest so far; it falls only where arms come and go
+    double next_ = 0.0;  // rows at the next look
     double came_ = 0.0, left_ = 0.0;
     std::vector<double> sample_;  // a ring
     std::vector<double> shares_;
@@ -84,8 +84,8 @@ struct AutoTunedStatistics : Statistics {
         return turns > 0.0 ? K * t / turns : std::numeric_limits<double>::infinity();
     }
 
-    // p in proportion to the shares of the arms that may be played: rows that each arm is given to begin with. Of an arm
-    // of which nothing has come back yet, no more than `least`.
+    // p in proportion to the shares of the arms that may be played: rows that each arm is given to begin with. Of an
+    // arm of which nothing has come back yet, no more than `least`.
     void set_quotas(double p, double least);
     std::span<const double> quotas() const { return quotas_; }
     // min(1, exp(1 - (n_a + e_a) / q_a)) of every arm, e_a the rows that are still to come of it; after set_quotas().

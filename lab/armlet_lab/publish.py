@@ -182,7 +182,7 @@ PAGES: Final[dict[str, Page]] = {
         path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
     ),
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
-    "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
+    "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor", "auto"),
     "coverage": _of_experiment(
         "coverage",
         *("fixed", "sequences", "errors", "past", "own", "coefficients", "propensities"),

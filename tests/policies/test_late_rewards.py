@@ -1,4 +1,4 @@
-"""LinUCB, Thompson sampling and p="auto" with rewards that come late, out of order or never: the law in Python, and its use."""
+"""LinUCB, Thompson sampling and p="auto" with rewards that come late, out of order or never: the law and its use."""
 
 from __future__ import annotations
 

@@ -108,8 +108,9 @@ class _Auto(EpsilonGreedy[AutoTunedStatistics]):
 class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
     """The exploration of `ContextualEpsilonGreedy` with a p that is found on the way; free units.
 
-    p rises while explored steps say that more exploring would save more than it costs, and never falls. An arm's share
-    of it is the larger the more is in doubt about the arm, for any x.
+    p rises while explored steps say that more exploring would save more than it costs, and falls only where arms come
+    and go. An arm's share of it is the larger the more is in doubt about the arm, for any x. Explored decisions whose
+    rewards have not come back count as rows to come, where others' have.
 
     Parameters
     ----------
@@ -185,8 +186,8 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
         s, units = state, FreeUnits.of(np.asarray(state.arrays()["units"]))
         sums = {"n": s.n, "A": s.A, "b": s.b, "sum_r": s.sum_r, "sum_rr": s.sum_rr}
-        more = {"active": s.active, "under_way": waits(s), "units": units, "turnover": s.turnover}
-        rows = outlook.FreeRows(**sums, **more, ridge=Ridge.parse(self.ridge))
+        counts = {"under_way": waits(s), "turnover": s.turnover}
+        rows = outlook.FreeRows(**sums, **counts, active=s.active, units=units, ridge=Ridge.parse(self.ridge))
         return outlook.look(rows, s.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST, even=EVEN)
 
 
