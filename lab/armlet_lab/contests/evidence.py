@@ -458,7 +458,7 @@ def _auto(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
         Statistic(f"auto, {NOISY_ARM}", over["auto"][NOISY_ARM], Criterion("below", AUTO)),
         Statistic(small, ratio(noisy[small], noisy[best[NOISY_ARM]], rng), Criterion("above", AUTO), Role.CONTROL),
     )
-    columns = {
+    columns: dict[str, Mapping[str, Estimate | str]] = {
         "best fixed p by evidence": {f: f"{one[best[f]].mean():,.0f} ({best[f]})" for f, one in found.items()},
         **{f"{name} / that": each for name, each in over.items()},
     }
