@@ -20,6 +20,10 @@ void create(AutoTunedStatistics* self, std::size_t n_arms, std::size_t dim, cons
     new (self) AutoTunedStatistics(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
 }
 
+Array<double> turnover(const AutoTunedStatistics& tuned) {
+    return to_numpy(std::vector<double>{tuned.tuner.came(), tuned.tuner.left()}, {std::size_t{2}});
+}
+
 nb::dict arrays(AutoTunedStatistics& tuned) {
     const auto records = tuned.records();
     std::vector<double> sample = tuned.tuner.sample();
@@ -32,6 +36,8 @@ nb::dict arrays(AutoTunedStatistics& tuned) {
         const auto shares = tuned.tuner.shares();
         out["units"] = units_array(tuned.units());
         out["shares"] = to_numpy(std::vector<double>(shares.begin(), shares.end()), {tuned.n_arms()});
+        out["turnover"] = turnover(tuned);
+        out["under_way"] = under_way_array(tuned);
     }
     out["tuning"] = to_numpy(std::vector<double>{tuned.tuner.raised(), tuned.tuner.next()}, {std::size_t{2}});
     return out;
@@ -49,6 +55,13 @@ std::span<const double> read_shares(nb::handle given, std::size_t n_arms) {
     return shares;
 }
 
+std::span<const double> read_turnover(nb::handle given) {
+    const std::span counts(doubles(given, "turnover", {2}), 2);
+    for (const double count : counts)
+        if (!(count >= 0.0 && count <= largest_sum)) fail(PyExc_ValueError, "turnover must hold two counts of arms");
+    return counts;
+}
+
 void restore_arrays(AutoTunedStatistics& tuned, nb::dict arrays) {
     const std::size_t n_arms = tuned.n_arms(), size = tuned.record_size(), dim = tuned.dim();
     const std::size_t rows = count_rows(arrays["sample"], "sample", dim);
@@ -59,8 +72,11 @@ void restore_arrays(AutoTunedStatistics& tuned, nb::dict arrays) {
     check_size(sample, largest_value), check_size(tuning, largest_sum);
     if (rows > Tuner::room || tuning[0] < 0.0 || tuning[1] < 0.0)
         fail(PyExc_ValueError, "the sample is too large, or p or the next look is negative");
-    std::span<const double> units, shares;
+    std::span<const double> units, shares, turns;
+    std::span<const std::int64_t> under_way;
     if (tuned.units().is_free()) {
+        turns = read_turnover(arrays["turnover"]);
+        under_way = read_under_way(arrays["under_way"], n_arms);
         units = read_units(tuned.units(), arrays["units"], records);
         shares = read_shares(arrays["shares"], n_arms);
     }
@@ -68,6 +84,9 @@ void restore_arrays(AutoTunedStatistics& tuned, nb::dict arrays) {
     tuned.restore_units(units);
     tuned.tuner.restore(tuning[0], tuning[1], sample);
     tuned.tuner.share(shares);
+    if (!tuned.units().is_free()) return;
+    tuned.tuner.turn_over(turns[0], turns[1]);
+    tuned.restore_under_way(under_way);
 }
 
 Statistics& read_sums(nb::handle given, const char* name) {
@@ -94,8 +113,10 @@ void subtract(AutoTunedStatistics& tuned, nb::handle earlier, const std::vector<
 }
 
 void add_arm(AutoTunedStatistics& tuned) {
+    const double came = tuned.is_empty() ? 0.0 : 1.0;
     tuned.append_arm();
     tuned.tuner.append_arm();
+    tuned.tuner.turn_over(tuned.tuner.came() + came, tuned.tuner.left());
     tuned.tuner.look_soon();
 }
 
@@ -105,6 +126,7 @@ void remove_arm(AutoTunedStatistics& tuned, std::size_t arm) {
              "arm is " + std::to_string(arm) + " but there are " + std::to_string(tuned.n_arms()) + " arms");
     tuned.erase_arm(arm);
     tuned.tuner.erase_arm(arm);
+    tuned.tuner.turn_over(tuned.tuner.came(), tuned.tuner.left() + 1.0);
     tuned.tuner.look_soon();
 }
 
@@ -126,7 +148,7 @@ nb::tuple prospect(AutoTunedStatistics& tuned, const AutoSchedule& rule, double 
 
 nb::tuple outlook(AutoTunedStatistics& tuned, const AutoEvidence& rule, double t) {
     if (!tuned.units().is_free()) fail(PyExc_ValueError, "the sums are in units as given; the rule looks at free ones");
-    Outlook seen = look(rule.how, tuned, tuned.tuner.sample(), t);
+    Outlook seen = look(rule.how, tuned, t);
     const std::size_t n = seen.losses.size(), arms = seen.shares.size();
     return nb::make_tuple(seen.noise, seen.gap, to_numpy(std::move(seen.losses), {n}), seen.p,
                           to_numpy(std::move(seen.shares), {arms}));
@@ -161,6 +183,8 @@ void bind_auto_tuned_statistics(nb::module_& m) {
                 "Rows at which p is looked at again.")
             .def_prop_ro("shares", &shares, owned,
                          "(K,): of p, whatever they add up to; empty if all arms share alike.")
+            .def_prop_ro("turnover", &turnover, owned,
+                         "(2,): arms that came after the first row, and arms that were removed.")
             .def("p", &p_of<AutoSchedule>, nb::arg("rule"), "The p in force.")
             .def("p", &p_of<AutoEvidence>, nb::arg("rule"))
             .def("look", &prospect, nb::arg("rule"), nb::arg("t"),
@@ -190,7 +214,7 @@ void bind_auto_tuned_statistics(nb::module_& m) {
                  "Takes back what `arrays` gave, if these are sums of rows.")
             .def("copy", [](const AutoTunedStatistics& state) { return AutoTunedStatistics(state); });
     // what depends on the order of rows, so that merging cannot just add it up
-    tuned.attr("not_summed") = nb::make_tuple("sample", "shares", "tuning", "units");
+    tuned.attr("not_summed") = nb::make_tuple("sample", "shares", "tuning", "turnover", "units");
 }
 
 }  // namespace armlet

@@ -1,6 +1,20 @@
 #include "rules/evidence.hpp"
 
+#include "rules/under_way.hpp"
+
 namespace armlet {
+
+namespace {
+
+// What the best arm of a step that does not explore has the highest of.
+const double* greedy_scores(const Statistics& all, const Step& step) {
+    double* scores = step.scratch(0, all.width());
+    all.estimates().scores(view(all, step), scores);
+    if (all.under_way().any()) skip_silent(all, step.eligible, scores);
+    return scores;
+}
+
+}  // namespace
 
 double exploring_rate(const Exploring& exploring, Word t, Arms eligible) { return Law(exploring, t, eligible).rate(); }
 
@@ -36,14 +50,11 @@ void probabilities(const double* scores, const Exploring& exploring, Word t, Arm
 }
 
 Choice choose_by(const Exploring& exploring, const Statistics& all, const Step& step, const Coins& coins) {
-    double* scores = step.scratch(0, all.width());
-    return decide(all.estimates(), exploring, step.t, view(all, step), coins, step.eligible, scores);
+    return decide(greedy_scores(all, step), exploring, step.t, coins, step.eligible);
 }
 
 void probabilities_by(const Exploring& exploring, const Statistics& all, const Step& step, std::span<double> out) {
-    double* scores = step.scratch(0, all.width());
-    all.estimates().scores(view(all, step), scores);
-    probabilities(scores, exploring, step.t, step.eligible, out);
+    probabilities(greedy_scores(all, step), exploring, step.t, step.eligible, out);
 }
 
 }  // namespace armlet

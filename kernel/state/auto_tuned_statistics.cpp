@@ -51,6 +51,7 @@ void Tuner::restore(double p, double next, std::span<const double> sample) {
 
 void Tuner::subtract(const Tuner& earlier) {
     for (std::size_t age = 0; age < earlier.size_; ++age) drop(earlier.kept(age));
+    came_ = std::max(came_ - earlier.came_, 0.0), left_ = std::max(left_ - earlier.left_, 0.0);
     look_soon();
 }
 
@@ -65,6 +66,7 @@ void Tuner::merge(const Tuner& other) {
         }
     }
     restore(std::max(p_, other.p_), 0.0, both);
+    came_ += other.came_, left_ += other.left_;
 }
 
 void Tuner::merge_shares(double rows, const Tuner& other, double other_rows, std::span<const std::size_t> into) {
@@ -75,13 +77,23 @@ void Tuner::merge_shares(double rows, const Tuner& other, double other_rows, std
     for (std::size_t i = 0; i < into.size(); ++i) shares_[into[i]] += theirs * other.shares_[i];
 }
 
-void AutoTunedStatistics::set_quotas(double p) {
+void AutoTunedStatistics::set_quotas(double p, double least) {
     const auto shares = tuner.shares();
     double total = 0.0;
     for (std::size_t arm = 0; arm < shares.size(); ++arm)
         if (is_active(arm)) total += shares[arm];
     quotas_.resize(shares.size());
     for (std::size_t arm = 0; arm < shares.size(); ++arm) quotas_[arm] = p * (shares[arm] / total);
+    if (!under_way().any() || !any_empty()) return;
+    for (std::size_t arm = 0; arm < shares.size(); ++arm)
+        if (under_way()[arm] > 0.0 && !(count(arm) > 0.0)) quotas_[arm] = std::min(quotas_[arm], least);
+}
+
+void AutoTunedStatistics::set_weights(std::span<const double> expected) {
+    weights_.clear();
+    if (expected.empty()) return refresh_exploration_weights(quotas_);
+    for (std::size_t arm = 0; arm < expected.size(); ++arm)
+        weights_.push_back(exploration_weight(count(arm) + expected[arm], quotas_[arm]));
 }
 
 }  // namespace armlet

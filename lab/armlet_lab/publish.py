@@ -197,7 +197,7 @@ PAGES: Final[dict[str, Page]] = {
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
     "tournament": _of_experiment("tournament", "mean", "families", "tails", more=("--seed", JUDGED)),
     "life": _of_experiment("life", "newcomer", "silent", "blocks", "avoided", "late", more=("--seed", JUDGED)),
-    "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor"),
+    "evidence": _of_experiment("evidence", "news", "newcomer", "delay", "trained", "closed", "floor", "auto"),
     "dimensions": _of_experiment(
         "dimensions",
         *("router", "noise"),

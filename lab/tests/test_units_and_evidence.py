@@ -116,6 +116,7 @@ TINY = evidence.Settings(
     delay=(2, 400),
     trained=(2, 300),
     closed=(2, 400),
+    auto=(2, 400),
     families=("Figure (a)", "gaussian d = 30"),
 )
 
@@ -123,7 +124,7 @@ TINY = evidence.Settings(
 def test_the_evidence_experiment_gives_a_verdict_and_a_table_for_every_claim() -> None:
     found = evidence.find(TINY, Lab(seed=3, name="evidence"))
     assert [verdict.claim.key for verdict in found.verdicts] == [section.claim for section in found.sections]
-    assert len(found.verdicts) == 6
+    assert len(found.verdicts) == 7
     assert all(section.tables for section in found.sections)
 
 
@@ -149,9 +150,13 @@ def believed(
     decide: float = 0.9,
     count: float = 1.0,
     price: float = 0.5,
+    auto: float = 10.0,
+    noisy: float = 100.0,
 ) -> dict[str, Outcome]:
     """Judge made-up columns: what matters to each claim, in turn."""
     policies = {"uniform": 100.0, "Algorithm 1, p = 40": 80.0, "evidence, q = 1": news, "evidence, q = 2": 2 * news}
+    policies["auto"] = auto
+    fixed = {"p = 1 K": 200.0, "p = 16 K": 100.0, "auto": noisy, "auto, told T": noisy, "default": 50.0}
     newcomer = {"Algorithm 1": 5.0, "Algorithm 1, learned": 0.2, "evidence": tries, "evidence, learned": tries}
     shares = {"predict": 0.92, "decide": decide, "explored": 0.02}
     late_means, closed_means = (100.0, 150.0, late, 120.0, 1e3), (100.0, 100.0, 100.0 + 20 * price, 90.0)
@@ -163,6 +168,7 @@ def believed(
         "delay": {"Figure (a)": columns(**dict(zip(LATE, late_means, strict=True)))},
         "trained": {"gaussian d = 10": trained},
         "closed": {"Figure (a)": columns(**closed)},
+        "auto": {evidence.NOISY_ARM: columns(**fixed)},
     }
     found = evidence.judge(TINY, stages, np.random.default_rng(2))
     return {verdict.claim.key.removeprefix("evidence-"): verdict.outcome for verdict in found.verdicts}
@@ -176,3 +182,5 @@ def test_evidence_verdicts_follow_from_the_numbers() -> None:
     assert believed(decide=0.8)["trained"] is Outcome.FAILS
     assert believed(count=2.0)["closed"] is Outcome.FAILS
     assert believed(price=5.0)["floor"] is Outcome.FAILS
+    assert believed(auto=40.0)["news"] is Outcome.FAILS
+    assert believed(noisy=150.0)["auto"] is Outcome.FAILS

@@ -671,6 +671,10 @@ class AutoTunedStatistics(Statistics):
     def shares(self) -> NDArray[numpy.float64]:
         """(K,): of p, whatever they add up to; empty if all arms share alike."""
 
+    @property
+    def turnover(self) -> NDArray[numpy.float64]:
+        """(2,): arms that came after the first row, and arms that were removed."""
+
     @overload
     def p(self, rule: AutoSchedule) -> float:
         """The p in force."""
@@ -944,7 +948,7 @@ class Engine:
     def _add_arm(self, label: object) -> None: ...
     def _remove_arm(self, label: object) -> None: ...
     def _set_active(self, label: object, active: bool) -> None: ...
-    def _begin_decision(self, label: str | int) -> None:
+    def _begin_decision(self, label: str | int, explored: bool) -> None:
         """A decision of this arm, made elsewhere, waits for its reward."""
 
     def _advance(self, steps: int) -> None: ...

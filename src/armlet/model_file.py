@@ -30,8 +30,9 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 # what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
 UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
 
-# arrays that are left out of the digest while they are zero: a bandit that waits for no reward knows sums alone
-UNHASHED_ZEROS = ("under_way",)
+# arrays that are left out of the digest while they are zero: a bandit that waits for no reward, and none of whose arms
+# came or left, knows sums alone
+UNHASHED_ZEROS = ("under_way", "turnover")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

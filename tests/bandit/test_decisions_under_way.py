@@ -18,7 +18,12 @@ from armlet.types import Arm, Float64, Policy
 K, D = 3, 2
 
 
-POLICIES: dict[str, Policy | None] = {"default": None, "LinUCB": armlet.LinUCB(), "Thompson": armlet.ThompsonSampling()}
+POLICIES: dict[str, Policy | None] = {
+    "default": None,
+    "LinUCB": armlet.LinUCB(),
+    "Thompson": armlet.ThompsonSampling(),
+    "auto": armlet.AutoEpsilonGreedy(),
+}
 
 
 @pytest.fixture(params=POLICIES)

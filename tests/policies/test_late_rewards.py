@@ -1,4 +1,4 @@
-"""LinUCB and Thompson sampling with rewards that come late, out of order or never: the law in Python, and its use."""
+"""LinUCB, Thompson sampling and p="auto" with rewards that come late, out of order or never: the law and its use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.examples import scaled
 
 SEED = 7
 
-Waiting: TypeAlias = armlet.LinUCB | armlet.ThompsonSampling
+Waiting: TypeAlias = armlet.LinUCB | armlet.ThompsonSampling | armlet.AutoEpsilonGreedy
 
 policies: list[Waiting] = [
     armlet.LinUCB(),
@@ -23,6 +23,8 @@ policies: list[Waiting] = [
     armlet.ThompsonSampling(),
     armlet.ThompsonSampling(v=0.5, units="as given"),
     armlet.ThompsonSampling(width_scale=0.1, units="as given"),
+    armlet.AutoEpsilonGreedy(),
+    armlet.AutoEpsilonGreedy(horizon=100, cap=0.5, floor=0.1),
 ]
 
 
@@ -77,7 +79,7 @@ def test_kernel_plays_what_the_policy_says_when_rewards_are_late_or_lost(
     both, rng = Both(policy, *shape), np.random.default_rng(seed)
     for act in acts:
         getattr(both, act)(rng)
-        pending = [int(d.arm) for d in both.pending]
+        pending = [int(d.arm) for d in both.pending if d.explored or policy.learns_from == "every step"]
         assert both.bandit.state.under_way.tolist() == np.bincount(pending, minlength=shape[0]).tolist()
 
 

@@ -114,8 +114,8 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _remove_arm(self, label: object) -> None"))
         .def("_set_active", &Engine::set_active, nb::arg("label").none(), nb::arg("active"),
              nb::sig("def _set_active(self, label: object, active: bool) -> None"))
-        .def("_begin_decision", &Engine::begin_decision, nb::arg("label"),
-             nb::sig("def _begin_decision(self, label: str | int) -> None"),
+        .def("_begin_decision", &Engine::begin_decision, nb::arg("label"), nb::arg("explored"),
+             nb::sig("def _begin_decision(self, label: str | int, explored: bool) -> None"),
              "A decision of this arm, made elsewhere, waits for its reward.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))

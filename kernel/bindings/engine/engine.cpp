@@ -264,7 +264,7 @@ nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle p
     t = step;
     stamp(d, step, coins.mark, streams_.own());
     settle(d, choice, arms_.label(choice.arm), arms_.id(), is_all ? nb::object() : arms_.labels_of(arms));
-    begin(choice.arm);
+    begin(choice.arm, choice.explored);
     return made;
 }
 
@@ -374,7 +374,7 @@ void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
 }
 
 void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double weight) {
-    if (!d.expired) end(arm);
+    if (!d.expired) end(arm, d.explored);
     d.learned = true, d.reward = reward, d.weight = weight, d.life = arms_.life(arm);
 }
 
@@ -438,15 +438,15 @@ void Engine::expire(Decision& d, Act act) {
                                   "out");
     const auto arm = arm_of(d);
     if (act == Act::rehearse) return;
-    if (arm) end(*arm);
+    if (arm) end(*arm, d.explored);
     d.expired = true;
 }
 
-void Engine::begin_decision(nb::handle label) {
+void Engine::begin_decision(nb::handle label, bool explored) {
     const nb::object key = key_of(label);
     const auto turn = decide_turn();
     check_state();
-    begin(arms_.at(key));
+    begin(arms_.at(key), explored);
 }
 
 // ---- what Python's collector asks

@@ -52,7 +52,7 @@ class Engine {
     // Its reward is no longer waited for.
     void expire(nb::handle decision);
     // A decision of this arm, made elsewhere, waits for its reward.
-    void begin_decision(nb::handle label);
+    void begin_decision(nb::handle label, bool explored);
 
     // ---- many at once
     nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity);
@@ -137,8 +137,10 @@ class Engine {
 
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
-    void begin(std::uint32_t arm) { model_.has_sums() ? model_.all().begin_decision(arm) : void(); }
-    void end(std::uint32_t arm) { model_.has_sums() ? model_.all().end_decision(arm) : void(); }
+    // A decision that explored, or did not, has a reward to come: it counts if it is going to be a row.
+    bool is_counted(bool explored) const { return model_.has_sums() && (explored || learns_always_); }
+    void begin(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().begin_decision(arm) : void(); }
+    void end(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().end_decision(arm) : void(); }
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;

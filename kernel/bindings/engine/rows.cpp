@@ -21,7 +21,6 @@ class Begun {
         for (const auto arm : arms_) model_.all().end_decision(arm);
     }
     void add(std::uint32_t arm) {
-        if (!model_.has_sums() || !model_.all().under_way().is_open()) return;
         arms_.push_back(arm);
         model_.all().begin_decision(arm);
     }
@@ -79,7 +78,7 @@ void Engine::choose_rows_in_slices(const double* X, Arms eligible, Propensities 
         const Coins coins = toss(streams_.own(), step);
         const Choice choice = armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_, wanted);
         out.note(i, choice);
-        begun.add(choice.arm);
+        if (is_counted(choice.explored)) begun.add(choice.arm);
         if (slices.pause()) check_state();
     }
     begun.keep();
@@ -94,7 +93,7 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
             const Coins coins = toss(streams_.own(), step);
             const Choice choice = python_policy_->decide(step, X + i * dim_, coins, eligible, arms_.size());
             out.note(i, choice);
-            begun.add(choice.arm);
+            if (is_counted(choice.explored)) begun.add(choice.arm);
         }
         begun.keep();
     } catch (const nb::python_error& error) {
@@ -142,7 +141,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
     } else if (const auto* constant = std::get_if<ConstantRate>(&*rule_)) {
         model_.all().refresh();
         choose_rows(*constant, contexts, arms, out);
-    } else if (auto exploring = exploring_of(*rule_, model_)) {
+    } else if (auto exploring = exploring_of(*rule_, model_); exploring && !model_.all().under_way().is_open()) {
         model_.all().refresh();
         // copies, since others may learn meanwhile
         const std::vector<double> weights(exploring->exploration_weights.begin(), exploring->exploration_weights.end());

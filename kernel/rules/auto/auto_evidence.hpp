@@ -24,17 +24,14 @@ struct AutoEvidence {
     }
     // Only after refresh(); it looks into the statistics.
     Exploring in_force(const AutoTunedStatistics& tuned) const {
-        return {tuned.exploration_weights(), 0.0, cap, floor, tuned.quotas()};
+        return {tuned.weights(), 0.0, cap, floor, tuned.quotas()};
     }
 
     void refresh(AutoTunedStatistics& tuned, Word) const {
         tuned.refresh();
         refresh_exploration_weights(tuned);
     }
-    void refresh_exploration_weights(AutoTunedStatistics& tuned) const {
-        tuned.set_quotas(p(tuned));
-        tuned.refresh_exploration_weights(tuned.quotas());
-    }
+    void refresh_exploration_weights(AutoTunedStatistics& tuned) const;
     Choice choose(const AutoTunedStatistics& tuned, const Step& step, const Coins& coins) const {
         return choose_by(in_force(tuned), tuned, step, coins);
     }

@@ -7,6 +7,7 @@
 #include "linear/elementary.hpp"
 #include "linear/widths.hpp"
 #include "rules/auto/forecast.hpp"
+#include "rules/under_way.hpp"
 
 namespace armlet {
 
@@ -15,14 +16,15 @@ namespace {
 constexpr double alike = 0x1p-46;  // of the squares of rewards: all that differ by less are the same
 constexpr double finest = 0x1p20;  // shares are whole multiples of its inverse, so that no last bit decides
 constexpr double coarse = 0x1p10;  // also p
+constexpr double prior = 4.0;      // rows that all arms' noise counts for in that of one
 
-// The arms that may be played, in standard units.
+// The arms that may be played, in standard units; without those of which nothing has come back yet, since a look would
+// explore them until something has.
 struct Known {
     std::vector<std::size_t> arms;
     std::vector<double> counts;            // (K,)
     std::vector<double> means, variances;  // (m, K): z'theta_hat, and how well it is known
     double n = 0.0, noise = 0.0;
-    double spread = 0.0;   // the variance of rewards
     bool is_blank = true;  // all rewards are the same so far: nothing tells the arms apart, nothing is lost by trying
 };
 
@@ -33,6 +35,27 @@ double left_over(std::span<const double> theta, std::span<const double> b, doubl
     return std::max(left, 0.0);
 }
 
+// Residuals and squares of rewards of every arm, about its estimate and about the mean of all.
+struct Fits {
+    std::vector<double> left, squares;  // (K,)
+};
+
+// Makes variances of what are squared widths. An arm is as noisy as its own rewards say, with some rows of all arms';
+// and a direction of which nothing was seen is as uncertain as its rewards are, not more.
+void scale_variances(Known& known, const Fits& fits, double rank, double spread) {
+    const std::size_t K = known.arms.size(), m = known.variances.size() / K;
+    const double common = known.noise * known.noise;
+    for (std::size_t a = 0; a < K; ++a) {
+        const double n = known.counts[a], freedom = std::max(n - std::min(rank, n), 0.25 * n);
+        const double own = (fits.left[a] + prior * common) / (freedom + prior);
+        const double most = (std::max(fits.squares[a], 0.0) + prior * spread) / (n + prior);
+        for (std::size_t i = 0; i < m; ++i) {
+            double& v = known.variances[i * K + a];
+            v = std::min(own * v, most);
+        }
+    }
+}
+
 Known know(Statistics& sums, std::span<const double> sample) {
     sums.refresh();
     const Units& units = sums.units();
@@ -40,20 +63,23 @@ Known know(Statistics& sums, std::span<const double> sample) {
     const std::size_t d = sums.dim(), size = sums.view_size(), m = sample.size() / d;
     Known known;
     for (std::size_t arm = 0; arm < sums.n_arms(); ++arm)
-        if (sums.is_active(arm)) known.arms.push_back(arm);
+        if (sums.is_active(arm) && !is_silent(sums, static_cast<std::uint32_t>(arm))) known.arms.push_back(arm);
     const std::size_t K = known.arms.size();
+    if (K < 2) return known;
     known.means.assign(m * K, 0.0), known.variances.resize(m * K);
     std::vector<double> views(m * size), theta(size), b(size), A(packed_size(size)), factor(factor_size(size)),
         none(size);
     for (std::size_t i = 0; i < m; ++i) units.view(sample.data() + i * d, views.data() + i * size);
     double left = 0.0, squares = 0.0, raw = 0.0;
+    Fits fits;
     for (std::size_t a = 0; a < K; ++a) {
         const auto record = sums.record(known.arms[a]);
         units.standardise(record.data() + 3 + size, record.data() + 3, A.data(), b.data());
         for (std::size_t j = 0; j < size; ++j) theta[j] = estimates.theta[j * estimates.width + known.arms[a]];
         const double centred = units.centred_squares(record), n = record[0];
-        left += left_over(theta, b, sums.ridge().shift(std::max(n, 1.0)), centred);
-        squares += centred, raw += record[2], known.n += n, known.counts.push_back(n);
+        fits.left.push_back(left_over(theta, b, sums.ridge().shift(std::max(n, 1.0)), centred));
+        fits.squares.push_back(centred);
+        left += fits.left[a], squares += centred, raw += record[2], known.n += n, known.counts.push_back(n);
         // not the ridge that estimates: sqrt(n) of Algorithm 1 is far more than is known
         solve_and_keep(A.data(), b.data(), 1.0, size, none.data(), 1, factor.data(), nullptr);
         const double* kept = factor.data();
@@ -65,12 +91,11 @@ Known know(Statistics& sums, std::span<const double> sample) {
             known.variances[i * K + a] = width * width;
         }
     }
-    const double lost = static_cast<double>(K) * static_cast<double>(units.rank());  // at most: a ridge takes fewer
+    const auto rank = static_cast<double>(units.rank());
+    const double lost = static_cast<double>(K) * rank;  // at most: a ridge takes fewer
     known.noise = std::sqrt(left / std::max(known.n - lost, 0.25 * known.n));
-    known.spread = std::max(squares, 0.0) / known.n;
     known.is_blank = !(squares > alike * raw);
-    // a direction of which nothing was seen is as uncertain as rewards are, not more
-    for (double& v : known.variances) v = std::min(known.noise * known.noise * v, known.spread);
+    scale_variances(known, fits, rank, std::max(squares, 0.0) / known.n);
     return known;
 }
 
@@ -171,16 +196,18 @@ double best_p(const Outlook& seen, const Stand& now, double most) {
 
 }  // namespace
 
-Outlook look(const Lookout& how, Statistics& sums, std::span<const double> sample, double t) {
+Outlook look(const Lookout& how, AutoTunedStatistics& tuned, double t) {
     Outlook out;
     out.losses.resize(row_multiples);
-    if (sample.empty() || sums.n_active() < 2) return out;
-    const Known known = know(sums, sample);
+    const std::vector<double> sample = tuned.tuner.sample();
+    if (sample.empty()) return out;
+    const Known known = know(tuned, sample);
+    if (known.arms.size() < 2) return out;
     t = std::max(t, known.n);
-    const double horizon = how.steps(t);
+    const double horizon = how.steps(t, tuned.life(t));
     if (!(known.n > 0.0) || t >= horizon) return out;
     // an arm that rests has a share of middle size, for when it comes back
-    out.shares.assign(sums.n_arms(), 1.0 / static_cast<double>(known.arms.size()));
+    out.shares.assign(tuned.n_arms(), 1.0 / static_cast<double>(known.arms.size()));
     if (known.is_blank) return out.is_blank = true, out.p = how.most * horizon, out;
     const Stakes stakes = weigh(known);
     const std::vector<double> shares = shares_of(stakes, how.even);

@@ -1,4 +1,4 @@
-"""Evidence as the clock: arms that come and go, an arm that comes late, delayed rewards, trained models, floors.
+"""Evidence as the clock: arms that come and go, an arm that comes late, delayed rewards, trained models, floors, auto.
 
 All players of a task meet the same contexts, noise and coins. Where arms come and go or rewards are delayed, they are
 played through a bandit, step by step, as a user would. q is the rows of evidence that an arm is given before it is
@@ -25,6 +25,7 @@ from armlet.policies import (
     AutoEpsilonGreedy,
     ContextualEpsilonGreedy,
     LinUCB,
+    OccasionalOptimism,
     OptimisticEpsilonGreedy,
     ThompsonSampling,
     Uniform,
@@ -33,11 +34,13 @@ from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
+from armlet_lab.contests import tournament
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
 FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight
+FIXED: Final = (1.0, 4.0, 16.0, 64.0, 256.0)  # also p / K, by evidence
 FLOOR: Final = 0.02
 ALIVE: Final = 20.0
 SITES: Final[dict[str, tuple[Payment, float]]] = {  # how rewards are paid, and the life of an arm as a share of the run
@@ -55,6 +58,8 @@ LATE: Final = 1.25  # times the best of several p, chosen in hindsight
 SHORT: Final = 0.03  # of all decisions
 COUNT: Final = (0.9, 1.15)  # times what the formula says
 PRICE: Final = 1.1  # times the floor's share of what random play loses
+NOISY_ARM: Final = "one noisy arm"  # of the tournament
+AUTO: Final = 1.3  # times the best of several p by evidence, chosen in hindsight
 NOISY: Final = "clicks 3 % or 4 %"  # too few clicks to rank anything: printed, not judged
 BY_SCHEDULE: Final = ("Algorithm 1", "evidence", "evidence, all rows", "auto")
 
@@ -68,6 +73,7 @@ class Settings:
     delay: tuple[int, int] = (2, 2_000)
     trained: tuple[int, int] = (3, 1_000)
     closed: tuple[int, int] = (3, 2_000)
+    auto: tuple[int, int] = (8, 10_000)
     families: tuple[str, ...] = ("Figure (a)", "gaussian d = 10", NOISY)
 
 
@@ -79,6 +85,7 @@ SCALES: Final[dict[Scale, Settings]] = {
         delay=(48, 20_000),
         trained=(20, 5_000),
         closed=(20, 10_000),
+        auto=(40, 10_000),
         families=tuple(FAMILIES),
     ),
 }
@@ -97,6 +104,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
         "delay": (play_delayed, [family for family in settings.families if family != SLOW]),
         "trained": (play_trained, ["gaussian d = 10"]),
         "closed": (play_closed, settings.families),
+        "auto": (play_auto, [NOISY_ARM, *settings.families]),
     }
     found = {}
     for stage, (play, kinds) in stages.items():
@@ -164,7 +172,9 @@ def play_news(task: Task) -> Arrays:
         "uniform": Uniform(),
         **{f"Algorithm 1, p = {times * ALIVE:g}": Algorithm1(p=times * ALIVE) for times in (2.0, 32.0)},
         **{f"evidence, q = {q:g}": ContextualEpsilonGreedy(p=q * ALIVE) for q in (1.0, 2.0)},
+        "auto": AutoEpsilonGreedy(),
         "evidence, all rows, q = 0.5": AllDataEpsilonGreedy(p=0.5 * ALIVE),
+        "default": OccasionalOptimism(),
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
         "Thompson": ThompsonSampling(v=1.0),
@@ -255,6 +265,21 @@ def play_closed(task: Task) -> Arrays:
     }
 
 
+def play_auto(task: Task) -> Arrays:
+    """Return the regret of several p, of a p that sets itself, told the horizon or not, and of the default."""
+    if task.environment == NOISY_ARM:
+        environment = tournament.draw_problem(NOISY_ARM, task.seeds, task.first, task.horizon)
+    else:
+        environment = draw_problem(task.environment, task.seeds, task.first)
+    policies: dict[str, Policy] = {
+        **{f"p = {factor:g} K": ContextualEpsilonGreedy(p=factor * environment.n_arms) for factor in FIXED},
+        "auto": AutoEpsilonGreedy(),
+        "auto, told T": AutoEpsilonGreedy(horizon=task.horizon),
+        "default": OccasionalOptimism(),
+    }
+    return {name: steps.regret for name, steps in _meet(environment, policies, task)[0].items()}
+
+
 # --- what follows ----------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +294,7 @@ def judge(settings: Settings, found: Mapping[str, Mapping[str, Columns]], rng: n
             _trained(trained, settings.trained[1], rng),
             _closed(found["closed"], settings.closed[1], rng),
             _floor(found["closed"], settings.closed[1], rng),
+            _auto(found["auto"], settings.auto[1], rng),
         ]
     )
 
@@ -280,7 +306,8 @@ def _each(found: Mapping[str, Columns], above: str, below: str, rng: np.random.G
 def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "evidence-news",
-        f"Where arms come and go, exploring by evidence at q = 1 or 2 regrets at most {NEWS:g} of uniform play.",
+        f"Where arms come and go, exploring by evidence at q = 1 or 2 regrets at most {NEWS:g} of uniform play, and so "
+        "does a p that sets itself.",
         "The better of the two, gaussian rewards; learning from explored rows alone. News of clicks are printed: a "
         "click in sixteen is too little to learn an arm by in its life. Control: by steps it is more than that.",
     )
@@ -290,6 +317,7 @@ def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
     small = next(name for name in judged if name.startswith("Algorithm 1"))
     statistics = (
         Statistic("evidence, the better q, over uniform play", better, Criterion("below", NEWS)),
+        Statistic("auto, over uniform play", ratios["auto"], Criterion("below", NEWS)),
         Statistic(f"{small}, over uniform play", ratios[small], Criterion("above", NEWS), Role.CONTROL),
     )
     rows = tuple(
@@ -330,7 +358,7 @@ def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generato
         f"q = {Q:g} for all families against the best of p / K = {', '.join(f'{factor:g}' for factor in FACTORS)} in "
         "each, chosen and judged on the same runs. Clicks are printed.",
     )
-    best = {f: min((p for p in one if p.startswith("p = ")), key=lambda p: one[p].mean()) for f, one in found.items()}
+    best = _best_p(found)
     pairs = [[ratio(one[name], one[best[family]], rng) for name in (EVIDENCE, "auto")] for family, one in found.items()]
     ours, auto = (dict(zip(found, each, strict=True)) for each in zip(*pairs, strict=True))
     n = len(next(iter(found.values()))["auto"])
@@ -409,6 +437,37 @@ def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator)
     }
     caption = f"The price of floor = {FLOOR:g}, T = {horizon:,}, {_problems(found)}"
     return part(claim, "The price of a floor", statistics, table(caption, "family", columns))
+
+
+def _auto(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
+    claim = our_claim(
+        "evidence-auto",
+        f"Where one arm is far noisier than the others, a p that sets itself regrets at most {AUTO:g} times as much as "
+        "the best p.",
+        f"The best of p / K = {', '.join(f'{factor:g}' for factor in FIXED)} by evidence, chosen and judged on the "
+        f"same runs; told no horizon. Other families are printed. Control: p = {FIXED[0]:g} K is above that.",
+    )
+    best = _best_p(found)
+    over = {
+        name: {family: ratio(one[name], one[best[family]], rng) for family, one in found.items()}
+        for name in ("auto", "auto, told T", "default")
+    }
+    small = f"p = {FIXED[0]:g} K"
+    noisy = found[NOISY_ARM]
+    statistics = (
+        Statistic(f"auto, {NOISY_ARM}", over["auto"][NOISY_ARM], Criterion("below", AUTO)),
+        Statistic(small, ratio(noisy[small], noisy[best[NOISY_ARM]], rng), Criterion("above", AUTO), Role.CONTROL),
+    )
+    columns: dict[str, Mapping[str, Estimate | str]] = {
+        "best fixed p by evidence": {f: f"{one[best[f]].mean():,.0f} ({best[f]})" for f, one in found.items()},
+        **{f"{name} / that": each for name, each in over.items()},
+    }
+    caption = f"Regret over that of the best fixed p, T = {horizon:,}, {len(noisy['auto'])} problems of each family"
+    return part(claim, "A p that sets itself", statistics, table(caption, "family", columns))
+
+
+def _best_p(found: Mapping[str, Columns]) -> dict[str, str]:
+    return {f: min((p for p in one if p.startswith("p = ")), key=lambda p: one[p].mean()) for f, one in found.items()}
 
 
 def _problems(found: Mapping[str, Columns]) -> str:

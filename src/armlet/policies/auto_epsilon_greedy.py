@@ -31,10 +31,13 @@ from armlet.inputs.settings import (
     unboxed,
 )
 from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, sum_shapes
+from armlet.policies.base import waits
 from armlet.policies.epsilon_greedy import ByClock, ByEvidence, EpsilonGreedy, Warmup
 from armlet.reference import auto_schedule, outlook
+from armlet.reference.choice import best_arms
+from armlet.reference.under_way import expected_rows, silent, skip_silent
 from armlet.reference.units import FreeUnits
-from armlet.types import Float64, Interaction, Shapes
+from armlet.types import Float64, Int64, Interaction, Shapes
 
 CAUTION: Final = 1.0
 """What predicted losses of exploiting are multiplied by; `make calibrate` tries others."""
@@ -63,6 +66,8 @@ def _horizon(fix: str, *, can_be_none: bool = False) -> Check:
 def quotas(state: AutoTunedStatistics, p: float) -> Float64:
     """Return each arm's part of p, (K,), in proportion to the shares of the arms that are not retired.
 
+    Of an arm of which nothing has come back yet, no more than it would have at the very start.
+
     Examples
     --------
     >>> quotas(AutoTunedStatistics(4, 1, units="free"), 8.0)
@@ -72,7 +77,7 @@ def quotas(state: AutoTunedStatistics, p: float) -> Float64:
     for share in shares[state.active].tolist():  # from left to right, as the kernel adds
         total += share
     out: Float64 = p * (shares / total)
-    return out
+    return np.where(silent(state.n, waits(state)), np.minimum(out, START), out)
 
 
 class _Auto(EpsilonGreedy[AutoTunedStatistics]):
@@ -103,8 +108,9 @@ class _Auto(EpsilonGreedy[AutoTunedStatistics]):
 class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
     """The exploration of `ContextualEpsilonGreedy` with a p that is found on the way; free units.
 
-    p rises while explored steps say that more exploring would save more than it costs, and never falls. An arm's share
-    of it is the larger the more is in doubt about the arm, for any x.
+    p rises while explored steps say that more exploring would save more than it costs, and falls only where arms come
+    and go. An arm's share of it is the larger the more is in doubt about the arm, for any x. Explored decisions whose
+    rewards have not come back count as rows to come, where others' have.
 
     Parameters
     ----------
@@ -145,7 +151,8 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         records = sum_shapes(n_arms, dim, units="free")
-        return {**records, "sample": (None, dim), "tuning": (2,), "shares": (n_arms,)}
+        found = {"sample": (None, dim), "tuning": (2,), "shares": (n_arms,), "turnover": (2,)}
+        return {**records, **found, "under_way": (n_arms,)}
 
     def init(self, n_arms: int, dim: int) -> AutoTunedStatistics:
         ridge, origin = Ridge.parse(self.ridge), check_origin(self.origin, dim)
@@ -159,6 +166,18 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
         how = {"caution": CAUTION, "start": START, "most": MOST, "even": EVEN}
         return AutoEvidence(horizon=horizon, **how, cap=self.cap, floor=self.floor)
 
+    def best(self, state: AutoTunedStatistics, x: Float64, arms: Int64) -> Int64:
+        """Return the best of some arms; one of which nothing has come back yet has no estimate, and is left out."""
+        return best_arms(skip_silent(state.scores(x), state.n, waits(state), arms), arms)
+
+    def rows(self, state: AutoTunedStatistics) -> Float64:
+        """Return n + e of each arm, (K,): its rows, and what it waits for more than the others do.
+
+        Before anything has come back every step explores: all arms tie, and no other step is learned.
+        """
+        n = state.n
+        return n + expected_rows(n, waits(state)) if n.any() else n
+
     def quotas(self, state: AutoTunedStatistics) -> Float64:
         """Return each arm's part of p, (K,)."""
         return quotas(state, self.current_p(state))
@@ -167,7 +186,8 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
         s, units = state, FreeUnits.of(np.asarray(state.arrays()["units"]))
         sums = {"n": s.n, "A": s.A, "b": s.b, "sum_r": s.sum_r, "sum_rr": s.sum_rr}
-        rows = outlook.FreeRows(**sums, active=s.active, units=units, ridge=Ridge.parse(self.ridge))
+        counts = {"under_way": waits(s), "turnover": s.turnover}
+        rows = outlook.FreeRows(**sums, **counts, active=s.active, units=units, ridge=Ridge.parse(self.ridge))
         return outlook.look(rows, s.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST, even=EVEN)
 
 

@@ -15,7 +15,7 @@ from armlet.errors import InvalidValueError
 from armlet.policies.base import SumsPolicy, SumsT, record
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Exploring, alike, by_evidence, turn
-from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom
+from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom
 
 if TYPE_CHECKING:
     from armlet.kernel import Rule
@@ -52,12 +52,16 @@ class EpsilonGreedy(SumsPolicy[SumsT]):
     def probabilities(self, state: SumsT, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the exact probability of each arm: exploration, plus the share of the best arms."""
         law = self.exploring(state, t, eligible)
-        return law.with_best(state.n_arms, lambda arms: best_arms(state.scores(x), arms))
+        return law.with_best(state.n_arms, lambda arms: self.best(state, x, arms))
 
     def decide(self, state: SumsT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play step t: what exploring takes, or the best arm, ties broken by the coins."""
         law = self.exploring(state, t, eligible)
-        return law.decide(state.n_arms, lambda arms: best_arms(state.scores(x), arms), coins)
+        return law.decide(state.n_arms, lambda arms: self.best(state, x, arms), coins)
+
+    def best(self, state: SumsT, x: Float64, arms: Int64) -> Int64:
+        """Return those of some arms that a step plays that does not explore."""
+        return best_arms(state.scores(x), arms)
 
     def update(self, state: SumsT, interaction: Interaction) -> None:
         """Record an explored step; what exploitation saw is not recorded, unless the policy learns from every step."""
@@ -100,9 +104,13 @@ class ByEvidence(EpsilonGreedy[SumsT]):
         """Return q: the rows that each arm is given to begin with, the same for all or one for each, (K,)."""
         return self.current_p(state) / state.n_active
 
+    def rows(self, state: SumsT) -> Float64:
+        """Return the rows of each arm, (K,), as exploring counts them."""
+        return state.n
+
     def exploring(self, state: SumsT, t: int, eligible: Bool) -> Exploring:
         """Return whether step t explores, and with which arm: by the rows that each arm has."""
-        return by_evidence(state.n, eligible, t, q=self.quotas(state), cap=self.cap, floor=self.floor)
+        return by_evidence(self.rows(state), eligible, t, q=self.quotas(state), cap=self.cap, floor=self.floor)
 
     def exploration_rate(self, t: int, state: SumsT | None = None) -> float:
         """Return the probability that step t explores, if all arms that are not retired are eligible.

@@ -4,14 +4,16 @@ As in `tuning`, the lead of the arm that looks best over a rival is about normal
 loses E max(0, -lead) a step, and less of it with more rows. What is different here:
 
 - s^2 is noise^2 z'(A_z + I)^-1 z in standard units, and no more than the variance of rewards: neither the size of
-  contexts nor the ridge of the estimates has a say in how well an arm is known.
+  contexts nor the ridge of the estimates has a say in how well an arm is known. Both are the arm's own, with `PRIOR`
+  rows of all arms: one noisy arm takes many rows to know, and that is no reason to explore the others.
 - Exploring is shared out by what is in doubt. h_a adds up E max(0, -lead) over the duels that arm a has with the best
   arm of a context, and for the best arm over all of its duels. Arm a gets the share (1 - even) sqrt(h_a) / sum sqrt(h)
   + even / K of p, regardless of x.
 - The evidence clock plays it, arm a with q_a = p share_a. With n rows that are shared out alike, it explores with
   probability min(1, K exp(1 - n / p)): at every step up to n = p (1 + log K), then n grows by p log(tau / c), where tau
   counts steps from c = p / rate on. The forecast follows that curve.
-- Without a horizon there are ten times as many steps as were, at every look.
+- Without a horizon there are ten times as many steps as were, at every look; and never more than an arm lives, where
+  arms come and go: what is known of an arm is of no use after it.
 
 The kernel does the same in C++: to the last bit in the p and the shares, which are rounded so that no platform's
 logarithm decides. O(m K D^2 + K D^3) for m contexts.
@@ -38,8 +40,9 @@ from armlet.reference.auto_schedule import (
 )
 from armlet.reference.elementary import exp, log
 from armlet.reference.linear import BEYOND_ANY, smallest_eigenvalue, solve, width
+from armlet.reference.under_way import silent
 from armlet.reference.units import ROUNDING, FreeUnits
-from armlet.types import Bool, Float64
+from armlet.types import Bool, Float64, Int64
 
 GROWTH: Final = 1.1
 """Rows at a look over rows at the one before."""
@@ -49,6 +52,8 @@ FINEST: Final = 2.0**20
 """Shares are whole multiples of its inverse."""
 COARSE: Final = 2.0**10
 """Also what p may be until the next look."""
+PRIOR: Final = 4.0
+"""Rows that the noise of all arms counts for in an arm's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,21 @@ class FreeRows(Rows):
     """Sums over explored rows, about an origin: of y = (1, x - o) and of r - l, so that d is D = d + 1."""
 
     active: Bool  # (K,): which arms may be played
+    under_way: Float64  # (K,): m, decisions whose rewards have not come back
     units: FreeUnits
+    turnover: Float64  # (2,): arms that came after the first row, and arms that were removed
+
+    @property
+    def known(self) -> Int64:
+        """The arms that a look is about: one of which nothing has come back would be explored until something has."""
+        return np.flatnonzero(self.active & ~silent(self.n, self.under_way))
+
+    def life(self, t: float) -> float:
+        """Return K t over the arms that came and went, those that rest among these: steps that an arm is there."""
+        came, left = self.turnover.tolist()
+        K = int(self.active.sum())
+        turns = min(came, left + (len(self.active) - K))
+        return K * t / turns if turns > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +142,11 @@ def look(
     losses = np.zeros(MULTIPLES)
     seen = {"noise": 0.0, "sigma_min": 0.0, "delta": 0.0, "gap": 0.0}
     nothing = Outlook(**seen, losses=losses, shares=np.zeros(0), p=0.0)
-    if len(sample) == 0 or int(rows.active.sum()) < 2 or not rows.n[rows.active].sum() > 0:
+    if len(sample) == 0 or len(rows.known) < 2 or not rows.n[rows.known].sum() > 0:
         return nothing
     known = _know(rows, sample)
     t = max(float(t), known.n)
-    steps = LONGER * t if horizon is None else float(horizon)
+    steps = min(LONGER * t if horizon is None else float(horizon), t + rows.life(t))
     if t >= steps:
         return nothing
     # an arm that rests has a share of middle size, for when it comes back
@@ -173,27 +192,34 @@ def soon(wanted: float, rows: float, n_arms: int, t: float) -> float:
 
 
 def _know(rows: FreeRows, sample: Float64) -> _Known:
-    units, arms = rows.units, np.flatnonzero(rows.active).tolist()
+    units, arms = rows.units, rows.known.tolist()
     views = np.array([units.view(x) for x in sample])  # (m, D)
     means, variances = np.zeros((len(sample), len(arms))), np.zeros((len(sample), len(arms)))
-    left = squares = raw = n = 0.0
+    fits: list[tuple[float, float]] = []  # residuals and squares of every arm
+    raw = n = 0.0
     for a, arm in enumerate(arms):
         A, b = units.system(rows.A[arm], rows.b[arm])
         theta, residual = _estimate(rows, arm, A, b)
-        left += residual
-        squares += units.centred_squares(float(rows.n[arm]), float(rows.sum_r[arm]), float(rows.sum_rr[arm]))
+        centred = units.centred_squares(float(rows.n[arm]), float(rows.sum_r[arm]), float(rows.sum_rr[arm]))
+        fits.append((residual, centred))
         raw, n = raw + float(rows.sum_rr[arm]), n + float(rows.n[arm])
         for j, value in enumerate(theta):
             means[:, a] += views[:, j] * value
         # not the ridge that estimates: sqrt(n) of Algorithm 1 is far more than is known
         V = A + np.eye(len(A))
         variances[:, a] = [each * each for each in (width(V, z) for z in views)]
+    left = squares = 0.0
+    for residual, centred in fits:
+        left, squares = left + residual, squares + centred
     noise = math.sqrt(left / max(n - len(arms) * units.rank, 0.25 * n))  # at most so many degrees of freedom are lost
     spread = max(squares, 0.0) / n
-    # a direction of which nothing was seen is as uncertain as rewards are, not more
-    capped: Float64 = np.minimum(noise * noise * variances, spread)
     counts = [float(rows.n[arm]) for arm in arms]
-    return _Known(arms, counts, means, capped, n, noise, not squares > ROUNDING * raw)
+    for a, (count, (residual, centred)) in enumerate(zip(counts, fits, strict=True)):
+        freedom = max(count - min(float(units.rank), count), 0.25 * count)
+        own = (residual + PRIOR * (noise * noise)) / (freedom + PRIOR)
+        # a direction of which nothing was seen is as uncertain as rewards are, not more
+        variances[:, a] = np.minimum(own * variances[:, a], (max(centred, 0.0) + PRIOR * spread) / (count + PRIOR))
+    return _Known(arms, counts, means, variances, n, noise, not squares > ROUNDING * raw)
 
 
 def _estimate(rows: FreeRows, arm: int, A: Float64, b: Float64) -> tuple[Float64, float]:
@@ -278,7 +304,7 @@ def _future(gap: float, losses: Float64, now: _Stand, p: float) -> float:
 
 def _second_moments(rows: FreeRows) -> Float64:
     total: Float64 = sum(
-        (rows.units.system(rows.A[arm], rows.b[arm])[0] for arm in np.flatnonzero(rows.active)),
+        (rows.units.system(rows.A[arm], rows.b[arm])[0] for arm in rows.known),
         np.zeros(rows.A.shape[1:]),
     )
     return total

@@ -175,7 +175,7 @@ class RowPast:
         if event["t"] is None:
             raise StoreError(f"row {event['seq']} of the loop is a decision without its step")
         bandit.replace(t=event["t"])
-        bandit._begin_decision(event["arm"])
+        bandit._begin_decision(event["arm"], event["explored"])
 
     def get(self, event: Event, reward: float | None = None) -> Decision:
         """Return the decision that a row is about, which has learned this reward if one is given."""

@@ -76,6 +76,9 @@ def test_kernel_sees_what_numpy_sees_to_the_last_bit(
     state = explored(policy, X, arms, rewards)
     if K > 2 and seed % 2:
         state.set_active(0, False)
+    if seed % 3:  # some decisions are under way, and arms came and went
+        under_way, turnover = rng.integers(0, 4, size=K), rng.integers(0, 3, size=2).astype(np.float64)
+        state.restore_arrays({**state.arrays(), "under_way": under_way, "turnover": turnover})
     noise, gap, losses, p, shares = state.look(rule_of(policy), n)
     seen = policy.look(state, n)
     assert isinstance(seen, outlook.Outlook)
@@ -293,10 +296,67 @@ def test_a_new_arm_has_a_share_of_middle_size_and_is_tried_at_once() -> None:
     bandit.add_arm("new")
     assert tuned(bandit).next_look == 0.0
     assert quotas(tuned(bandit), 1.0)[-1] == pytest.approx(1 / 7)
-    played = [bandit.decide([0.6, 0.8, 0.0]).arm for _ in range(10)]
-    assert played.count("new") >= 8  # it weighs 1, and what the others weigh is small
+    played = [bandit.decide([0.6, 0.8, 0.0]) for _ in range(10)]
+    assert [decision.arm for decision in played[:2]] == ["new"] * 2  # it weighs 1: what the others weigh is small
+    assert 2 <= bandit.state.under_way[-1] < 10  # and less after that, since two are under way
     bandit.remove_arm("new")
     assert len(tuned(bandit).shares) == 6
+
+
+def test_arms_that_came_and_left_are_counted_wherever_a_state_is_kept(tmp_path: Path) -> None:
+    _, bandit = run(300, 8)
+    for name in ("x", "y"):
+        bandit.add_arm(name)
+    bandit.remove_arm("x")
+    assert tuned(bandit).turnover.tolist() == [2.0, 1.0]
+    bandit.save(tmp_path / "model.armlet")
+    loaded, other = armlet.load(tmp_path / "model.armlet"), bandit.copy(seed=9)
+    assert tuned(loaded).turnover.tolist() == [2.0, 1.0]
+    other.remove_arm("y")
+    assert tuned(other.difference(bandit)).turnover.tolist() == [0.0, 0.0]  # to the model it has not left
+    loaded.merge(other)
+    assert tuned(loaded).turnover.tolist() == [4.0, 3.0]
+    start = armlet.Bandit(["a"], 1, policy=auto())
+    start.add_arm("b")  # before anything was learned: it is there from the start
+    assert tuned(start).turnover.tolist() == [0.0, 0.0]
+
+
+def test_p_is_for_as_long_as_arms_live_and_falls_where_they_come_and_go() -> None:
+    """Of ten arms as many come and go as live in 100 steps: what is in doubt is not worth more than that."""
+    rng, policy = np.random.default_rng(1), auto()
+    bandit = armlet.Bandit(range(10), 1, policy=policy, seed=1)
+    for t in range(3000):
+        if t >= 2000 and t % 10 == 0:
+            bandit.remove_arm(min(int(arm) for arm in bandit.arms))
+            bandit.add_arm(t)
+        decision = bandit.decide([1.0])
+        bandit.learn(decision, float(int(decision.arm) % 3 + 3.0 * rng.standard_normal()))
+        if t == 1999:
+            before = policy.current_p(bandit.state)
+    assert tuned(bandit).turnover.tolist() == [100.0, 100.0]
+    assert policy.current_p(bandit.state) < 0.5 * before
+
+
+def test_one_noisy_arm_does_not_make_the_others_seem_noisy() -> None:
+    """Two bad arms are told from the best by rows of their own, whatever the noise of another."""
+    rng, policy = np.random.default_rng(2), auto()
+    state = policy.init(4, 1)
+    assert isinstance(state, AutoTunedStatistics)
+    for i in range(400):
+        x, arm = rng.standard_normal(1), i % 4
+        state.add(arm, x, float([-3.0, 0.0, -1.5, -1.5][arm] + (10.0 if arm == 0 else 1.0) * rng.standard_normal()))
+        state.learned(rule_of(policy), x, 1.0, i + 1)
+    noisy, _, *bad = quotas(state, 1.0).tolist()
+    assert max(bad) < 0.12  # the part that all have alike is 0.05; by the noise of all together, 0.25
+    assert noisy > 0.3
+
+
+def test_only_decisions_that_are_going_to_be_rows_are_under_way() -> None:
+    _, bandit = run(2000, 8)
+    decisions = [bandit.decide([0.6, 0.8, 0.0]) for _ in range(300)]
+    assert bandit.state.under_way.sum() == sum(decision.explored for decision in decisions) < 300
+    bandit.learn_many(decisions, np.zeros(300))
+    assert not bandit.state.under_way.any()
 
 
 def test_retired_arms_have_no_part_in_p() -> None:
