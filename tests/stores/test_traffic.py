@@ -104,6 +104,16 @@ def test_forgetting_and_pruning_fail_no_call_of_others(tmp_path: Path) -> None:
         assert loop.model().to_bytes() == replayed(store)
 
 
+def test_maintenance_ends_where_no_transaction_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(Memory()) as store:
+        play(make(store), 20)
+        monkeypatch.setattr(store._ledger, "transaction", lambda: 1 / 0)
+        with pytest.raises(armlet.errors.StoreError, match="nothing of this call was kept"):
+            store.prune(time.time() + 60)
+        monkeypatch.undo()
+        assert store.prune(time.time() + 60) > 0
+
+
 def test_calls_are_served_between_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     order: list[str] = []

@@ -227,6 +227,7 @@ class Upkeep:
                     if not errand.is_done and errand.error is None:
                         self._errands.append(errand)
         except BaseException as error:
+            begun = begun or dict.fromkeys(self._errands)  # where no transaction begins, none of them can go on
             self._errands = deque(errand for errand in self._errands if errand not in begun)
             self._on_failure(begun, error)
         for errand in begun:
