@@ -117,7 +117,7 @@ def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch
 
 def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.runner.checked", lambda row, *_: row)
-    assert finds("stores", range(24, 28), "raised KeyError")
+    assert finds("stores", range(30, 32), "raised KeyError")
 
 
 def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
