@@ -161,16 +161,13 @@ PAGES: Final[dict[str, Page]] = {
         path="results/bakeoff.md",
         steps=(
             _fetch_keel,
-            ("bakeoff", "--full", "--seed", JUDGED, "--out", "results/bakeoff"),
-            ("bakeoff", "--rivals", "grid", "--seed", JUDGED, "--out", "results/bakeoff-grid"),
+            ("bakeoff", "--shuffles", "5", "--seed", JUDGED, "--out", "results/bakeoff"),
         ),
         parts={
             "balanced": "bakeoff/tables/bakeoff-balanced.md",
             "imbalanced": "bakeoff/tables/bakeoff-imbalanced.md",
             "digits": "bakeoff/tables/bakeoff-digits.md",
             "verdicts": "bakeoff/verdicts.md",
-            "grid-balanced": "bakeoff-grid/tables/bakeoff-balanced.md",
-            "grid-imbalanced": "bakeoff-grid/tables/bakeoff-imbalanced.md",
         },
         figures={f"bakeoff-{kind}.svg": f"bakeoff/figures/bakeoff-{kind}.svg" for kind in ("balanced", "imbalanced")},
     ),

@@ -83,8 +83,14 @@ def run(lab: Lab) -> Findings:
 
 def find(settings: Settings, lab: Lab) -> Findings:
     """Play the prompts, then the tables, and judge."""
-    rng = lab.rng("intervals")
-    return Findings.of([_router(settings, lab, rng), _noise(settings, lab, rng)])
+    return judge(settings, _router(settings, lab), _noise(settings, lab), lab.rng("intervals"))
+
+
+def judge(
+    settings: Settings, played: Sequence[Routed], kinds: Mapping[str, Errors], rng: np.random.Generator
+) -> Findings:
+    """Hold long contexts against none."""
+    return Findings.of([judge_router(played, rng), judge_noise(kinds, settings, rng)])
 
 
 EXPERIMENT: Final = Experiment("dimensions", "Long contexts: embeddings of prompts, and columns of noise", run)
@@ -208,7 +214,7 @@ def play_prompts(task: Task) -> Arrays:
     return {"whole": np.array([earned.mean()]), "late": np.array([earned[len(order) // 2 :].mean()])}
 
 
-def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
+def _router(settings: Settings, lab: Lab) -> list[Routed]:
     data = _embedded().digest  # made now, not by every worker
     if VOWPAL in settings.rivals:
         vowpal.prepare(print)
@@ -224,7 +230,7 @@ def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
     }
     label = f"Dimensions: {settings.orders} orders of the prompts"
     found = play_all(lab, "prompts", play_prompts, tasks, label)
-    played = [
+    return [
         Routed(
             which,
             utilities(which),
@@ -233,7 +239,6 @@ def _router(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
         )
         for which in settings.prompts
     ]
-    return judge_router(played, rng)
 
 
 def judge_router(played: Sequence[Routed], rng: np.random.Generator) -> Part:
@@ -304,7 +309,7 @@ def noisy(X: Float64, columns: int, seeds: Seeds, *which: int | str) -> Float64:
     return np.column_stack([X, seeds.rng("columns of noise", *which).standard_normal((len(X), columns))])
 
 
-def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
+def _noise(settings: Settings, lab: Lab) -> dict[str, Errors]:
     names = settings.tables or datasets.names(KEEL)
     data = datasets.collection(KEEL).sha256[:16]
     template = partial(Task, seeds=lab.seeds, horizon=settings.rows, data=data)
@@ -326,7 +331,7 @@ def _noise(settings: Settings, lab: Lab, rng: np.random.Generator) -> Part:
         by = {entry: np.array([found[name, entry]["error"].mean() for name in mine]) for entry in entries}
         rows = [min(len(datasets.load(KEEL, name)), settings.rows) for name in mine]
         kinds[kind] = Errors(by, round(float(np.mean(rows))))
-    return judge_noise(kinds, settings, rng)
+    return kinds
 
 
 def judge_noise(kinds: Mapping[str, Errors], settings: Settings, rng: np.random.Generator) -> Part:
