@@ -34,7 +34,7 @@ from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Float64, Int64, Policy
-from armlet_lab.contests import tournament
+from armlet_lab.contests import problems
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
 
@@ -268,7 +268,7 @@ def play_closed(task: Task) -> Arrays:
 def play_auto(task: Task) -> Arrays:
     """Return the regret of several p, of a p that sets itself, told the horizon or not, and of the default."""
     if task.environment == NOISY_ARM:
-        environment = tournament.draw_problem(NOISY_ARM, task.seeds, task.first, task.horizon)
+        environment = problems.draw_problem(NOISY_ARM, task.seeds, task.first, task.horizon)
     else:
         environment = draw_problem(task.environment, task.seeds, task.first)
     policies: dict[str, Policy] = {
