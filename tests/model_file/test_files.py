@@ -300,7 +300,7 @@ def test_one_changed_byte_anywhere_is_refused(small: Path, mask: int) -> None:
         (b"armlet mod", "truncated in the first line"),
         (b"PK\x03\x04", "not an Armlet model file; check where it comes from"),
         (b"armlet model 1\nanything", "written with schema 1 by a development version before 0.1.0"),
-        (b"armlet model 3\nanything", "written with schema 3, this version reads up to 2; upgrade armlet"),
+        (b"armlet model 4\nanything", "written with schema 4, this version reads up to 3; upgrade armlet"),
         (b"armlet model 3\n{}", "truncated in the header"),
         (b"armlet model 3\n[]\n", "not the JSON object that was written"),
         (b'armlet model 3\n{"a":1}\n', "not the JSON object that was written"),

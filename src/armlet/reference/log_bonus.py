@@ -131,7 +131,7 @@ def deviations(residuals: Float64, n: Float64, noise: Noise) -> Float64:
     --------
     >>> residuals, n = np.array([96.0, 96.0, 9600.0]), np.array([96.0, 96.0, 96.0])
     >>> [deviations(residuals, n, noise).round(2).tolist() for noise in ("pool", "max", "shrunk")]
-    [[5.83, 5.83, 5.83], [5.83, 5.83, 9.87], [1.78, 1.78, 9.98]]
+    [[5.83, 5.83, 5.83], [5.83, 5.83, 9.87], [1.05, 1.05, 9.96]]
     >>> deviations(np.array([96.0, 100.0]), n[:2], "shrunk").round(2).tolist()
     [1.01, 1.01]
     """

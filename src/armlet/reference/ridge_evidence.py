@@ -44,18 +44,18 @@ def likely_ridge(systems: Iterable[tuple[Float64, Float64, float, float]], slope
 
     Examples
     --------
-    Without rows the prior speaks; slopes that are large next to the noise need hardly any ridge.
+    Without rows the prior speaks; slopes that are large next to the noise need hardly any ridge; none need a large one.
 
-    >>> round(likely_ridge([], 16, 1.0), 3)
-    4.0
+    >>> round(likely_ridge([], 10_000, 1.0))
+    100
     >>> rng = np.random.default_rng(1)
-    >>> X = np.column_stack([np.ones(200), rng.normal(size=(200, 3))])
-    >>> r = X @ [0.0, 3.0, -3.0, 2.0] + 0.1 * rng.normal(size=200)
-    >>> round(likely_ridge([(X.T @ X, X.T @ r, 200.0, float(r @ r))], 3, float(r.var())), 1)
-    1.0
-    >>> r = rng.normal(size=200)
-    >>> 10 < likely_ridge([(X.T @ X, X.T @ r, 200.0, float(r @ r))], 3, float(r.var())) < 1000
-    True
+    >>> X = np.column_stack([np.ones(400), rng.normal(size=(400, 30))])
+    >>> noise, slopes = rng.normal(size=400), np.linspace(-2.0, 2.0, 30)
+    >>> for r in (X[:, 1:] @ slopes + noise, noise):
+    ...     found = likely_ridge([(X.T @ X, X.T @ r, 400.0, float(r @ r))], 30, float(r.var()))
+    ...     print(f"{found:.1g}")
+    1
+    3e+02
     """
     if not (slopes > 0 and variance > 0.0):
         return 1.0
