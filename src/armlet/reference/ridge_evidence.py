@@ -55,7 +55,7 @@ def likely_ridge(systems: Iterable[tuple[Float64, Float64, float, float]], slope
     ...     found = likely_ridge([(X.T @ X, X.T @ r, 400.0, float(r @ r))], 30, float(r.var()))
     ...     print(f"{found:.1g}")
     1
-    3e+02
+    4e+02
     """
     if not (slopes > 0 and variance > 0.0):
         return 1.0
