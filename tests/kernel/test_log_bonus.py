@@ -14,6 +14,7 @@ from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import by_evidence
 from armlet.reference.log_bonus import Noise, PacedReference, TwoKinds, deviations
+from armlet.theory.mostly_greedy import proved_radius
 from armlet.types import Float64, Int64
 
 NOISES: tuple[Noise, ...] = get_args(Noise)
@@ -91,6 +92,9 @@ def test_kernel_plays_proved_bounds_as_the_reference_has_them() -> None:
     assert played.arms.tolist() == [choice.arm for choice in plain.run(X, rewards)]
     said = policy.upper_bounds(played.statistics, 151, X[0])
     assert said.tolist() == (plain.scores(X[0]) + plain.radii(151) * plain.widths(X[0])).tolist()
+    volumes = np.linalg.slogdet(plain.V / 2.0)[1]
+    proved = [proved_radius(volume, 3, 151, noise_scale=1.0, ridge=2.0, theta_norm=3.0) for volume in volumes.tolist()]
+    np.testing.assert_allclose(plain.radii(151), proved)
 
 
 def test_an_arm_is_solved_for_the_rows_that_it_had_when_it_was_due() -> None:

@@ -62,9 +62,8 @@ from armlet.inputs.settings import (
 from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy, waits
 from armlet.reference.choice import best_arms
-from armlet.reference.elementary import log
 from armlet.reference.evidence import Weighted, by_evidence
-from armlet.reference.log_bonus import Noise, TwoKinds, log_bonus
+from armlet.reference.log_bonus import Noise, TwoKinds, log_bonus, proved_radii
 from armlet.reference.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 
@@ -213,7 +212,11 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
             Those that may be played, which an arm without any reward yet is compared with; all if left out.
         """
         if self.radius == "proved":
-            proved: Float64 = state.scores(x) + self._radii(state, t) * state.widths(x)
+            assert self.noise_scale is not None
+            assert self.theta_norm is not None
+            known = (self.noise_scale, self.theta_norm)
+            radii = proved_radii(state.log_determinants(), state.dim, t, state.ridge, known)
+            proved: Float64 = state.scores(x) + radii * state.widths(x)
             return proved
         arms = np.arange(state.n_arms) if arms is None else arms
         n, m, sigma, ways = state.n, waits(state), state.deviations(self.noise), state.n_active * state.rank
@@ -223,15 +226,6 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         if self.units == "as given":  # where the ridge pulls to zero, which is no mean of anything
             bounds = bounds + math.sqrt(state.ridge) * state.typical_norm() * widths
         return bounds
-
-    def _radii(self, state: LazyStatistics, t: int) -> Float64:
-        """Return sigma sqrt(log det(V / ridge) + 2 log(K t (t + 1))) + sqrt(ridge) |theta| of every arm."""
-        assert self.noise_scale is not None
-        assert self.theta_norm is not None
-        chances = 2.0 * log(float(state.n_arms) * (float(t) * (float(t) + 1.0)))
-        volumes = np.maximum(state.log_determinants() - state.dim * log(state.ridge), 0.0)
-        out: Float64 = self.noise_scale * np.sqrt(volumes + chances) + math.sqrt(state.ridge) * self.theta_norm
-        return out
 
     def _law(self, state: LazyStatistics, t: int, x: Float64, eligible: Bool) -> TwoKinds:
         return TwoKinds(

@@ -117,6 +117,30 @@ def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_sca
     return out
 
 
+def proved_radii(log_determinants: Float64, size: int, t: int, ridge: float, proved: tuple[float, float]) -> Float64:
+    """Return sigma sqrt(log det(V / ridge) + 2 log(K t (t + 1))) + sqrt(ridge) |theta| of every arm.
+
+    Parameters
+    ----------
+    log_determinants
+        (K,): log det V.
+    size, t, ridge
+        How many rows V has, the step, and the ridge in V.
+    proved
+        sigma, with which noise is sub-gaussian, and what no |theta| exceeds.
+
+    Examples
+    --------
+    >>> proved_radii(np.zeros(2), 3, 1, 1.0, (1.0, 1.0)).round(4).tolist()  # sqrt(2 log 4) + 1
+    [2.6651, 2.6651]
+    """
+    noise_scale, theta_norm = proved
+    chances = 2.0 * log(float(len(log_determinants)) * (float(t) * (float(t) + 1.0)))
+    volumes = np.maximum(log_determinants - float(size) * log(ridge), 0.0)
+    out: Float64 = noise_scale * np.sqrt(volumes + chances) + math.sqrt(ridge) * theta_norm
+    return out
+
+
 # ---- noise
 
 
@@ -345,12 +369,7 @@ class PacedReference(Reference):
     def radii(self, t: int) -> Float64:
         """Return how far every arm's estimate may be from the truth in the norm of V."""
         assert self.proved is not None
-        noise_scale, theta_norm = self.proved
-        chances = 2.0 * log(float(self.n_arms) * (float(t) * (float(t) + 1.0)))
-        none = self.size * log(self.ridge.value)
-        volumes = np.array([max(log_determinant(V) - none, 0.0) for V in self.V])
-        out: Float64 = noise_scale * np.sqrt(volumes + chances) + math.sqrt(self.ridge.value) * theta_norm
-        return out
+        return proved_radii(np.array([log_determinant(V) for V in self.V]), self.size, t, self.ridge.value, self.proved)
 
     @property
     def _rank(self) -> int:
