@@ -1,8 +1,9 @@
-"""What a store is, as a contract: rows in order, outcomes, clocks by lease, snapshots, all in transactions.
+"""What a store is, as a contract: rows in order, outcomes, heads and snapshots, written in transactions.
 
-A ledger keeps rows and knows nothing of bandits. It is written in one `Transaction` at a time, and what that reads is
-what it will overwrite: an event is looked up, a reward judged and a step of the clock leased in the same transaction
-that writes the row, regardless of other writers. `armlet.testing.check_store` is the contract as checks.
+A ledger keeps rows and knows nothing of bandits. Its transaction is a `Session`, which reads at any time and is given
+all that changed in loops at once, as `Draft`s: a bounded number of statements for any number of calls. A loop that a
+session has entered is locked until the session ends, regardless of other writers, so that what was read is what will
+be overwritten. `armlet.testing.check_store` is the contract as checks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from armlet.stores.draft import Draft
 
 Phase: TypeAlias = Literal["open", "expired", "default", "learned"]
 """What was learned of a decision: nothing yet, nothing that is waited for, the default of its window, or a reward."""
@@ -26,7 +32,7 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRecord:
-    """A loop in a ledger: its name, what it was made with, and the model that its rows go on from."""
+    """A loop in a ledger: its name, its rules, and the model that its rows go on from."""
 
     id: int
     name: str
@@ -35,8 +41,20 @@ class LoopRecord:
     base: int = 0  # the number of the last row that `start` has learned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Head(NamedTuple):
+    """How far a loop has come: read when it is locked, written when its transaction ends."""
+
+    clock: int = 0  # the last step that was decided
+    seq: int = 0  # the last row that was written, even if it was deleted
+    ts: int = 0  # when, by the wall clock
+    steady: int = 0  # when, in steady time
+    epoch: int = 0  # counted up by what changes the loop without a row: then nobody's memory of it is right
+    outcomes: int = 0  # how many there are
+    early: int = 0  # rewards that wait for their decision
+    tally: str = ""  # JSON: counts of calls
+
+
+class Row(NamedTuple):
     """Something that changed a loop; numbered 1, 2, ... in the order in which its bandit did it."""
 
     seq: int
@@ -47,8 +65,7 @@ class Row:
     x: bytes | None = None  # float64, little-endian
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What is known of a decision's reward."""
 
     t: int
@@ -59,6 +76,41 @@ class Outcome:
     due: int | None = None  # when its window closes, if it is open; steady time
     rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
+    played: Arm | None = None  # instead of the arm that was decided
+
+
+class Decided(NamedTuple):
+    """An outcome and the row of its decision."""
+
+    outcome: Outcome
+    row: Row
+
+
+class Early(NamedTuple):
+    """A reward that came before its decision."""
+
+    event: str
+    until: int  # when it is dropped; steady time
+    fields: Mapping[str, Any]  # the reward, in plain JSON types
+
+
+class Want(NamedTuple):
+    """What to read of a loop when it is locked."""
+
+    loop: int
+    after: int | None = None  # rows with higher numbers, written by others; None for none at all
+    events: Sequence[str] = ()  # whose outcomes are asked for
+    due: int | None = None  # outcomes whose window has closed by then, in steady time
+    most: int = 0  # of these
+
+
+class Found(NamedTuple):
+    """A loop as it was when it was locked."""
+
+    head: Head
+    rows: Sequence[Row] = ()
+    decided: Sequence[Decided] = ()  # in any order; events that are not there are left out
+    due: Sequence[Decided] = ()  # the first ones first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,64 +119,67 @@ class Pruned:
 
     n: int  # deleted
     after: int | None  # the last step that was looked at, to go on from; None if it was the last of all
-    open: tuple[Outcome, ...] = ()  # would have been deleted, but for a reward that is waited for
+    open: tuple[Decided, ...] = ()  # would have been deleted, but for a reward that is waited for
 
 
-class Transaction(Protocol):
-    """A transaction. Nobody else can change what it reads before it ends."""
+class Session(Protocol):
+    """A transaction. Nobody else can change a loop that it has entered before it ends."""
+
+    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+        """Lock loops, in ascending order, and read what is wanted of each; None for a loop that is not there.
+
+        A session enters loops in ascending order too, those of several calls included, or it may wait for another one
+        that waits for it.
+        """
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        """Write what has changed in loops that it has entered."""
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done inside, and only that, if anything is raised there; the transaction goes on."""
 
-    def create(self, name: str, about: str, start: bytes) -> LoopRecord:
-        """Write a new loop."""
+    # ---- reading what is written
 
     def find(self, name: str) -> LoopRecord | None:
         """Find a loop by its name."""
 
-    def lease(self, loop: int, steps: int) -> int:
-        """Take the next steps of a loop's clock and return the first; nobody else gets them.
+    def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
+        """Look events up; those that are not there are left out."""
 
-        What was leased and not written is lost, or, where only one process can write, leased again after a restart.
-        """
+    def due(self, loop: int, now: int, most: int) -> Sequence[Decided]:
+        """Return open outcomes whose window has closed by now, in steady time, the first ones first."""
 
-    def append(
-        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
-    ) -> int:
-        """Write a row and return its number."""
-
-    def last(self, loop: int) -> int:
-        """Return the number of the last row that was written, even if it was deleted; 0 if there is none."""
+    def early(self, loop: int, event: str) -> Sequence[Early]:
+        """Return the rewards that wait for a decision, the first ones first."""
 
     def row(self, loop: int, seq: int) -> Row | None:
         """Read one row."""
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
-        """Read all rows with higher numbers, in order."""
-
-    def put(self, loop: int, outcome: Outcome) -> None:
-        """Write the outcome of a decision, instead of the one before."""
-
-    def outcome(self, loop: int, event: str) -> Outcome | None:
-        """Look an event up."""
-
-    def at(self, loop: int, t: int) -> Outcome | None:
-        """Look a step up."""
-
-    def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        """Return open outcomes whose window has closed by now, in steady time, the first ones first."""
+        """Read all rows with higher numbers, in order and in bounded memory."""
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Return the newest snapshot and the number of the last row that it has learned."""
 
-    def keep(self, loop: int, seq: int, model: bytes) -> None:
-        """Write a snapshot instead of the one before."""
+    # ---- maintenance, written at once
+
+    def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
+        """Write a new loop, whose next step is the one after `clock`; the session has entered it."""
+
+    def describe(self, loop: int, about: str) -> None:
+        """Write other rules of a loop, and count up its epoch."""
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        """Let the rows after this one go on from another model, so that those before it are no longer needed."""
+        """Let the rows after this one go on from another model, so that those before it are no longer needed.
+
+        Its epoch is counted up, and its snapshot deleted.
+        """
 
     def erase(self, loop: int, t: int) -> None:
         """Delete all about a decision but its own row, which stays without its context and event."""
+
+    def drop_early(self, loop: int, until: int, most: int) -> int:
+        """Delete some of the early rewards that have waited until then; return how many."""
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         """Look at the next decisions after a step; delete all about those that are older and did not explore.
@@ -134,6 +189,9 @@ class Transaction(Protocol):
         are returned: once they are expired, and the base is later, they can go.
         """
 
+    def delete(self, loop: int, most: int) -> bool:
+        """Delete some of a loop's rows, or itself once there are none; return whether there is more."""
+
     def shrink(self, most: int) -> bool:
         """Return so many free pages, or what a ledger has instead, to the system; return whether there are more."""
 
@@ -142,10 +200,19 @@ class Ledger(Protocol):
     """Where loops are kept."""
 
     failures: tuple[type[Exception], ...]
-    """What its methods raise when they fail; anything else raised inside a transaction is not the ledger's."""
+    """What its methods raise when they fail; anything else raised inside a session is not the ledger's."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Open the one transaction: durable when it ends well, gone without a trace if anything is raised."""
+    refusals: tuple[type[Exception], ...]
+    """Those failures that one call can cause by what it writes, and others cannot."""
+
+    is_shared: bool
+    """Whether other processes may write in it too."""
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open a transaction: durable when it ends well, gone without a trace if anything is raised.
+
+        Where the end of it is not known, since the answer was lost, an UncertainError is raised.
+        """
 
     def newest(self) -> Moment | None:
         """Return the moment of the newest row, None if there is none."""
@@ -153,11 +220,17 @@ class Ledger(Protocol):
     def loops(self) -> Sequence[LoopRecord]:
         """Return all loops, the oldest first."""
 
+    def head(self, loop: int) -> Head | None:
+        """Read how far a loop has come, without a lock."""
+
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         """Read committed rows, in order and in bounded memory, while others write."""
 
     def decided(self, loop: int, t: int) -> Row | None:
         """Read the committed row of a decision, by its step."""
+
+    def size(self) -> int:
+        """Return the bytes that everything takes on disk; 0 if it has none."""
 
     def scrub(self) -> bool:
         """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
