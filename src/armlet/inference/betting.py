@@ -8,7 +8,9 @@ money. Logarithms of wealth add up over blocks of rows: constant memory.
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import numpy as np
 
@@ -16,6 +18,10 @@ from armlet.types import Bool, Float64, Int64
 
 SIZES: Final = np.array([1 / 8, 1 / 4, 1 / 2])
 BOTH: Final = np.concatenate([SIZES, -SIZES])  # bets that something is more likely than claimed, and that it is less
+BLOCK: Final = 64  # rows after which bets start again
+NOTHING: Final = -1e9  # the logarithm of no wealth: numbers that JSON has
+RICHEST: Final = 40.0  # the logarithm of the most that a bet keeps, so that an alarm can end once its fault has
+LEAST: Final = 1e-300  # probability
 
 
 def p_value(logs: Float64) -> float:
@@ -80,3 +86,123 @@ def rows_by_arm(eligible: Bool) -> Int64:
     """Count the rows in which each arm was eligible, (K,)."""
     n, n_arms = eligible.shape
     return np.full(n_arms, n) if eligible.all() else eligible.sum(axis=0)
+
+
+class PropensityBets:
+    """Bets on the draws of a loop as they come: O(1) a decision, and blind to when things went wrong.
+
+    Bets on draws are placed that an arm is drawn more often than claimed, so that it need not be known which arms could
+    be drawn: if one is drawn too seldom, another is drawn too often. Bets on coins are placed that steps explore more
+    often, or less, than the exploration rates say. Bets start again before every block of `BLOCK` rows: the share
+    1/(b(b+1)) of the money is put aside for block b, so that a fault which begins late is not paid for out of what was
+    lost before, while all of the money is never more than a fair game's.
+
+    Examples
+    --------
+    >>> bets = PropensityBets()
+    >>> for step in range(500):
+    ...     bets.draw(int(step % 4 > 1), 0.25, 0.25)  # drawn every second time
+    >>> bets.worst_draw(2)[0] < 1e-6
+    True
+    """
+
+    __slots__ = ("_blocks", "_chances", "_coins", "_draws", "_expected", "_explored", "_places", "_smallest", "_tosses")
+
+    def __init__(self) -> None:
+        self._blocks = [0, 0]  # of draws, of coins
+        self._draws: Float64 = np.zeros((0, len(SIZES)))  # logarithms of wealth, (arms, bets)
+        self._places: list[int] = []  # draws since the last block
+        self._chances: list[float] = []
+        self._smallest: list[float] = []
+        self._coins: Float64 = np.full(len(BOTH), NOTHING)
+        self._tosses = self._explored = 0  # since the last block
+        self._expected = 0.0
+
+    def draw(self, place: int, chance: float, smallest: float) -> None:
+        """Bet on a draw: the arm, the probability claimed for it, and the least claimed for any arm."""
+        self._places.append(place)
+        self._chances.append(chance)
+        self._smallest.append(smallest)
+        if len(self._places) == BLOCK:
+            self._draws = self._drawn(max(len(self._draws), 1 + max(self._places)))
+            self._places, self._chances, self._smallest = [], [], []
+            self._blocks[0] += 1
+
+    def toss(self, rate: float, explored: bool) -> None:
+        """Bet on a coin: the probability claimed for exploring, and whether the step explored."""
+        self._tosses += 1
+        self._expected += rate
+        self._explored += explored
+        if self._tosses == BLOCK:
+            self._coins = self._tossed()
+            self._tosses, self._explored, self._expected = 0, 0, 0.0
+            self._blocks[1] += 1
+
+    def _drawn(self, n_arms: int) -> Float64:
+        """Return the logarithms of wealth with the draws since the last block; new arms have no bets in it yet."""
+        old = len(self._draws)
+        logs = np.full((n_arms, len(SIZES)), NOTHING)
+        if old:
+            eligible = np.ones((len(self._places), n_arms), dtype=np.bool_)
+            won = bet_on_draws(
+                np.array(self._places, dtype=np.int64),
+                np.maximum(np.array(self._chances), LEAST),
+                np.array(self._smallest),
+                eligible,
+                SIZES,
+            )
+            logs[:old] = np.logaddexp(self._draws, _put_aside(self._blocks[0])) + won[:old]
+        return _kept(logs)
+
+    def _tossed(self) -> Float64:
+        counts = bet_on_counts(np.array([self._explored]), np.array([self._expected]))[0]
+        return _kept(np.logaddexp(self._coins, _put_aside(self._blocks[1])) + counts)
+
+    def worst_draw(self, n_arms: int) -> tuple[float, int]:
+        """Return the p-value of all draws so far, and the arm that is drawn too often if any is."""
+        logs = self._drawn(max(n_arms, len(self._draws), 1 + max(self._places, default=0)))
+        return p_value(logs), int(logs.max(axis=1).argmax())
+
+    def worst_coin(self) -> tuple[float, Literal["more", "less"]]:
+        """Return the p-value of all coins so far, and whether steps explored more or less often than claimed."""
+        logs = self._tossed()
+        return p_value(logs), "more" if int(logs.argmax()) < len(SIZES) else "less"
+
+    def state(self) -> list[list[float]]:
+        """Return everything as lists of numbers, for JSON."""
+        sums = [float(self._tosses), float(self._explored), self._expected]
+        flat: list[float] = self._draws.ravel().tolist()
+        return [[*self._blocks], flat, self._places, self._chances, self._smallest, self._coins.tolist(), sums]
+
+    @staticmethod
+    def restore(state: Sequence[Sequence[float]]) -> PropensityBets:
+        """Return the bets that had this state; a ValueError or TypeError says that it is not one."""
+        blocks, draws, places, chances, smallest, coins, (tosses, explored, expected) = state
+        bets = PropensityBets()
+        bets._blocks = [_count(blocks[0]), _count(blocks[1])]
+        bets._draws = np.array(draws, dtype=np.float64).reshape(-1, len(SIZES))
+        bets._coins = np.array(coins, dtype=np.float64).reshape(len(BOTH))
+        bets._places = [_count(place) for place in places]
+        bets._chances, bets._smallest = [float(one) for one in chances], [float(one) for one in smallest]
+        if not len(places) == len(chances) == len(smallest) < BLOCK:
+            raise ValueError(
+                f"{len(places)} arms, {len(chances)} and {len(smallest)} probabilities since the last block"
+            )
+        bets._tosses, bets._explored, bets._expected = _count(tosses), _count(explored), float(expected)
+        return bets
+
+
+def _kept(logs: Float64) -> Float64:
+    """Round wealth down, so that it is short in JSON and no more than it was, and limit it."""
+    return np.asarray(np.floor(np.minimum(logs, RICHEST) * 1024) / 1024)
+
+
+def _put_aside(blocks: int) -> float:
+    """Return the logarithm of the share of all money that is put aside for the block after so many."""
+    return -math.log((blocks + 1) * (blocks + 2))
+
+
+def _count(number: float) -> int:
+    if number != int(number) or number < 0:
+        raise ValueError(f"{number} is not a count")
+    return int(number)
