@@ -66,18 +66,37 @@ class Cohort:
 
 
 class Evidence:
-    """How much speaks for one fault, and since when."""
+    """How much speaks for one fault; since when, and by how many rows, what they had and what they should have."""
 
-    __slots__ = ("amount", "since")
+    __slots__ = ("amount", "got", "rows", "since", "usual")
 
-    def __init__(self, amount: float = 0.0, since: int = 0) -> None:
-        self.amount, self.since = amount, since
+    def __init__(
+        self, amount: float = 0.0, since: int = 0, rows: float = 0.0, got: float = 0.0, usual: float = 0.0
+    ) -> None:
+        self.amount, self.since, self.rows, self.got, self.usual = amount, since, rows, got, usual
 
-    def add(self, step: float, most: float, at: int) -> None:
-        """Add what speaks for it, or against it if it is negative."""
+    def add(self, step: float, most: float, at: int, found: tuple[float, float, float]) -> None:
+        """Add what speaks for it, or against it if it is negative, and the rows, sum and usual sum of a cohort."""
         if self.amount == 0.0:
-            self.since = at
+            self.since, self.rows, self.got, self.usual = at, 0.0, 0.0, 0.0
         self.amount = min(max(self.amount + step, 0.0), most)
+        rows, got, usual = found
+        self.rows, self.got, self.usual = self.rows + rows, self.got + got, self.usual + usual
+
+    def state(self) -> list[float]:
+        """Return everything as numbers, for JSON."""
+        if self.amount == 0.0:
+            return []
+        return [self.amount, self.since, self.rows, self.got, self.usual]
+
+    @staticmethod
+    def restore(state: Sequence[Any]) -> Evidence:
+        """Return the evidence that had this state."""
+        if not state:
+            return Evidence()
+        amount, since, *sums = state
+        rows, got, usual = (finite(number) for number in sums)
+        return Evidence(finite(amount), whole(since), rows, got, usual)
 
 
 class Cohorts:
@@ -194,7 +213,7 @@ class Cohorts:
             share = (rewards - got) / others if others >= FEWEST else 0.0
             if share >= REPORTED:
                 fine, fault = (times * share for times in LACKING)
-                self.lack[place].add(_ratio(got, n, fine, fault), most, cohort.start)
+                self.lack[place].add(_ratio(got, n, fine, fault), most, cohort.start, (n, got, n * share))
 
     def _weigh_defaults(self, cohort: Cohort) -> None:
         """Compare the share of defaults with the usual one."""
@@ -204,7 +223,8 @@ class Cohorts:
             return
         usual = max(1.0 - reported / before, RAREST)
         fine, fault = (min(times * usual, 1.0 - (1.0 - usual) / times) for times in DEFAULTS)
-        self.fewer.add(_ratio(learned - rewards, learned, fine, fault), CAP * EVIDENCE["defaults"], cohort.start)
+        found, most = (learned, learned - rewards, learned * usual), CAP * EVIDENCE["defaults"]
+        self.fewer.add(_ratio(learned - rewards, learned, fine, fault), most, cohort.start, found)
 
     def _weigh_change(self, cohort: Cohort) -> None:
         """Compare rewards with the usual ones of the same arms."""
@@ -214,11 +234,11 @@ class Cohorts:
         if self._moved(cohort, learned, before) > STEADY:
             self._forget()
             return
-        n, excess, squares = self._residuals(cohort)
-        if squares > 0.0:
-            z, most = excess / math.sqrt(squares), CAP * EVIDENCE["change"]
-            self.drop.add(-z - SLACK * n, most, cohort.start)
-            self.rise.add(z - SLACK * n, most, cohort.start)
+        n, total, usual, variance = self._compared(cohort)
+        if variance > 0.0:
+            z, most, found = (total - usual) / math.sqrt(variance), CAP * EVIDENCE["change"], (n, total, usual)
+            self.drop.add(-z - SLACK * n, most, cohort.start, found)
+            self.rise.add(z - SLACK * n, most, cohort.start, found)
 
     def _moved(self, cohort: Cohort, learned: float, before: float) -> float:
         """Return which share of plays went to other arms than usual."""
@@ -229,21 +249,20 @@ class Cohorts:
         self.usual = [[0.0] * 5 for _ in self.usual]
         self.drop, self.rise = Evidence(), Evidence()
 
-    def _residuals(self, cohort: Cohort) -> tuple[float, float, float]:
-        """Return how many rewards can be compared, what they are above the usual, and the variance of one."""
-        n = excess = spread = weight = 0.0
-        for place, (_, learned, _, total, _) in cohort.rows.items():
+    def _compared(self, cohort: Cohort) -> tuple[float, float, float, float]:
+        """Return how many rewards can be compared, their sum, what is usual of the same arms, the variance of one."""
+        n = total = usual = spread = 0.0
+        for place, (_, learned, _, earned, _) in cohort.rows.items():
             _, m, _, s, squares = self.usual[place]
             if m >= FEWEST:
                 n += learned
-                excess += total - learned * s / m
+                total += earned
+                usual += learned * s / m
                 spread += learned * max(squares / m - (s / m) ** 2, 0.0)
-                weight += learned
-        return n, excess, spread / weight if weight else 0.0
+        return n, total, usual, spread / n if n else 0.0
 
     def state(self) -> dict[str, Any]:
         """Return everything as lists, for JSON."""
-        single = [self.fewer, self.drop, self.rise]
         return {
             "judged": self.judged,
             "last": self._last,
@@ -252,8 +271,8 @@ class Cohorts:
             "cohorts": [cohort.state() for cohort in self._followed],
             "usual": self.usual,
             "usually": self.usually,
-            "lack": [[one.amount, one.since] for one in self.lack],
-            "evidence": [[one.amount, one.since] for one in single],
+            "lack": [one.state() for one in self.lack],
+            "evidence": [one.state() for one in (self.fewer, self.drop, self.rise)],
         }
 
     @staticmethod
@@ -265,13 +284,12 @@ class Cohorts:
         cohorts._starts = [cohort.start for cohort in cohorts._followed]
         cohorts._filling = cohorts._followed[-1] if state["filling"] else None
         cohorts.usual = [[finite(number) for number in row] for row in state["usual"]]
-        cohorts.lack = [Evidence(finite(amount), whole(since)) for amount, since in state["lack"]]
+        cohorts.lack = [Evidence.restore(one) for one in state["lack"]]
         if not len(cohorts.usual) == len(cohorts.lack) == n_arms or any(len(row) != 5 for row in cohorts.usual):
             raise ValueError(f"there are {n_arms} arms, but what is usual of {len(cohorts.usual)}")
         learned, reported = state["usually"]
         cohorts.usually = [finite(learned), finite(reported)]
-        single = [Evidence(finite(amount), whole(since)) for amount, since in state["evidence"]]
-        cohorts.fewer, cohorts.drop, cohorts.rise = single
+        cohorts.fewer, cohorts.drop, cohorts.rise = (Evidence.restore(one) for one in state["evidence"])
         return cohorts
 
 

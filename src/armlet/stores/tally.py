@@ -66,10 +66,11 @@ class ArmCounts:
 class StatusShare:
     """Evidence that one status has too large a share of all answers (CUSUM of the logarithm of likelihoods)."""
 
-    __slots__ = ("_amount", "_answers", "since")
+    __slots__ = ("_amount", "_answers", "before", "n", "since")
 
-    def __init__(self, amount: float = 0.0, answers: int = 0, since: int = 0) -> None:
-        self._amount, self._answers, self.since = amount, answers, since  # as of so many answers
+    def __init__(self, amount: float = 0.0, answers: int = 0, since: int = 0, before: int = 0, n: int = 0) -> None:
+        self._amount, self._answers = amount, answers  # as of so many answers
+        self.since, self.before, self.n = since, before, n  # when it began, answers before, those with the status since
 
     def evidence(self, answers: int) -> float:
         """Return the evidence after so many answers, none of which had the status since it was added to."""
@@ -77,14 +78,15 @@ class StatusShare:
 
     def add(self, answers: int, ts: int) -> None:
         """Add an answer with the status, the one with this number."""
-        before = self.evidence(answers - 1)
-        if before == 0.0:
-            self.since = ts
-        self._amount, self._answers = min(before + GAIN, MOST_EVIDENCE), answers
+        amount = self.evidence(answers - 1)
+        if amount == 0.0:
+            self.since, self.before, self.n = ts, answers - 1, 0
+        self._amount, self._answers = min(amount + GAIN, MOST_EVIDENCE), answers
+        self.n += 1
 
     def state(self) -> list[float]:
         """Return everything as numbers, for JSON."""
-        return [self._amount, self._answers, self.since]
+        return [self._amount, self._answers, self.since, self.before, self.n]
 
 
 class Tally:
@@ -112,7 +114,6 @@ class Tally:
         "_drawn",
         "_drawn_total",
         "_explored",
-        "_labels",
         "_lags",
         "_longest_gap",
         "_places",
@@ -131,6 +132,7 @@ class Tally:
         "first_at",
         "forgotten_open",
         "known",
+        "labels",
         "last_answer_at",
         "last_at",
         "most_expected",
@@ -147,7 +149,7 @@ class Tally:
         self.faults = {status: StatusShare() for status in FAULTS}
         self.delays, self._lags = Delays(), Delays()  # from decision to report, and to learning it
         self._range: list[float] = []  # the lowest and the highest reward
-        self._labels: list[Arm] = []
+        self.labels: list[Arm] = []
         self._places: dict[Arm, int] = {}
         self._decided: list[int] = []  # by arm, as all that follow
         self._explored: list[int] = []
@@ -164,8 +166,8 @@ class Tally:
         """Return the place of an arm, a new one if it was not seen before."""
         place = self._places.get(arm)
         if place is None:
-            place = self._places[arm] = len(self._labels)
-            self._labels.append(arm)
+            place = self._places[arm] = len(self.labels)
+            self.labels.append(arm)
             for name in COUNTED:
                 getattr(self, name).append(0)
             for name in SUMMED:
@@ -193,7 +195,7 @@ class Tally:
         if rate is None:
             propensity = decision.propensity
             if propensity < 1.0:
-                self.bets.draw(place, propensity, 1.0 / max(2, len(self._labels)))
+                self.bets.draw(place, propensity, 1.0 / max(2, len(self.labels)))
         elif explored or rate > 0.0:
             self._bet_on_exploring(place, decision, rate, explored)
         cohorts = self.cohorts
@@ -301,7 +303,7 @@ class Tally:
     @property
     def arms(self) -> list[ArmCounts]:
         """What was counted of every arm, in the order in which they were first seen."""
-        return [self._counts(place, arm) for place, arm in enumerate(self._labels)]
+        return [self._counts(place, arm) for place, arm in enumerate(self.labels)]
 
     def _counts(self, place: int, arm: Arm) -> ArmCounts:
         n, total, squares = self._count[place], self._total[place], self._squares[place]
@@ -362,7 +364,7 @@ class Tally:
                 "faults": [self.faults[status].state() for status in FAULTS],
                 "range": self._range,
                 "delays": [self.delays.state(), self._lags.state()],
-                "arms": self._labels,
+                "arms": self.labels,
                 "columns": [getattr(self, name) for name in COUNTED + SUMMED],
                 "times": self._times.state(),
                 "bets": self.bets.state(),
@@ -394,16 +396,17 @@ class Tally:
         tally.most_expected = finite(state["expected"])
         tally._range = [finite(end) for end in state["range"]]
         tally._restore_columns(state["columns"])
-        for status, (amount, answers, since) in zip(FAULTS, state["faults"], strict=True):
-            tally.faults[status] = StatusShare(finite(amount), whole(answers), whole(since))
+        for status, (amount, *counts) in zip(FAULTS, state["faults"], strict=True):
+            answers, since, before, n = (whole(count) for count in counts)
+            tally.faults[status] = StatusShare(finite(amount), answers, since, before, n)
         tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
         tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
-        tally.cohorts = Cohorts.restore(state["cohorts"], len(tally._labels))
+        tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
         return tally
 
     def _restore_columns(self, columns: list[list[float]]) -> None:
         for name, column in zip(COUNTED + SUMMED, columns, strict=True):
             numbers = [whole(one) if name in COUNTED else finite(one) for one in column]
-            if len(numbers) != len(self._labels):
-                raise ValueError(f"there are {len(self._labels)} arms, but {len(numbers)} numbers of them")
+            if len(numbers) != len(self.labels):
+                raise ValueError(f"there are {len(self.labels)} arms, but {len(numbers)} numbers of them")
             setattr(self, name, numbers)
