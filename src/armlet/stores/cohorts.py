@@ -21,6 +21,7 @@ MOST: Final = 8  # cohorts at a time
 NEVER: Final = 2**62  # microseconds since 1970
 
 MEMORY: Final = 0.95  # of what is usual, from one cohort to the next: about 4,000 decisions
+DOUBTED: Final = 0.2  # times the weight of a cohort, where evidence says that something is wrong
 ENOUGH: Final = 3.0 * SIZE  # rows that tell what is usual
 FEWEST: Final = 20.0  # rows of an arm
 STEADY: Final = 0.25  # of plays may go to other arms than usual; with more, what is usual is learned again
@@ -200,9 +201,16 @@ class Cohorts:
             for part in range(5):
                 usual[part] = MEMORY * usual[part] + (row[part] if row is not None else 0.0)
             usual[:3] = [round(n, 2) for n in usual[:3]]  # short in JSON
-        learned, rewards = cohort.total(1), cohort.total(2)
-        self.usually = [MEMORY * old + new for old, new in zip(self.usually, (learned, rewards), strict=True)]
+        self._expect(cohort)
         self.judged += 1
+
+    def _expect(self, cohort: Cohort) -> None:
+        """Let a cohort tell how many rewards are usual; where it is in doubt whether they still come, only a little."""
+        weight = DOUBTED if self.fewer.amount else 1.0
+        stays = 1.0 - (1.0 - MEMORY) * weight
+        learned, reported = self.usually
+        learned, reported = stays * learned + weight * cohort.total(1), stays * reported + weight * cohort.total(2)
+        self.usually = [round(learned, 2), round(reported, 2)]
 
     def _weigh_lack(self, cohort: Cohort) -> None:
         """Compare the share of decisions with a reward of every arm with that of all others in the cohort."""
