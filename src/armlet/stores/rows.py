@@ -188,8 +188,8 @@ class Replay:
     What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same.
     """
 
-    def __init__(self, bandit: Bandit, find: Find) -> None:
-        self._bandit, self._find = bandit, find
+    def __init__(self, bandit: Bandit, find: Find, carry: Carry) -> None:
+        self._bandit, self._find, self._carry = bandit, find, carry
         self._is_compiled = compiled_rule(bandit.policy) is not None
         self._decided: dict[int, Row] = {}
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
@@ -316,7 +316,9 @@ def _missing(seq: int) -> StoreError:
     return StoreError(f"row {seq} of the loop is missing; go back to a backup")
 
 
-def recover(session: Session, record: LoopRecord, last: int, policy: Policy | None = None) -> tuple[Bandit, int]:
+def recover(
+    session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, int]:
     """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
     found = session.snapshot(record.id)
     if found is not None and found[0] >= record.base:
@@ -325,19 +327,19 @@ def recover(session: Session, record: LoopRecord, last: int, policy: Policy | No
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
         else:
-            _go_on(bandit, session, record.id, found[0], last)
+            _go_on(bandit, session, record.id, found[0], last, carry)
             return bandit, found[0]
-    return rebuild(session, record, last, policy), record.base
+    return rebuild(session, record, last, policy, carry), record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None = None) -> Bandit:
+def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
-    _go_on(bandit, session, record.id, record.base, last)
+    _go_on(bandit, session, record.id, record.base, last, carry)
     return bandit
 
 
-def _go_on(bandit: Bandit, session: Session, loop: int, after: int, last: int) -> None:
-    found = Replay(bandit, lambda seq: session.row(loop, seq)).play(session.rows(loop, after), after)
+def _go_on(bandit: Bandit, session: Session, loop: int, after: int, last: int, carry: Carry) -> None:
+    found = Replay(bandit, lambda seq: session.row(loop, seq), carry).play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)
