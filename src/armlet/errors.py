@@ -97,6 +97,10 @@ class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
+class UncertainError(StoreError):
+    """Whether a call was kept is not known: repeat it, a decision with its event, and the answer is the same."""
+
+
 class EventError(ArmletError):
     """An event was sent again with another context than the first time."""
 

@@ -24,6 +24,8 @@ from armlet.types import Float64, Mode, Policy
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder, EncodingReader
 
+    Reader: TypeAlias = ContextReader | EncodingReader
+
 Check: TypeAlias = Callable[[str, object], object]
 PolicyT = TypeVar("PolicyT")
 
