@@ -346,9 +346,7 @@ def _missing(seq: int) -> StoreError:
     return StoreError(f"row {seq} of the loop is missing; go back to a backup")
 
 
-def recover(
-    session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
-) -> tuple[Bandit, int]:
+def recover(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> tuple[Bandit, int]:
     """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
     found = session.snapshot(record.id)
     if found is not None and found[0] >= record.base:

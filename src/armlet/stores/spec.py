@@ -263,5 +263,3 @@ class LoopSpec:
             f"{name} is {given[name]!r}, but loop {self.name!r} has {known!r}; give that, or the name alone; "
             f"to change it: loop.change({name}=...), or store.loop(..., on_change='apply')"
         )
-
-

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 log = logging.getLogger("armlet.store")
+log.addHandler(logging.NullHandler())  # silent, unless the application listens
 
 MOST = 1024  # calls in a batch, so that nobody waits for a queue that never ends
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
