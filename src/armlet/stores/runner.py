@@ -39,7 +39,7 @@ BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the 
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
-COUNTED, ANSWERED = 256, 64  # rows, and answers without one, until the tally is written
+COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
 LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
@@ -178,10 +178,12 @@ class LoopRunner:
             self._follow(tx.session, draft)
         for decided in found.decided:
             self._remember(decided)
-        self._absent -= self._recent.keys()
+        if found.decided:
+            self._absent -= {decided.outcome.event for decided in found.decided}
         if found.due or found.rows or found.decided:
             draft.found = Found(head)
-        self._close_due(draft, now, found.due)
+        if found.due or self._has_more_due:
+            self._close_due(draft, now, found.due)
         return draft
 
     def _recover(self, session: Session, draft: Draft) -> None:
