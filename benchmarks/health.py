@@ -94,6 +94,8 @@ def judge_faults(loops: int, seed: int, processes: int) -> None:
         if noticed is None:
             continue
         found[kind].append(noticed)
+        if noticed.before:
+            print(f"  {kind} of loop {number}: {noticed.before} before it started\n    {scenario}", flush=True)
         if noticed.named is None:
             print(f"  {kind} of loop {number} was not named, but {noticed.first}\n    {scenario}", flush=True)
     print(f"faults, seed {seed}: named within 2,000 decisions of their start")

@@ -190,7 +190,7 @@ def moments(scenario: Scenario, n: int, rng: np.random.Generator) -> Int64:
         flow[(grid // DAY).astype(np.int64) % 7 >= 5] = 0.0
     passed = np.concatenate([[0.0], np.cumsum(flow)[:-1]]) * step
     due = rng.uniform(0.0, DAY) + np.cumsum(rng.exponential(size=n)) * scenario.span / WHOLE
-    return ((MONDAY + np.interp(due, passed, grid)) * 1e6).astype(np.int64)
+    return np.asarray((MONDAY + np.interp(due, passed, grid)) * 1e6).astype(np.int64)
 
 
 class World(NamedTuple):

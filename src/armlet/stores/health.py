@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.stores.cohorts import EVIDENCE, Evidence
-from armlet.stores.tally import FAULTS, Tally
+from armlet.stores.tally import FAULTS, GAPS, Tally
 from armlet.types import Arm
 
 Rule: TypeAlias = Literal[
@@ -43,8 +43,8 @@ RULES: Final[Mapping[Rule, str]] = {
         "of all decisions or more; where successes alone are reported, an arm that lacks them is one that fails."
     ),
     "defaults": (
-        "More windows close without a reward than usual: CUSUM of the likelihoods of 2 and 1.2 times the usual share, "
-        "above 7. Only where rewards of several values are reported for half of all decisions or more."
+        "More windows close without a reward than usual: CUSUM of the likelihoods of 1.7 and 1.2 times the usual "
+        "share, above 7. Only where rewards of several values are reported for half of all decisions or more."
     ),
     "propensities": (
         "Arms are not drawn as often as the propensities say, or steps do not explore as often: bets against them, "
@@ -53,7 +53,7 @@ RULES: Final[Mapping[Rule, str]] = {
     ),
     "change": (
         "Rewards dropped below what the same arms usually earn (rose above, where costs are learned): CUSUM over "
-        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 90. What is usual is learned again "
+        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 110. What is usual is learned again "
         "when 15 % of plays go to other arms, or an arm is gone. A rise is what learning looks like, so it is no alarm."
     ),
 }
@@ -61,7 +61,6 @@ RULES: Final[Mapping[Rule, str]] = {
 
 SILENCE: Final = 15.0  # rewards that should have come
 LONGER: Final = 3.0  # times the longest silence so far
-GAPS: Final = 10  # silences that tell what is usual
 SHARE: Final = 7.0  # evidence that a status is too frequent
 ALPHA: Final = 0.002  # right propensities are accused at most that often, by draws or by coins
 

@@ -26,7 +26,8 @@ FORMAT: Final = 1
 TYPICAL: Final = 0.9  # of rewards have come, when a cohort is judged
 PARTS: Final = 8  # of a bin of delays, to look at how many decisions reached them
 LONG_GAP: Final = 64  # decisions; shorter ones are not worth the time to look at, unless they are the longest
-OLD: Final = 2  # times the typical delay: the age of a loop that knows it
+GAPS: Final = 10  # silences between answers, which tell what is usual
+OLD: Final = 4  # times the typical delay: the age of a loop that knows it
 FAULTS: Final = ("unknown", "out_of_range", "conflict")
 COUNTS: Final = frozenset(("accepted", "late", "counted"))  # statuses of a reward that counts
 SHARES: Final = (0.01, 0.03)  # of answers: still in order, and a fault
@@ -357,6 +358,8 @@ class Tally:
 
     def _wait(self, now: int) -> int | None:
         """Return how long most values take to be learned; None if the loop is too young to tell."""
+        if self.gaps < GAPS:
+            return None
         shares = self._lags.shares(self._times, now, self.decisions)
         total, so_far = sum(shares), 0.0
         for at, share in enumerate(shares):
@@ -415,7 +418,14 @@ class Tally:
         tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
         tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
         tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
+        tally._check_sums()
         return tally
+
+    def _check_sums(self) -> None:
+        if sum(self.statuses.values()) != self.answers or sum(self._decided) != self.decisions:
+            raise ValueError("its counts do not add up")
+        if self.most_expected < 0.0 or min(self._decided, default=0) < 0:
+            raise ValueError("a count is negative")
 
     def _restore_columns(self, columns: list[list[float]]) -> None:
         for name, column in zip(COUNTED + SUMMED, columns, strict=True):
