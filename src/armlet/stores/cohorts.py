@@ -34,7 +34,7 @@ LACKING: Final = (0.75, 0.5)  # times the share of other arms: still in order, a
 DEFAULTS: Final = (1.2, 1.7)  # times the usual share: still in order, and a fault
 RAREST: Final = 0.01  # share
 CAP: Final = 2.0  # times the evidence of an alarm: the most that is kept, so that it ends once the fault has
-EVIDENCE: Final = {"change": 110.0, "lack": 10.0, "defaults": 7.0}
+EVIDENCE: Final = {"change": 90.0, "lack": 10.0, "defaults": 7.0}
 """Where evidence becomes an alarm: in standard deviations of a reward for a change, else a logarithm of likelihoods."""
 
 

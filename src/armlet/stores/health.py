@@ -53,7 +53,7 @@ RULES: Final[Mapping[Rule, str]] = {
     ),
     "change": (
         "Rewards dropped below what the same arms usually earn (rose above, where costs are learned): CUSUM over "
-        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 110. What is usual is learned again "
+        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 90. What is usual is learned again "
         "when 15 % of plays go to other arms, or an arm is gone. A rise is what learning looks like, so it is no alarm."
     ),
 }
