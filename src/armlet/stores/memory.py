@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from armlet.errors import StoreError
-from armlet.stores.ledger import LoopRecord, Moment, Outcome, Pruned, Row
+from armlet.stores.draft import Draft
+from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Pruned, Row, Want
 
 
 @dataclass(slots=True)
@@ -18,25 +20,27 @@ class _Book:
     """One loop."""
 
     record: LoopRecord
+    head: Head
     rows: dict[int, Row] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
-    clock: int = 0
-    seq: int = 0
-    newest: Moment | None = None
+    early: tuple[Early, ...] = ()
     snapshot: tuple[int, bytes] | None = None
 
+    def decided(self, t: int) -> Decided:
+        return Decided(self.outcomes[t], self.rows[self.outcomes[t].seq])
 
-class MemoryTransaction:
+
+class MemorySession:
     """A transaction over dictionaries: every change leaves behind how to undo it."""
 
-    def __init__(self, books: dict[int, _Book]) -> None:
-        self._books = books
-        self.undo: list[Callable[[], object]] = []
+    def __init__(self, books: dict[int, _Book], ids: Iterator[int]) -> None:
+        self._books, self._ids = books, ids
+        self._undo: list[Callable[[], object]] = []
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        done = len(self.undo)
+        done = len(self._undo)
         try:
             yield
         except BaseException:
@@ -44,34 +48,60 @@ class MemoryTransaction:
             raise
 
     def roll_back(self, done: int = 0) -> None:
-        while len(self.undo) > done:
-            self.undo.pop()()
+        while len(self._undo) > done:
+            self._undo.pop()()
 
-    def create(self, name: str, about: str, start: bytes) -> LoopRecord:
-        record = LoopRecord(id=len(self._books) + 1, name=name, about=about, start=start)
-        self._books[record.id] = _Book(record)
-        self.undo.append(lambda: self._books.pop(record.id))
+    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+        return [self._found(want) for want in wants]
+
+    def _found(self, want: Want) -> Found | None:
+        book = self._books.get(want.loop)
+        if book is None:
+            return None
+        rows = () if want.after in (None, book.head.seq) else tuple(self.rows(want.loop, want.after or 0))
+        due = () if want.due is None else self.due(want.loop, want.due, want.most)
+        return Found(book.head, rows, self.decided(want.loop, want.events), due)
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
+            book = self._books[draft.loop]
+            for row in draft.rows:
+                self._put(book.rows, row.seq, row._replace(fields=dict(row.fields)))
+            for outcome in (*draft.new.values(), *draft.changed.values()):
+                self._put(book.outcomes, outcome.t, outcome)
+                self._put(book.events, outcome.event, outcome.t)
+            arrived = {event for event, _ in draft.arrived}
+            left = (each for each in book.early if each.event not in arrived)
+            self._set(book, "early", (*left, *draft.early))
+            self._set(book, "head", draft.head)
+            if draft.snapshot is not None:
+                self._set(book, "snapshot", draft.snapshot)
+
+    def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
+        record = LoopRecord(id=next(self._ids), name=name, about=about, start=start)
+        self._books[record.id] = _Book(record, Head(clock=clock))
+        self._undo.append(lambda: self._books.pop(record.id))
         return record
 
     def find(self, name: str) -> LoopRecord | None:
         return next((book.record for book in self._books.values() if book.record.name == name), None)
 
-    def lease(self, loop: int, steps: int) -> int:
+    def describe(self, loop: int, about: str) -> None:
         book = self._books[loop]
-        self._set(book, "clock", book.clock + steps)
-        return book.clock - steps + 1
+        self._set(book, "record", replace(book.record, about=about))
+        self._count_up(book)
 
-    def append(
-        self, loop: int, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None
-    ) -> int:
+    def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
         book = self._books[loop]
-        self._set(book, "seq", book.seq + 1)
-        self._set(book, "newest", now)
-        self._put(book.rows, book.seq, Row(seq=book.seq, ts=now.wall, kind=kind, t=t, fields=dict(fields), x=x))
-        return book.seq
+        return [book.decided(book.events[event]) for event in events if event in book.events]
 
-    def last(self, loop: int) -> int:
-        return self._books[loop].seq
+    def due(self, loop: int, now: int, most: int) -> Sequence[Decided]:
+        book = self._books[loop]
+        waiting = [(each.due, t) for t, each in book.outcomes.items() if each.due is not None and each.due <= now]
+        return [book.decided(t) for _, t in sorted(waiting)[:most]]
+
+    def early(self, loop: int, event: str) -> Sequence[Early]:
+        return [each for each in self._books[loop].early if each.event == event]
 
     def row(self, loop: int, seq: int) -> Row | None:
         return self._books[loop].rows.get(seq)
@@ -79,51 +109,51 @@ class MemoryTransaction:
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
 
-    def put(self, loop: int, outcome: Outcome) -> None:
-        book = self._books[loop]
-        self._put(book.outcomes, outcome.t, outcome)
-        self._put(book.events, outcome.event, outcome.t)
-
-    def outcome(self, loop: int, event: str) -> Outcome | None:
-        book = self._books[loop]
-        return book.outcomes.get(book.events.get(event, 0))
-
-    def at(self, loop: int, t: int) -> Outcome | None:
-        return self._books[loop].outcomes.get(t)
-
-    def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-        waiting = [each for each in self._books[loop].outcomes.values() if each.due is not None and each.due <= now]
-        return sorted(waiting, key=lambda each: (each.due, each.t))[:most]
-
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return self._books[loop].snapshot
-
-    def keep(self, loop: int, seq: int, model: bytes) -> None:
-        self._set(self._books[loop], "snapshot", (seq, model))
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         book = self._books[loop]
         self._set(book, "record", replace(book.record, start=model, base=seq))
         self._set(book, "snapshot", None)
+        self._count_up(book)
 
     def erase(self, loop: int, t: int) -> None:
         book = self._books[loop]
         row = book.rows[book.outcomes[t].seq]
         fields = {name: value for name, value in row.fields.items() if name != "event"}
         left = {seq: each for seq, each in book.rows.items() if each.t != t or each.kind == "decide"}
-        self._set(book, "rows", left | {row.seq: replace(row, x=None, fields=fields)})
+        self._set(book, "rows", left | {row.seq: row._replace(x=None, fields=fields)})
         self._drop(book, {t})
+
+    def drop_early(self, loop: int, until: int, most: int) -> int:
+        book = self._books[loop]
+        old = [each for each in book.early if each.until <= until][:most]
+        self._set(book, "early", tuple(each for each in book.early if each not in old))
+        self._set(book, "head", book.head._replace(early=len(book.early)))
+        return len(old)
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
         book = self._books[loop]
         steps = sorted(t for t in book.outcomes if t > after)[:most]
         needed = {row.t for seq, row in book.rows.items() if seq > book.record.base}
-        spare = [book.outcomes[t] for t in steps if t not in needed and _is_spare(book, book.outcomes[t], before)]
-        old = {outcome.t for outcome in spare if outcome.phase != "open"}
+        spare = [t for t in steps if t not in needed and _is_spare(book.decided(t), before)]
+        waiting = tuple(book.decided(t) for t in spare if book.outcomes[t].phase == "open")
+        old = {t for t in spare if book.outcomes[t].phase != "open"}
         self._set(book, "rows", {seq: row for seq, row in book.rows.items() if row.t not in old})
         self._drop(book, old)
-        waiting = tuple(outcome for outcome in spare if outcome.phase == "open")
         return Pruned(len(old), steps[-1] if len(steps) == most else None, waiting)
+
+    def delete(self, loop: int, most: int) -> bool:
+        book = self._books[loop]
+        some = list(book.rows)[:most]
+        if not some:
+            del self._books[loop]
+            self._undo.append(lambda: self._books.update({loop: book}))
+            return False
+        self._set(book, "rows", {seq: row for seq, row in book.rows.items() if seq not in some})
+        self._drop(book, set(book.outcomes))
+        return True
 
     def shrink(self, most: int) -> bool:
         return most < 0  # never: what is deleted is free at once
@@ -131,21 +161,24 @@ class MemoryTransaction:
     def _set(self, book: _Book, name: str, value: object) -> None:
         before = getattr(book, name)
         setattr(book, name, value)
-        self.undo.append(lambda: setattr(book, name, before))
+        self._undo.append(lambda: setattr(book, name, before))
 
     def _put(self, table: dict[Any, Any], key: object, value: object) -> None:
         known, before = key in table, table.get(key)
         table[key] = value
-        self.undo.append(lambda: table.update({key: before}) if known else table.pop(key))
+        self._undo.append(lambda: table.update({key: before}) if known else table.pop(key))
 
     def _drop(self, book: _Book, old: set[int]) -> None:
         self._set(book, "outcomes", {t: outcome for t, outcome in book.outcomes.items() if t not in old})
         self._set(book, "events", {event: t for event, t in book.events.items() if t not in old})
+        self._set(book, "head", book.head._replace(outcomes=len(book.outcomes)))
+
+    def _count_up(self, book: _Book) -> None:
+        self._set(book, "head", book.head._replace(epoch=book.head.epoch + 1))
 
 
-def _is_spare(book: _Book, outcome: Outcome, before: int) -> bool:
-    row = book.rows[outcome.seq]
-    return outcome.due is None and row.ts < before and not row.fields["explored"]
+def _is_spare(decided: Decided, before: int) -> bool:
+    return decided.outcome.due is None and decided.row.ts < before and not decided.row.fields["explored"]
 
 
 class Memory:
@@ -160,29 +193,37 @@ class Memory:
     """
 
     failures: tuple[type[Exception], ...] = ()
+    refusals: tuple[type[Exception], ...] = ()
+    is_shared = False
 
     def __init__(self) -> None:
         self._books: dict[int, _Book] = {}
+        self._ids = count(1)
         self._lock = threading.RLock()  # a reader sees whole transactions
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
+    def session(self) -> Iterator[MemorySession]:
         with self._lock:
-            tx = MemoryTransaction(self._books)
+            session = MemorySession(self._books, self._ids)
             try:
-                yield tx
+                yield session
             except BaseException:
-                tx.roll_back()
+                session.roll_back()
                 raise
 
     def newest(self) -> Moment | None:
         with self._lock:
-            found = [book.newest for book in self._books.values() if book.newest is not None]
-            return max(found, key=lambda moment: moment.steady, default=None)
+            heads = [book.head for book in self._books.values() if book.head.seq]
+        head = max(heads, key=lambda each: each.steady, default=None)
+        return None if head is None else Moment(head.ts, head.steady)
 
     def loops(self) -> Sequence[LoopRecord]:
         with self._lock:
             return [book.record for book in self._books.values()]
+
+    def head(self, loop: int) -> Head | None:
+        with self._lock:
+            return self._books[loop].head if loop in self._books else None
 
     def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
         with self._lock:
@@ -191,8 +232,10 @@ class Memory:
     def decided(self, loop: int, t: int) -> Row | None:
         with self._lock:
             book = self._books[loop]
-            outcome = book.outcomes.get(t)
-            return None if outcome is None else book.rows[outcome.seq]
+            return book.decided(t).row if t in book.outcomes else None
+
+    def size(self) -> int:
+        return 0
 
     def scrub(self) -> bool:
         return True

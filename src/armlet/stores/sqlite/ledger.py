@@ -1,0 +1,341 @@
+"""A ledger in one SQLite file: nothing is answered before it is on disk.
+
+WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock on a
+file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's pages
+have none, and the whole file is checked when it is opened: a damaged index could hide a row that is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import apsw
+
+from armlet.disk import LockedFile, sync_directory
+from armlet.errors import StoreError
+from armlet.stores import encoding
+from armlet.stores.ledger import Head, LoopRecord, Moment, Row
+from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours, fetch
+from armlet.stores.sqlite.session import BY_STEP, HEAD, INCREMENTAL, LOOP, REFUSALS, SQLiteSession, read_rows
+
+RESERVE = 1 << 20  # bytes of the lock's file
+OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
+
+Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
+
+# after these a transaction may be tried again; after any other nobody knows what the disk has
+_PASSING = (apsw.FullError, apsw.BusyError, *REFUSALS)
+LARGEST = 0xFFFFFFFE  # pages of a file, as SQLite has it
+_RAW = (apsw.Error, OSError, ValueError, TypeError, OverflowError)  # what a file can make others raise
+
+
+_SETTINGS = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+)
+
+
+def check_library(version: str) -> None:
+    """Refuse a SQLite with a fault that can lose what was answered.
+
+    Examples
+    --------
+    >>> check_library("3.40.1")
+    Traceback (most recent call last):
+    armlet.errors.StoreError: SQLite is 3.40.1, but before 3.51.3 it can damage a file in WAL mode; ...
+    """
+    if tuple(map(int, version.split("."))) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise StoreError(
+            f"SQLite is {version}, but before {oldest} it can damage a file in WAL mode; install apsw {oldest} or later"
+        )
+
+
+class _Lock(LockedFile):
+    """The lock of a store, in a file next to it, and a little room for a full disk in that file.
+
+    The lock ends with the process whatever ends it. What it reserves is returned to the disk where SQLite finds none,
+    so that a store on a full disk can still be opened, read and pruned.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        try:
+            super().__init__(Path(f"{path}.lock"), 0o600)
+        except BlockingIOError as error:
+            raise StoreError(f"{name} is open already, here or in another process; close it there first") from error
+        except OSError as error:
+            raise StoreError(f"{name} cannot be opened: {error}") from error
+
+    def reserve(self) -> bool:
+        """Keep room on the disk; return whether there is any."""
+        try:
+            os.posix_fallocate(self.fd, 0, RESERVE)
+        except OSError:
+            self.release()
+            return False
+        return True
+
+    def release(self) -> bool:
+        """Return the room to the disk; return whether there was any."""
+        held = os.fstat(self.fd).st_size > 0
+        os.ftruncate(self.fd, 0)
+        return held
+
+
+class SQLiteReader:
+    """What can be read from a store's file, also next to the process that writes in it.
+
+    Parameters
+    ----------
+    path
+        The file; it is refused if it is not a store of this version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_library(apsw.sqlite_lib_version())
+        self._name, self._path = str(path), Path(os.path.realpath(path))  # through two links it has one lock
+        self._is_open = True
+        self._check()
+
+    def _check(self) -> None:
+        if not self._path.is_file():
+            raise StoreError(f"{self._name} is not there; give the path of a store")
+        with self._reading() as connection:
+            check_ours(connection, self._name, brings_up_to_date=False)
+
+    def newest(self) -> Moment | None:
+        with self._reading() as connection:
+            heads = [encoding.read_head(found)[0] for found in fetch(connection, HEAD)]
+        newest = max(heads, key=lambda head: head.steady, default=None)
+        return None if newest is None or not newest.seq else Moment(wall=newest.ts, steady=newest.steady)
+
+    def loops(self) -> Sequence[LoopRecord]:
+        with self._reading() as connection:
+            return [encoding.read_record(found) for found in fetch(connection, f"{LOOP} ORDER BY id")]
+
+    def rows(self, loop: int, after: int = 0) -> Iterator[Row]:
+        with self._reading() as connection:
+            yield from read_rows(connection, loop, after)
+
+    def head(self, loop: int) -> Head | None:
+        with self._reading() as connection:
+            found = fetch(connection, f"{HEAD} WHERE loop = ?", (loop,))
+        return encoding.read_head(found[0])[0] if found else None
+
+    def decided(self, loop: int, t: int) -> Row | None:
+        with self._reading() as connection:
+            found = fetch(connection, f"{BY_STEP} = ?", (loop, t))
+        return encoding.read_decided(found[0][1:]).row if found else None
+
+    def size(self) -> int:
+        files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-shm"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        if not self._is_open:
+            raise StoreError("the store is closed; open it again")
+        try:
+            connection = _connect(self._path, apsw.SQLITE_OPEN_READONLY)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise StoreError(f"{self._name} cannot be read: {error}") from error
+
+    def backup(self, path: Path) -> None:
+        """Copy everything into a new file, as it is at one moment; a copy that fails leaves nothing behind."""
+        if path.exists():
+            raise StoreError(f"{path} exists; name a file that does not")
+        part = path.with_name(f".armlet-{os.urandom(8).hex()}.tmp")
+        try:
+            with self._reading() as source:
+                _copy(source, part)
+            part.rename(path)
+            sync_directory(path.parent)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error}; make room, or name a file elsewhere") from error
+        finally:
+            _remove(part)
+
+    def close(self) -> None:
+        self._is_open = False
+
+
+class SQLite(SQLiteReader):
+    """A ledger in a file.
+
+    Parameters
+    ----------
+    path
+        Where; made if it is not there, readable by its owner alone, since it holds the seeds of loops.
+    synchronous
+        "FULL": a commit is on disk. "NORMAL": it survives the process but not a power cut; for measuring what that
+        costs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from armlet.stores import SQLite
+    >>> ledger = SQLite(Path("shop.db"))
+    >>> SQLite(Path("shop.db"))
+    Traceback (most recent call last):
+    armlet.errors.StoreError: shop.db is open already, here or in another process; close it there first
+    >>> ledger.close()
+    """
+
+    failures: tuple[type[Exception], ...] = (apsw.Error,)
+    refusals: tuple[type[Exception], ...] = REFUSALS
+    is_shared = False
+
+    def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
+        self._synchronous: Synchronous = synchronous
+        super().__init__(path)
+
+    def _check(self) -> None:
+        self._broken: str | None = None
+        self._lock = _Lock(self._path, self._name)
+        try:
+            self._connection = self._open(self._synchronous)
+            self._reserve()
+        except BaseException as error:
+            self._lock.remove()
+            self._lock.close()
+            if isinstance(error, _RAW):
+                raise StoreError(f"{self._name} cannot be opened: {error}") from error
+            raise
+
+    def _open(self, synchronous: Synchronous) -> apsw.Connection:
+        """Open the file; on a full disk, with the room that was kept for it."""
+        is_new = not self._path.exists()
+        try:
+            try:
+                return self._connected(synchronous)
+            except (apsw.IOError, apsw.FullError, apsw.CantOpenError, OSError):
+                if not self._lock.release():
+                    raise
+                return self._connected(synchronous)
+        except BaseException:
+            if is_new:
+                _remove(self._path)
+            raise
+
+    def _connected(self, synchronous: Synchronous) -> apsw.Connection:
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = _connect(self._path)
+        try:
+            check_ours(connection, self._name)  # before anything is changed
+            if not self._path.stat().st_size:  # only a new file can be told
+                connection.pragma("auto_vacuum", INCREMENTAL)
+            if connection.pragma("journal_mode", "WAL") != "wal":
+                raise StoreError(f"{self._name} is where SQLite cannot keep a log (WAL); name a file on a local disk")
+            connection.pragma("synchronous", synchronous)
+            connection.pragma("secure_delete", True)
+            bring_up_to_date(connection)
+            check_counts(connection, self._name)
+            connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def session(self) -> Iterator[SQLiteSession]:
+        """Open the one transaction; an error of the disk other than a full one ends the store, for the disk may lie."""
+        if self._broken is not None:
+            raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
+        connection = self._connection
+        try:
+            if not self._has_reserve:
+                self._reserve()
+            connection.execute("BEGIN IMMEDIATE")
+            yield SQLiteSession(connection)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            if isinstance(error, apsw.Error) and not isinstance(error, _PASSING):
+                self._broken = str(error)
+            self._roll_back()
+            if isinstance(error, apsw.FullError):
+                self._make_room()
+            raise
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:  # SQLite may have rolled back by itself
+                self._connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            self._broken = str(error)
+
+    def _reserve(self) -> None:
+        """Keep room for a full disk; without it the file may not grow, so that rows can still be deleted from it."""
+        self._has_reserve = self._lock.reserve()
+        most = LARGEST if self._has_reserve else self._connection.pragma("page_count")
+        self._connection.pragma("max_page_count", most)
+
+    def _make_room(self) -> None:
+        """Bring the log of SQLite into the file, with the reserve if need be, so that the log's room is free again."""
+        with suppress(apsw.Error):  # somebody reads, or the next transaction will say what is wrong
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.FullError:
+                if self._lock.release():
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+                    self._has_reserve = False
+
+    def scrub(self) -> bool:
+        """Bring the log of SQLite into the file, where deleted bytes are zeros, and empty it.
+
+        It waits for nobody: where somebody reads what the log has, the log cannot be emptied yet.
+        """
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            try:
+                self._connection.close()
+            finally:
+                self._lock.close()
+
+
+def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """Open a file that is there, with triggers, views and functions of its schema switched off."""
+    connection = apsw.Connection(str(path), flags=flags)
+    try:
+        for setting, value in _SETTINGS:
+            connection.config(setting, value)
+        connection.pragma("cell_size_check", True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _copy(source: apsw.Connection, path: Path) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with target.backup("main", source, "main") as copy:
+            while not copy.done:
+                copy.step(-1)
+    except apsw.Error as error:  # of which SQLite says "not an error" where the disk is full
+        raise OSError(f"the disk is full, or fails ({type(error).__name__})") from error
+    finally:
+        target.close()
+
+
+def _remove(path: Path) -> None:
+    for end in ("", "-journal", "-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
