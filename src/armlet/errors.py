@@ -97,6 +97,10 @@ class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
+class UncertainError(StoreError):
+    """Whether a call was kept is not known, since the answer was lost; repeat it with the same event."""
+
+
 class EventError(ArmletError):
     """An event was sent again with another context than the first time."""
 
@@ -203,7 +207,13 @@ def _bare(word: str) -> str:
     return "".join(filter(str.isalnum, word.lower()))
 
 
-EXTRAS: Final = {"apsw": "store", "distributed": "cluster", "matplotlib": "plots", "pyarrow": "data"}
+EXTRAS: Final = {
+    "apsw": "store",
+    "distributed": "cluster",
+    "matplotlib": "plots",
+    "psycopg": "postgresql",
+    "pyarrow": "data",
+}
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 
 
