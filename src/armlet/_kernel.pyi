@@ -944,7 +944,23 @@ class Engine:
         """(n, d): contexts as the policy sees them."""
 
     def _arm_set(self, labels: Iterable[str | int]) -> ArmSet: ...
-    def _replace(self, policy: object, rule: object | None, fields: Callable[[], Mapping[str, Any]]) -> None: ...
+    def _replace(
+        self,
+        policy: object,
+        rule: object | None,
+        read_context: Callable[[Any], NDArray[numpy.float64]],
+        *,
+        features: tuple[str, ...] | None,
+        reward_range: tuple[float, float] | None,
+        columns: tuple[list[int], list[float]] | None,
+        renew: Callable[[Any], object],
+        fields: Callable[[], Mapping[str, Any]],
+        settle: Callable[[], None],
+    ) -> None:
+        """
+        Goes on with what is given and `renew(state)`; `settle()` is called when it is done, in the same turn. `columns` are, of other features, the place of each before, or -1, and what it was before where it is new.
+        """
+
     def _add_arm(self, label: object) -> None: ...
     def _remove_arm(self, label: object) -> None: ...
     def _set_active(self, label: object, active: bool) -> None: ...
@@ -962,6 +978,11 @@ class Engine:
     def _continue_lives(self, other: Engine) -> None:
         """
         The arms are those of another bandit in this process, so what was removed there is removed here.
+        """
+
+    def _know_features(self, other: Engine) -> None:
+        """
+        Decisions of another bandit, from before its features were replaced, are learned as there.
         """
 
     def _restore(self, state: object, labels: list[str | int], steps: int) -> None: ...

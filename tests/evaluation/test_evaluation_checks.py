@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armlet.evaluation import checks as bets
 from armlet.evaluation.checks import Check, Trained, Word, check_ess
 from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
@@ -209,18 +208,3 @@ def test_an_empty_log_and_a_log_of_one_row_are_no_error() -> None:
     rows = played(Uniform(), 3)
     for few in (rows.take(slice(0, 0)), rows.take(slice(0, 1))):
         assert look(few)["possible"].word is Word.FINE
-
-
-def test_wealth_grows_by_one_on_average_if_chances_are_right() -> None:
-    # E[1 + bet y] = 1 for each bet: the mean over 20,000 draws has a standard error below 0.5/sqrt(20000) = 0.0035
-    rng = np.random.default_rng(1)
-    chances = np.array([0.5, 0.3, 0.2])
-    arm = rng.choice(3, p=chances, size=20_000)
-    grown = np.array(
-        [
-            np.exp(bets.bet_on_draws(np.array([one]), chances[[one]], np.array([0.2]), np.ones((1, 3), dtype=np.bool_)))
-            for one in range(3)
-        ]
-    )
-    assert np.abs(grown[arm].mean(axis=0) - 1.0).max() < 0.014
-    assert (grown > 0).all()

@@ -1,6 +1,7 @@
 // How Python sees the engine.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/binding.hpp"
 #include "bindings/engine/engine.hpp"
@@ -16,6 +17,21 @@ void create(Engine* self, nb::object policy, nb::object rule, nb::object state, 
             nb::object read_context, nb::handle features, double sign, bool normalize, Pair range) {
     const auto ends = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt;
     new (self) Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends);
+}
+
+using GivenColumns = std::optional<std::pair<std::vector<std::int64_t>, std::vector<double>>>;
+
+void replace(Engine& self, nb::object policy, nb::object rule, nb::object read_context, nb::handle features, Pair range,
+             GivenColumns columns, nb::callable renew, nb::callable fields, nb::callable settle) {
+    self.replace({.policy = policy,
+                  .rule = rule,
+                  .read_context = read_context,
+                  .features = features,
+                  .range = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt,
+                  .columns = columns ? std::optional(Columns{columns->first, columns->second}) : std::nullopt,
+                  .renew = renew,
+                  .fields = fields,
+                  .settle = settle});
 }
 
 nb::list listed(const ArmSet& set) {
@@ -105,9 +121,17 @@ void bind_engine(nb::module_& m) {
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
         .def("_arm_set", &Engine::arm_set, nb::arg("labels").none(),
              nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
-        .def("_replace", &Engine::replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("fields"),
-             nb::sig("def _replace(self, policy: object, rule: object | None, fields: "
-                     "collections.abc.Callable[[], collections.abc.Mapping[str, typing.Any]]) -> None"))
+        .def("_replace", &replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("read_context"), nb::kw_only(),
+             nb::arg("features").none(), nb::arg("reward_range").none(), nb::arg("columns").none(), nb::arg("renew"),
+             nb::arg("fields"), nb::arg("settle"),
+             nb::sig("def _replace(self, policy: object, rule: object | None, read_context: "
+                     "collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, features: tuple[str, ...] | "
+                     "None, reward_range: tuple[float, float] | None, columns: tuple[list[int], list[float]] | None, "
+                     "renew: collections.abc.Callable[[typing.Any], object], fields: collections.abc.Callable[[], "
+                     "collections.abc.Mapping[str, typing.Any]], settle: collections.abc.Callable[[], None]) -> None"),
+             "Goes on with what is given and `renew(state)`; `settle()` is called when it is done, in the same turn. "
+             "`columns` are, of other features, the place of each before, or -1, and what it was before where it is "
+             "new.")
         .def("_add_arm", &Engine::add_arm, nb::arg("label").none(),
              nb::sig("def _add_arm(self, label: object) -> None"))
         .def("_remove_arm", &Engine::remove_arm, nb::arg("label").none(),
@@ -124,6 +148,8 @@ void bind_engine(nb::module_& m) {
              "All of the bandit, of one moment.")
         .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
              "The arms are those of another bandit in this process, so what was removed there is removed here.")
+        .def("_know_features", &Engine::know_features, nb::arg("other"),
+             "Decisions of another bandit, from before its features were replaced, are learned as there.")
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
              nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),

@@ -16,7 +16,7 @@ PyTypeObject* decision_type = nullptr;
 nb::object new_decision(std::size_t dim) {
     auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
     if (!d) throw nb::python_error();
-    d->t = d->mark = d->table = d->life = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
+    d->t = d->mark = d->table = d->life = d->features = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
     d->probabilities = nullptr;
     d->explored = d->optimistic = d->learned = d->expired = d->has_stream = false, d->marginal = true;
     d->greedy = Choice::Greedy::unknown;
@@ -31,8 +31,8 @@ Decision& as_decision(nb::handle given) {
     return *reinterpret_cast<Decision*>(given.ptr());
 }
 
-void stamp(Decision& d, Word t, Word mark, Seed stream) {
-    d.t = t, d.mark = mark, d.stream = stream, d.has_stream = true;
+void stamp(Decision& d, Word t, Word mark, Seed stream, Word features) {
+    d.t = t, d.mark = mark, d.stream = stream, d.has_stream = true, d.features = features;
 }
 
 void settle(Decision& d, const Choice& choice, nb::object label, Word table, const nb::object& eligible) {

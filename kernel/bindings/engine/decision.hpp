@@ -20,6 +20,7 @@ struct Decision {
     std::vector<double>* probabilities;  // of every arm, or null if nobody asked
     Word table;                          // names the table of labels in which the arm has its index
     Word life;                           // of the arm, when its reward was learned; 0 if that was elsewhere
+    Word features;                       // names those of its context; 0 if it was read from a record
     Seed stream;                         // whose coins it was made with, if that is known
     bool has_stream;
     std::uint32_t index;
@@ -46,8 +47,8 @@ nb::object new_decision(std::size_t dim);
 inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<Decision*>(made.ptr()); }
 // What a caller passed as a decision, or TypeError.
 Decision& as_decision(nb::handle given);
-// Fills in which step it is of, by whose coins.
-void stamp(Decision& decision, Word t, Word mark, Seed stream);
+// Fills in which step it is of, by whose coins, and what features it has.
+void stamp(Decision& decision, Word t, Word mark, Seed stream, Word features);
 // Fills in which arm is played and why. `eligible` is a tuple of labels, or null.
 void settle(Decision& decision, const Choice& choice, nb::object label, Word table, const nb::object& eligible);
 

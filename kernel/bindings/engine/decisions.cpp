@@ -8,7 +8,7 @@
 
 namespace armlet {
 
-Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim,
+Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, Word features,
                      std::vector<double>&& contexts, nb::object eligible)
     : before(before),
       X(std::move(contexts)),
@@ -17,13 +17,14 @@ Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::s
       labels_(labels),
       table_(table),
       dim_(dim),
+      features_(features),
       eligible_(std::move(eligible)) {}
 
 nb::object Decisions::make(std::size_t row) const {
     const Word t = before + row + 1;
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
-    stamp(d, t, toss(seed_, t).mark, seed_);
+    stamp(d, t, toss(seed_, t).mark, seed_, features_);
     settle(d, choices[row], labels_[choices[row].arm], table_, eligible_);
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;

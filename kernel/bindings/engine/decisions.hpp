@@ -7,8 +7,8 @@ namespace armlet {
 class Decisions {
   public:
     // `eligible` is a tuple of labels, or null.
-    Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, std::vector<double>&& contexts,
-              nb::object eligible);
+    Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, Word features,
+              std::vector<double>&& contexts, nb::object eligible);
 
     void note(std::size_t row, const Choice& choice) { choices[row] = choice; }
     std::size_t size() const { return choices.size(); }
@@ -30,6 +30,7 @@ class Decisions {
     nb::list labels_;
     Word table_;
     std::size_t dim_;
+    Word features_;
     nb::object eligible_;
     nb::list made_;  // each decision once, so that it can remember
 };

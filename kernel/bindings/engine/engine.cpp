@@ -24,17 +24,17 @@ void check_holds(const Statistics& s, std::size_t arm, double weight, const char
                                   " and the row counts " + text(weight) + "; another bandit learned it");
 }
 
+}  // namespace
+
 // Names that no code of a subclass can change; none, and dicts are for Python to read, if there are others.
-std::vector<nb::object> names_of_features(nb::handle features, std::size_t dim) {
+Names names_of(nb::handle features, std::size_t dim) {
     std::vector<nb::object> names;
-    if (features.is_none()) return names;
+    if (features.is_none()) return std::make_shared<const std::vector<nb::object>>();
     for (nb::handle name : features)
         if (PyUnicode_CheckExact(name.ptr())) names.push_back(nb::borrow(name));
     if (names.size() != dim) names.clear();
-    return names;
+    return std::make_shared<const std::vector<nb::object>>(std::move(names));
 }
-
-}  // namespace
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state) {
@@ -69,7 +69,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       dim_(nb::cast<std::size_t>(state.attr("dim"))),
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
-    features_ = names_of_features(features, dim_);
+    names_ = names_of(features, dim_);
     if (!rule_) python_policy_.emplace(policy, state, dim_);
     if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
     tell_state();
@@ -97,32 +97,48 @@ void Engine::check_alive() const {
 
 // ---- contexts and rewards
 
-void Engine::scale(double* x) const {
+void Engine::scale(double* x, std::size_t width) const {
     double square = 0.0;
-    for (std::size_t j = 0; j < dim_; ++j) square += x[j] * x[j];
+    for (std::size_t j = 0; j < width; ++j) square += x[j] * x[j];
     if (square < 1e-200) {  // squares may have vanished: bring the largest value to 1 first
         double largest = 0.0;
-        for (std::size_t j = 0; j < dim_; ++j) largest = std::max(largest, std::fabs(x[j]));
+        for (std::size_t j = 0; j < width; ++j) largest = std::max(largest, std::fabs(x[j]));
         if (largest == 0.0) return;
         square = 0.0;
-        for (std::size_t j = 0; j < dim_; ++j) x[j] /= largest, square += x[j] * x[j];
+        for (std::size_t j = 0; j < width; ++j) x[j] /= largest, square += x[j] * x[j];
     }
     const double norm = std::sqrt(square);
-    for (std::size_t j = 0; j < dim_; ++j) x[j] /= norm;
+    for (std::size_t j = 0; j < width; ++j) x[j] /= norm;
 }
 
 const double* Engine::seen(const double* x) {
     if (!scales_) return x;
     std::copy_n(x, dim_, scaled_.data());
-    scale(scaled_.data());
+    scale(scaled_.data(), dim_);
     return scaled_.data();
 }
 
-void Engine::read(nb::handle x, double* out) const {
-    if (read_row(x, dim_, out)) return;
-    if (!features_.empty() && read_named(x, features_, out)) return;
-    nb::object row = read_context_(x);  // converts what can be converted, raises on the rest
-    if (!read_row(row, dim_, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
+const double* Engine::carried_context(const Decision& d) {
+    const Columns* columns = history_.since(d.features);
+    if (!columns) return d.x;
+    carried_.resize(dim_);
+    columns->carry(d.x, carried_.data());
+    return carried_.data();
+}
+
+void Engine::check_features(Word before) const {
+    if (before != history_.id())
+        fail("BusyError", "features were replaced while this call waited; nothing was changed, call again");
+}
+
+// Python may run in between, and replace features: what is read with is held until then.
+void Engine::read(nb::handle x, double* out, std::size_t width) const {
+    if (read_row(x, width, out)) return;
+    const auto names = names_;
+    if (names->size() == width && read_named(x, *names, out)) return;
+    const nb::object reader = read_context_;
+    nb::object row = reader(x);  // converts what can be converted, raises on the rest
+    if (!read_row(row, width, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
 }
 
 double Engine::read_reward(nb::handle value) const {
@@ -148,7 +164,7 @@ void Engine::watch(const double* x, std::size_t dim, double reward) {
     }
     if (!digits_ || !digits_->is_open() || dim != dim_) return;
     std::vector<double> row(x, x + dim);
-    if (scales_) scale(row.data());
+    if (scales_) scale(row.data(), dim);
     const auto found = digits_->see(row.data(), reward);
     if (!found) return;
     const std::string what = *found == 0 ? "rewards" : "feature " + std::to_string(*found - 1) + " of contexts";
@@ -242,8 +258,10 @@ nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle p
     if (wants_all) propensity = Propensities::exact;
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
-    read(x, d.x);
+    const Word features = history_.id();
+    read(x, d.x, d.dim());
     const auto turn = decide_turn();
+    check_features(features);
     check_state();
     std::vector<std::uint32_t> some;
     const bool is_all = wanted.is_all();
@@ -262,7 +280,7 @@ nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle p
             python_policy_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
     }
     t = step;
-    stamp(d, step, coins.mark, streams_.own());
+    stamp(d, step, coins.mark, streams_.own(), features);
     settle(d, choice, arms_.label(choice.arm), arms_.id(), is_all ? nb::object() : arms_.labels_of(arms));
     begin(choice.arm, choice.explored);
     return made;
@@ -284,9 +302,15 @@ std::uint32_t Engine::locate(const Decision& d) const {
     if (d.dim() == 0)
         fail(PyExc_ValueError,
              "decision " + d.id() + " was kept without its context, so nothing can be learned from it");
-    if (d.dim() != dim_)
+    if (d.dim() != dim_ && !history_.since(d.features))
         fail(PyExc_ValueError, "decision " + d.id() + " has a context of " + std::to_string(d.dim()) +
-                                   " values but dim is " + std::to_string(dim_) + "; it is another bandit's");
+                                   " values but dim is " + std::to_string(dim_) +
+                                   "; it is another bandit's, or was recorded before features were replaced: carry its "
+                                   "x to those of now");
+    if (history_.is_unknown(d.features))
+        fail("DecisionError", "decision " + d.id() +
+                                  " was made by another bandit, perhaps before features were replaced here; learn it "
+                                  "from its record, with x carried to the features of now");
     const auto arm = arm_of(d);
     if (!arm)
         fail(PyExc_KeyError, "arm " + quoted(d.arm) +
@@ -332,7 +356,7 @@ void Engine::update(const Event& event) {
 Event Engine::event_of(const Decision& d, std::uint32_t arm, double reward, double weight,
                        std::optional<double> replaces) {
     if (replaces) replaces = sign_ * *replaces;
-    return {d.t, arm, seen(d.x), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces};
+    return {d.t, arm, seen(carried_context(d)), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces};
 }
 
 // A compiled rule takes any row; a policy in Python may refuse one.
@@ -344,7 +368,14 @@ nb::dict Engine::recorded(const Decision& d) const {
     nb::dict out;
     out["id"] = nb::str(d.id().c_str());
     if (d.expired && !d.learned) out["expired"] = true;
-    if (!(d.has_stream && d.stream == streams_.own() && d.t > recording_->since)) out["decision"] = to_dict(d);
+    if (d.has_stream && d.stream == streams_.own() && d.t > recording_->since) return out;
+    nb::dict record = to_dict(d);
+    if (const Columns* columns = history_.since(d.features)) {
+        std::vector<double> x(columns->sources.size());
+        columns->carry(d.x, x.data());
+        record["x"] = to_list(x);
+    }
+    out["decision"] = record;
     return out;
 }
 
@@ -355,7 +386,7 @@ nb::dict Engine::recorded(const Decision& d) const {
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
-    watch(d.x, d.dim(), r);
+    watch(d.x, watched_width(d), r);
     const auto fields = [&] {
         nb::dict out = recorded(d);
         out["reward"] = r, out["weight"] = w;

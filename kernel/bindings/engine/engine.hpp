@@ -1,9 +1,11 @@
 // The part of a bandit that every decision passes through: clock, arms, coins, estimates.
 #pragma once
+#include <memory>
 #include <optional>
 
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decisions.hpp"
+#include "bindings/engine/features.hpp"
 #include "bindings/engine/python_policy.hpp"
 #include "bindings/engine/recording.hpp"
 #include "bindings/engine/streams.hpp"
@@ -28,6 +30,21 @@ struct LoggedRows {
     const nb::list& arms;
     nb::handle steps, rewards, weights, explored, propensities, tags, replaces;
 };
+
+// What a bandit goes on with: another policy, other features or another range of rewards, and all that stays.
+struct Replacement {
+    nb::object policy, rule, read_context;
+    nb::handle features;
+    std::optional<RewardRange> range;
+    std::optional<Columns> columns;  // of other features
+    nb::callable renew;              // from the state to the one to go on with
+    nb::callable fields;             // what a recorder receives
+    nb::callable settle;             // is called when it is done, before anybody else has a turn
+};
+
+using Names = std::shared_ptr<const std::vector<nb::object>>;
+// Of features, if no code of a subclass can change them; else none, and dicts are for Python to read.
+Names names_of(nb::handle features, std::size_t dim);
 
 // The sums that a state holds, where it is made of sums.
 Model model_in(nb::handle state);
@@ -81,9 +98,11 @@ class Engine {
     void know(nb::handle seed);  // decisions made with it may be learned here
     // Clock, labels, those retired, a copy of the state, the seed and other known seeds, of one moment.
     nb::object snapshot();
-    // Another policy that goes on with the same numbers. `fields` gives what a recorder receives.
-    void replace(nb::object next, nb::object rule, const nb::callable& fields);
-    void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_); }
+    void replace(const Replacement& next);
+    // It is a copy of another.
+    void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_), history_ = other.history_; }
+    // Its decisions may be learned here, those from before its features were replaced too.
+    void know_features(const Engine& other) { history_.know(other.history_); }
     // Takes over another state of the same arms, which stands for this many steps more.
     void restore(nb::object other, const nb::list& labels, Word steps);
     // Adds another bandit's state, arms, clock and, without a recorder, streams. `fields` gives what one receives.
@@ -120,12 +139,15 @@ class Engine {
     // What a recorder receives of a decision: its id; and its record, unless it received that before.
     nb::dict recorded(const Decision& decision) const;
 
-    void read(nb::handle x, double* out) const;
+    void read(nb::handle x, double* out, std::size_t width) const;
     const double* seen(const double* x);  // as the policy sees it: scaled, if the bandit scales
-    void scale(double* x) const;
+    void scale(double* x, std::size_t width) const;
+    const double* carried_context(const Decision& decision);  // as features are now
+    void check_features(Word before) const;                   // nobody has replaced them since a context was read
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
     void watch(const double* x, std::size_t dim, double reward);  // warns of rows that teach nothing, or badly
+    std::size_t watched_width(const Decision& d) const { return history_.since(d.features) ? 0 : d.dim(); }
     Word steps_after(Word step, std::size_t n) const;
     Word next_steps(std::size_t n) const { return steps_after(t, n); }
     Word step_ahead(std::optional<Word> at) const;
@@ -169,15 +191,17 @@ class Engine {
     ArmTable arms_;
     Streams streams_;
     nb::object read_context_;
-    std::vector<nb::object> features_;  // their names in order, if dicts are read by them
-    double sign_;                       // -1 where the user's rewards are costs
+    // of features in order, if dicts are read by them; shared with who reads one while they are replaced
+    Names names_;
+    FeatureHistory history_;
+    double sign_;  // -1 where the user's rewards are costs
     bool scales_;
     std::optional<RewardRange> range_;
     std::size_t dim_;
     bool learns_always_;
     Turns turns_;
     Scratch scratch_;
-    std::vector<double> scaled_;  // one context
+    std::vector<double> scaled_, carried_;  // one context
     SameRewards rewards_;
     std::optional<DigitWatch> digits_;    // in units as given
     std::optional<Recording> recording_;  // of a bandit with a log

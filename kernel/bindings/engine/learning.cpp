@@ -95,7 +95,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
-    for (std::size_t i = 0; i < rows; ++i) watch(all[i]->x, all[i]->dim(), r[i]);
+    for (std::size_t i = 0; i < rows; ++i) watch(all[i]->x, watched_width(*all[i]), r[i]);
     const auto fields = [&] {
         nb::list many;
         for (std::size_t i = 0; i < rows; ++i) {
@@ -125,26 +125,28 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
 // Rows of a log are steps that somebody took: the clock counts them, once all are learned.
 void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
                         nb::handle explored, Word steps) {
-    const std::size_t rows = count_rows(X, "X", dim_);
-    std::vector<double> x = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
+    const Word features = history_.id();
+    const std::size_t width = dim_, rows = count_rows(X, "X", width);
+    std::vector<double> x = copy(doubles(X, "X", {rows, width}), rows * width);
     const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
     const bool* flags = booleans(explored, "explored", rows);
     const std::vector<bool> coin(flags, flags + rows);
     const auto keys = keys_of_rows(labels, rows);
     for (const double reward : r) check_reward(reward);
-    for (std::size_t i = 0; i < rows; ++i) watch(x.data() + i * dim_, dim_, r[i]);
+    for (std::size_t i = 0; i < rows; ++i) watch(x.data() + i * width, width, r[i]);
     nb::dict fields;
     if (recording_) {
-        fields["X"] = rows_to_list(x, dim_), fields["arms"] = to_list(keys), fields["rewards"] = to_list(r);
+        fields["X"] = rows_to_list(x, width), fields["arms"] = to_list(keys), fields["rewards"] = to_list(r);
         fields["explored"] = to_list(coin), fields["weights"] = to_list(w), fields["steps"] = steps;
     }
     if (scales_)
-        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
+        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * width, width);
     change(
         "partial_fit", [&] { return fields; },
         [&](Act act) {
             const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
+            check_features(features);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
@@ -165,8 +167,9 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
 
 // What `learn` and `correct` would do with the decisions of a log, one after the other; the clock stays.
 void Engine::learn_logged(const LoggedRows& given) {
-    const std::size_t rows = count_rows(given.X, "X", dim_);
-    std::vector<double> x = copy(doubles(given.X, "X", {rows, dim_}), rows * dim_);
+    const Word features = history_.id();
+    const std::size_t width = dim_, rows = count_rows(given.X, "X", width);
+    std::vector<double> x = copy(doubles(given.X, "X", {rows, width}), rows * width);
     const std::vector<double> r = copy(doubles(given.rewards, "reward", {rows}), rows),
                               w = copy(doubles(given.weights, "weight", {rows}), rows),
                               q = copy(doubles(given.propensities, "propensity", {rows}), rows),
@@ -180,14 +183,14 @@ void Engine::learn_logged(const LoggedRows& given) {
     for (std::size_t i = 0; i < rows; ++i) {
         check_reward(r[i]);
         if (std::isnan(old[i]))
-            watch(x.data() + i * dim_, dim_, r[i]);
+            watch(x.data() + i * width, width, r[i]);
         else
             corrects = true;
     }
     nb::dict fields;
     if (recording_) {
         nb::dict columns;
-        columns["t"] = to_list(steps), columns["x"] = rows_to_list(x, dim_), columns["arm"] = to_list(keys);
+        columns["t"] = to_list(steps), columns["x"] = rows_to_list(x, width), columns["arm"] = to_list(keys);
         columns["reward"] = to_list(r), columns["propensity"] = to_list(q), columns["explored"] = to_list(coin);
         columns["tag"] = to_list(tag), columns["weight"] = to_list(w);
         nb::list replaces;
@@ -196,11 +199,12 @@ void Engine::learn_logged(const LoggedRows& given) {
         fields["columns"] = columns;
     }
     if (scales_)
-        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * dim_);
+        for (std::size_t i = 0; i < rows; ++i) scale(x.data() + i * width, width);
     change(
         "learn_logged", [&] { return fields; },
         [&](Act act) {
             const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
+            check_features(features);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));

@@ -119,17 +119,19 @@ nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<
 Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first,
                                  Propensities propensity) {
     const auto wanted = wanted_of(eligible);
+    const Word features = history_.id();
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
     if (scales_) {
         scaled = given;
-        for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_);
+        for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_, dim_);
     }
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::change);
+    check_features(features);
     check_state();
     const auto arms = arms_.playable(wanted);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
-    Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, std::move(given),
+    Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, features, std::move(given),
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms));
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, no matter who decides meanwhile
@@ -158,11 +160,13 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
 
 Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step, nb::handle eligible) {
     const auto wanted = wanted_of(eligible);
+    const Word features = history_.id();
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
-        for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_);
+        for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_, dim_);
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
+    check_features(features);
     check_state();
     const auto arms = arms_.playable(wanted);
     const std::size_t n_arms = arms_.size();
@@ -203,7 +207,7 @@ Array<double> Engine::scaled(nb::handle X) const {
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> out = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
-        for (std::size_t i = 0; i < rows; ++i) scale(out.data() + i * dim_);
+        for (std::size_t i = 0; i < rows; ++i) scale(out.data() + i * dim_, dim_);
     return to_numpy(std::move(out), {rows, dim_});
 }
 

@@ -117,22 +117,31 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
     t = after;
 }
 
-void Engine::replace(nb::object next, nb::object rule, const nb::callable& fields) {
+void Engine::replace(const Replacement& next) {
     change(
-        "replace", [&] { return nb::object(fields()); },
+        "replace", [&] { return nb::object(next.fields()); },
         [&](Act act) {
             const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
-            next.attr("check")(arms_.size(), dim_, t);
-            nb::object fresh = next.attr("init")(arms_.size(), dim_);
-            fresh.attr("restore_arrays")(state.attr("arrays")());
-            const auto next_rule = rule.is_none() ? std::nullopt : std::optional(read_rule(rule));
-            const Model model = next_rule ? read_model(*next_rule, fresh) : model_in(fresh);
+            const std::size_t dim = next.columns ? next.columns->sources.size() : dim_;
+            next.policy.attr("check")(arms_.size(), dim, t);
+            nb::object fresh = next.renew(state);
+            const auto rule = next.rule.is_none() ? std::nullopt : std::optional(read_rule(next.rule));
+            const Model model = rule ? read_model(*rule, fresh) : model_in(fresh);
+            auto names = names_of(next.features, dim);
+            std::vector<double> room(dim);
             if (act == Act::rehearse) return;
-            policy = next, state = fresh, rule_ = next_rule, model_ = model;
+            policy = next.policy, state = fresh, rule_ = rule, model_ = model;
+            read_context_ = next.read_context, names_ = std::move(names), range_ = next.range;
+            if (next.columns) {
+                history_.leave(*next.columns);
+                dim_ = dim, scaled_ = std::move(room);
+                if (digits_) digits_.emplace(dim_);
+            }
             python_policy_.reset();
             if (!rule_) python_policy_.emplace(policy, state, dim_);
             learns_always_ = text(policy.attr("learns_from")) == "every step";
             tell_state();
+            next.settle();
         });
 }
 

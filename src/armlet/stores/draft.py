@@ -92,7 +92,8 @@ class Draft:
                 raise AssertionError(f"step {t} is decided, but the clock stands at {self.clock}")
             self.clock = t
         self.seq = seq = self.seq + 1
-        self.ts, self.steady = now
+        self.ts = now.wall
+        self.steady = max(now.steady, self.steady)  # of a replica whose clock is ahead
         self.rows.append(Row(seq, now.wall, kind, t, fields, x))
         return seq
 
@@ -168,10 +169,11 @@ class Transaction:
             draft.found = draft.found._replace(head=draft.head, rows=(), decided=(), due=())
             draft.begin(draft.found.head)
 
-    def leave(self, loop: int) -> None:
-        """Write what was gathered and forget a loop, which is then entered anew: what is known of it has changed."""
+    def direct(self, loop: int) -> Session:
+        """Write what was gathered and give the session for maintenance of a loop, which is to be entered anew then."""
         self.flush()
         self._drafts.pop(loop, None)
+        return self.session
 
     @contextmanager
     def savepoint(self) -> Iterator[Session]:

@@ -7,22 +7,34 @@ tells the truth from a provisional reward. Only rewards of the highest rank so f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import Range, settle, whole
 from armlet.stores.ledger import Outcome, Phase
+from armlet.types import Arm
 
 Status: TypeAlias = Literal[
-    "accepted", "duplicate", "conflict", "outranked", "replaced", "late", "unknown", "out_of_range"
+    "accepted",
+    "duplicate",
+    "conflict",
+    "outranked",
+    "replaced",
+    "late",
+    "counted",
+    "early",
+    "unknown",
+    "out_of_range",
 ]
 """What became of a reward.
 
 accepted: it counts. duplicate: it was reported before. conflict: another value was reported before, which stays.
 outranked: a reward of a higher rank was reported before, which stays. replaced: it counts instead of an earlier one.
-late: its window had closed; it counts instead of what was learned then. unknown: there is no such event. out_of_range:
-the loop does not take such values.
+late: its window had closed; it counts instead of what was learned then. counted: another arm was played than decided, so
+it is kept, but the policy cannot learn it. early: there is no such event yet; it waits for its decision. unknown: there
+is no such event. out_of_range: the loop does not take such values.
 """
 
 Aggregation: TypeAlias = Literal["first", "last", "sum"]
@@ -41,9 +53,15 @@ class Reward:
     value: float
     name: str | None = None
     rank: int = 0
+    played: Arm | None = None  # if that was not the arm that was decided
 
     def __post_init__(self) -> None:
-        settle(self, rank=whole(0, HIGHEST))
+        if self.rank or type(self.rank) is not int:
+            settle(self, rank=whole(0, HIGHEST))
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return it in plain JSON types."""
+        return {"value": self.value, "name": self.name, "rank": self.rank, "played": self.played}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +69,8 @@ class RewardRules:
     """When a loop learns a reward, and which."""
 
     window: int | None = None  # microseconds
-    default: float | None = None
+    default: float | None = None  # of windows that close, also of those that were opened before there were none
+    early: int | None = None  # microseconds that a reward may wait for its decision
     aggregation: Aggregation = "first"
     reward_range: Range
     binary: bool = False
@@ -62,8 +81,7 @@ class RewardRules:
         return low <= value <= high and (not self.binary or value in (0.0, 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What to answer, what to do, and the value that the decision then has."""
 
     status: Status
@@ -135,4 +153,5 @@ def counted(outcome: Outcome, reward: Reward, verdict: Verdict) -> Outcome:
         )
     names = outcome.names if reward.name is None else (*outcome.names, reward.name)
     phase: Phase = "learned" if verdict.act in ("learn", "correct") else outcome.phase
-    return replace(outcome, phase=phase, value=verdict.value, rank=reward.rank, names=names)
+    played = outcome.played if reward.played is None else reward.played
+    return Outcome(outcome.t, outcome.event, outcome.seq, phase, verdict.value, outcome.due, reward.rank, names, played)

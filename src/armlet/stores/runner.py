@@ -1,437 +1,508 @@
-"""The runner of a loop, which decides, judges, learns and writes inside a transaction, and the rows that it writes.
+"""The runner of a loop: it decides, judges, learns and gathers rows, inside a transaction.
 
-What is learned from a row is what would be learned from the decision. The state of a loop is its start model and its
-rows, one after the other; a snapshot saves reading the first. Any reader of an `armlet.Log` reads a `LoopLog`.
+Only the thread that writes comes here. The bandit acts first and the row follows, so that what it refuses is never
+written. If the transaction then fails, the bandit knows more than the rows: it is marked stale, and made again from
+them before its next call. Where a ledger is shared, a transaction first plays the rows of others.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from types import NoneType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from itertools import chain
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-import numpy as np
-
-from armlet.bandit import Bandit, from_bytes
-from armlet.errors import EventError, LogError, ModelFileError, StoreError
-from armlet.inputs.contexts import ContextReader
+from armlet.bandit import Bandit
+from armlet.errors import EventError, StoreError
+from armlet.inputs.settings import Reader
 from armlet.kernel import Decision, coins
-from armlet.log.events import FORMAT, SCHEMA, Event
-from armlet.log.replaying import PLAYS, replay
-from armlet.model_file import describe
-from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Row, Transaction
-from armlet.stores.rewards import Reward, RewardRules, Status, counted, judge
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.ledger import Decided, Early, Found, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.rewards import Reward, RewardRules, Status, Verdict, counted, judge
+from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
+from armlet.stores.tally import Source, Tally
+from armlet.stores.terms import USUAL, Terms
 from armlet.stores.writer import Chore, Writer
 from armlet.types import Arm, Float64, Policy
 
-# ---- rows: decisions as rows and back, rows as events of a log, and the state that they lead to
+SPACING: Final = 1000  # rows between snapshots, at least
+BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
+MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
+WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
+FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
+LEARNED: Final = ("learned", "default")  # phases
+RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
-INTERNAL = ("of",)  # what only a store needs
-LONGEST = 19  # digits of a step
-
-_ABOUT = {"of": int, "id": str}
-_FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "decide": {"id": str, "arm": (str, int), "explored": bool, "optimistic": bool, "eligible": (list, NoneType)},
-    "reward": {**_ABOUT, "reward": float},
-    "learn": {**_ABOUT, "reward": float},
-    "forget": {**_ABOUT, "reward": float},
-    "expire": _ABOUT,
-    "correct": {**_ABOUT, "old_reward": float, "new_reward": float},
-    "add_arm": {"arm": (str, int)},
-    "retire_arm": {"arm": (str, int)},
-    "restore_arm": {"arm": (str, int)},
-}
-
-
-def fields_of(decision: Decision, event: str) -> dict[str, Any]:
-    """Return all of a decision but its step and context, which a row has of its own, in plain JSON types."""
-    fields = decision.to_dict()
-    del fields["t"], fields["x"]
-    return {**fields, "event": event}
-
-
-def checked(row: Row, kind: str | None = None) -> Row:
-    """Return a row whose fields are what its kind has; an editor of a file can mend a checksum too.
-
-    Examples
-    --------
-    >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
-    Traceback (most recent call last):
-    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not str; go back ...
-    """
-    if row.kind not in _FIELDS:
-        raise StoreError(
-            f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
-        )
-    for name, types in _FIELDS[kind or row.kind].items():
-        if not isinstance(row.fields.get(name, row), types):
-            what = getattr(types, "__name__", "such value")
-            raise _damaged(row, kind or row.kind, f"{name} is missing, or is not {what}")
-    if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in row.fields["eligible"] or ()):
-        raise _damaged(row, kind, "eligible has a value that is not an arm")
-    return row
-
-
-def context_of(row: Row) -> list[float] | None:
-    """Return the context of a decision, unless it was erased."""
-    if row.x is None:
-        return None
-    try:
-        values: list[float] = np.frombuffer(row.x, dtype="<f8").tolist()
-    except ValueError as error:
-        raise _damaged(row, "decide", error) from error
-    return values
-
-
-def decision_of(row: Row, reward: float | None = None, **marks: object) -> Decision:
-    """Return the decision of a row: pending, or with what was learned from it; marked as expired if it was."""
-    learned = {} if reward is None else {"reward": reward, "weight": 1.0}
-    try:
-        return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned, **marks})
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise _damaged(row, "decide", error) from error
-
-
-def _damaged(row: Row, kind: str, why: object) -> StoreError:
-    return StoreError(f"row {row.seq} of the loop is not a valid {kind!r}: {why}; go back to a backup")
-
-
-# ---- as a log
-
-
-class LoopLog:
-    """The events of a loop, the start first; read again, and in bounded memory, each time.
-
-    After rows were pruned or erased, what is left cannot be replayed from the first one on; from the model that the
-    loop goes on from, it can: `replayable`.
-    """
-
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
-        self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """The fields of the start: arms, features, policy and the like, but not the seed."""
-        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
-        fields = describe(from_bytes(self._record.start, policy=self._policy)._model())
-        if self._after != self._record.base:
-            fields["digest"] = None  # the rows are older than the model that there is
-        return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
-
-    @property
-    def replayable(self) -> LoopLog:
-        """The events that go on from the loop's start model, and lead to what it knows."""
-        return LoopLog(self._ledger, self._record, self._policy, self._record.base)
-
-    @property
-    def start(self) -> bytes:
-        """The model that `replayable` goes on from. It holds the seed: keep it to yourself."""
-        return self._record.start
-
-    def __iter__(self) -> Iterator[Event]:
-        yield dict(self.about)
-        for seq, row in enumerate(self._ledger.rows(self._record.id, self._after), 1):
-            yield event_of(row, seq)
-
-    def find(self, decision: str) -> Event | None:
-        """Find a decision by its id."""
-        step = decision.partition("-")[0]
-        row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
-        return None if row is None or checked(row, "decide").fields["id"] != decision else event_of(row, row.seq)
-
-
-def event_of(row: Row, seq: int) -> Event:
-    """Return a row as an event with another number; a reward that waits for its window to close is a note.
-
-    Examples
-    --------
-    >>> event_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
-    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}
-    """
-    head = {"seq": seq, "kind": row.kind, "at": row.ts}
-    checked(row)
-    fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
-    if row.kind == "reward":
-        return {**head, "kind": "note", "id": fields["id"], "reward": fields["reward"]}
-    if row.kind == "decide":
-        return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
-    return {**head, **fields}
-
-
-# ---- replayed
-
-
-class RowPast:
-    """The decisions of a loop, read from its rows; none is decided again, since its context may be erased."""
-
-    def __init__(self, tx: Transaction, loop: int, decided: Row | None = None) -> None:
-        self._tx, self._loop, self._row = tx, loop, decided
-
-    def decide(self, bandit: Bandit, event: Event) -> None:
-        """Take the step of a decision."""
-        if event["t"] is None:
-            raise StoreError(f"row {event['seq']} of the loop is a decision without its step")
-        bandit.replace(t=event["t"])
-        bandit._begin_decision(event["arm"], event["explored"])
-
-    def get(self, event: Event, reward: float | None = None) -> Decision:
-        """Return the decision that a row is about, which has learned this reward if one is given."""
-        row = self._row or self._tx.row(self._loop, event["of"])
-        if row is None:
-            raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
-        return decision_of(row, reward, **({"expired": event["expired"]} if "expired" in event else {}))
-
-
-def recover(tx: Transaction, record: LoopRecord, policy: Policy | None = None) -> tuple[Bandit, int, int]:
-    """Return the bandit of a loop, the number of the last row in its snapshot, and that of the last row."""
-    found = tx.snapshot(record.id)
-    if found is not None and found[0] >= record.base:
-        try:
-            bandit = from_bytes(found[1], policy=policy)
-            return bandit, found[0], _go_on(bandit, tx, record, found[0])
-        except ModelFileError:
-            pass  # a snapshot is only a cache: the rows say the same
-    bandit = from_bytes(record.start, policy=policy)
-    return bandit, record.base, _go_on(bandit, tx, record, record.base)
-
-
-def rebuild(tx: Transaction, record: LoopRecord, policy: Policy | None = None) -> Bandit:
-    """Return the bandit of a loop from its rows alone, without a snapshot."""
-    bandit = from_bytes(record.start, policy=policy)
-    _go_on(bandit, tx, record, record.base)
-    return bandit
-
-
-def _go_on(bandit: Bandit, tx: Transaction, record: LoopRecord, after: int) -> int:
-    last = after
-
-    def events() -> Iterator[Event]:
-        nonlocal last
-        for row in tx.rows(record.id, after):
-            _check_next(row.seq - 1, last)
-            last = row.seq
-            if row.kind != "reward":  # which waits for its window to close
-                yield {**checked(row).fields, "seq": row.seq, "kind": row.kind, "t": row.t}
-
-    try:
-        replay(events(), bandit, RowPast(tx, record.id))
-    except LogError as error:
-        why = error.__cause__ or error
-        raise StoreError(f"row {error.seq} of the loop cannot be played again: {why}; go back to a backup") from error
-    _check_next(tx.last(record.id), last)
-    return last
-
-
-def _check_next(before: int, after: int) -> None:
-    if before != after:
-        raise StoreError(f"row {after + 1} of the loop is missing; go back to a backup")
-
-
-# ---- the runner, where only the thread that writes comes: the bandit acts first and the row follows, so that what it
-# refuses is never written. If the transaction then fails, the bandit knows more than the rows; it is marked stale and
-# made again from them before its next call
-
-SPACING = 1000  # rows between snapshots, at least
-BYTES_A_ROW = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
-MARK = 16  # hexadecimal digits in the id of a decision, after its step
-WINDOWS, FORGOTTEN, PRUNED = 8, 8, 32  # done in one piece of a chore: about a millisecond each
+log = logging.getLogger("armlet.store")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _undoing(
-    method: Callable[Concatenate[LoopRunner, P], T],
-) -> Callable[Concatenate[LoopRunner, P], T]:
-    """Let the runner go stale if what a method raises finds the bandit changed, since its rows will be undone.
+class ContextChangedError(Exception):
+    """A context was read for other features than the loop has now; it is read again."""
 
-    Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
-    """
+
+class Recent:
+    """A decision in memory, and what is known of its reward."""
+
+    __slots__ = ("at", "decision", "outcome")
+
+    def __init__(self, decision: Decision, outcome: Outcome, at: int) -> None:
+        self.decision, self.outcome, self.at = decision, outcome, at
+
+    @property
+    def arm(self) -> Arm:
+        """The arm that was played."""
+        return self.decision.arm if self.outcome.played is None else self.outcome.played
+
+
+def _undoing(method: Callable[Concatenate[LoopRunner, P], T]) -> Callable[Concatenate[LoopRunner, P], T]:
+    """Let the runner go stale if a method raises, since its rows will be undone."""
 
     @wraps(method)
     def guarded(self: LoopRunner, /, *args: P.args, **options: P.kwargs) -> T:
-        last = self._last
         try:
             return method(self, *args, **options)
-        except BaseException as error:
-            is_doubtful = self.policy is not None and not isinstance(error, EventError)
-            if is_doubtful or self._last != last or not isinstance(error, Exception):
-                self.stale()
+        except BaseException:
+            self.stale()
             raise
 
     return guarded
 
 
 class LoopRunner:
-    """The bandit of a loop and its rows."""
+    """The bandit of a loop, its rules, its tally and its last decisions."""
 
-    def __init__(self, record: LoopRecord, rules: RewardRules, policy: Policy | None, writer: Writer) -> None:
-        self.record, self.rules, self.policy, self._writer = record, rules, policy, writer
-        self._bandit: Bandit | None = None  # stale
-        self._snapshot = self._last = 0  # rows
-        self._looked: int | None = None  # when windows that are due were last looked for
-        self._is_behind = False  # a chore is closing windows
+    def __init__(self, record: LoopRecord, policy: Policy | None, writer: Writer, *, is_shared: bool) -> None:
+        self.name, self.id, self.policy = record.name, record.id, policy
+        self._writer, self._is_shared = writer, is_shared
+        self.terms = Terms.read(record)
+        self.rules = RewardRules(reward_range=USUAL)
+        self.reader: Reader | None = None
+        self._bandit: Bandit | None = None  # stale, or asleep
+        self.tally = Tally()
+        self._has_news = False  # for the tally
+        self._epoch = self._last = self.snapshot = 0  # rows
+        self._recent: dict[str, Recent] = {}
+        self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
+        self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
         self.is_in_use = False  # somebody has the loop
 
-    def reader(self, tx: Transaction) -> ContextReader:
-        """Return what reads contexts of the loop, in the callers' threads."""
-        bandit = self._awake(tx)
-        return ContextReader(bandit.settings.dim, bandit.settings.features)
+    # ---- waking up and following others
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
-        self._bandit = self._looked = None
+        self._bandit = None
+        self._recent.clear()
 
-    def is_ready(self, now: Moment) -> bool:
-        """Whether `ready` has nothing to do."""
-        return self._bandit is not None and (self.rules.window is None or self._looked == now.steady)
+    @property
+    def memory(self) -> int:
+        """About how many bytes it takes while it is awake."""
+        return 0 if self._bandit is None else 20_000 + 3 * self._bandit.state.nbytes + 1500 * len(self._recent)
+
+    @property
+    def rows_since_snapshot(self) -> int:
+        """How many rows would be replayed now."""
+        return self._last - self.snapshot
+
+    def want(self, now: Moment, events: Iterable[str] = ()) -> Want:
+        """Return what to read when the loop is locked."""
+        if self._is_shared:
+            self._recent.clear()  # others may have changed what is known of them
+        elif len(self._recent) > RECENT:
+            for event in list(self._recent)[: RECENT // 2]:
+                del self._recent[event]
+        asked = [event for event in events if event not in self._recent]
+        self._absent = frozenset(asked)
+        after = self._last if self._is_shared and self._bandit is not None else None
+        return Want(self.id, after, asked, now.steady if self.terms.has_windows else None, WINDOWS)
+
+    def open(self, tx: Transaction, now: Moment, events: Iterable[str] = ()) -> Draft:
+        """Lock the loop and bring memory up to date."""
+        if tx.draft(self.id) is None:
+            tx.enter([self.want(now, events)])
+        return self.begin(tx, now)
 
     @_undoing
-    def ready(self, tx: Transaction, now: Moment) -> None:
-        """Make the bandit again if it is stale, and close windows that are due: as many as there is time for.
+    def begin(self, tx: Transaction, now: Moment) -> Draft:
+        """Bring memory up to date with a loop that is locked, and close windows that are due, some of them.
 
         The others are closed between this batch and the next ones. A decision that comes before is a function of the
         rows that were written before it, like any other.
         """
-        self._awake(tx)
-        self._looked = now.steady
-        more = self.rules.window is not None
-        while more:
-            more = self._close_some(tx, now, now.steady)
-            if more and self._writer.budget.is_spent():
-                self._catch_up_later()
-                return
+        draft = tx.draft(self.id)
+        if draft is None:
+            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+        head, found = draft.found.head, draft.found
+        if self._bandit is None or head.epoch != self._epoch:
+            self._recover(tx.session, draft)
+        elif draft.seq != self._last:
+            self._follow(tx.session, draft)
+        for decided in found.decided:
+            self._remember(decided)
+        self._absent -= self._recent.keys()
+        if found.due or found.rows or found.decided:
+            draft.found = Found(head)
+        self._close_due(draft, now, found.due)
+        return draft
 
-    def _catch_up_later(self) -> None:
-        if not self._is_behind:
-            self._is_behind = True
-            self._writer.later(self._catching_up())
+    def _recover(self, session: Session, draft: Draft) -> None:
+        record = session.find(self.name)
+        if record is None or record.id != self.id:
+            raise StoreError(f"loop {self.name!r} was deleted; make it again, with arms")
+        self._recent.clear()
+        self.terms = Terms.read(record)
+        head = draft.found.head
+        self._bandit, self.snapshot = recover(session, record, head.seq, self.policy, self.terms.carry)
+        self.rules = self.terms.rules(self._bandit)
+        reader = self._bandit.settings.reader
+        if reader != self.reader:
+            self.reader = reader
+        self._epoch, self._last = head.epoch, head.seq
+        self.tally = Tally.from_json(head.tally) if head.tally else Tally()
+        log.debug("loop %s: recovered at row %d from a model of row %d", self.name, self._last, self.snapshot)
 
-    def _catching_up(self) -> Chore[None]:
-        try:
-            yield from self.settling()
-        finally:
-            self._is_behind = False
+    def _follow(self, session: Session, draft: Draft) -> None:
+        """Play the rows of others."""
+        head, rows = draft.found.head, draft.found.rows
+        replay = Replay(self._awake, lambda seq: session.row(self.id, seq), self.terms.carry)
+        last = replay.play(rows, self._last)
+        if last != head.seq:  # there were more than are read on entering
+            last = replay.play(session.rows(self.id, last), last)
+        if last != head.seq:
+            raise StoreError(f"row {last + 1} of the loop is missing; go back to a backup")
+        self._last = last
+        self.tally = Tally.from_json(head.tally) if head.tally else Tally()
 
-    def _awake(self, tx: Transaction) -> Bandit:
+    @property
+    def _awake(self) -> Bandit:
         if self._bandit is None:
-            self.record = tx.find(self.record.name) or self.record
-            self._bandit, self._snapshot, self._last = recover(tx, self.record, self.policy)
+            raise StoreError(f"loop {self.name!r} is not ready")
         return self._bandit
 
-    def settling(self) -> Chore[None]:
-        """Close all windows that are due when it begins."""
-        tx, now = yield
-        until, more = now.steady, self.rules.window is not None
-        while more:
-            more = self._close_some(tx, now, until)
-            if more:
-                tx, now = yield
+    def undo(self, tx: Transaction, draft: Draft, error: BaseException) -> None:
+        """Undo what a call did that was refused, in memory; its rows are undone already.
 
-    def copying(self) -> Chore[Bandit]:
-        """Copy the bandit when all windows that are due are closed."""
-        yield from self.settling()
-        tx, _ = yield
-        return self._awake(tx).copy()
+        Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
+        """
+        is_doubtful = self.policy is not None and not isinstance(error, EventError)
+        if is_doubtful or self._last != draft.seq or not isinstance(error, Exception):
+            draft.tally = self.tally.to_json()
+            self.stale()
+            tx.flush()
+            self._recover(tx.session, draft)
 
-    @_undoing
+    def end(self, draft: Draft) -> None:
+        """Add what a transaction keeps of a loop besides its rows."""
+        if self._has_news or not draft.is_empty:
+            draft.tally = self.tally.to_json()
+            self._has_news = False
+        bandit = self._bandit
+        if bandit is not None and self._last - self.snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
+            self.save(draft)
+
+    def save(self, draft: Draft) -> None:
+        """Keep a snapshot of what has been learned so far."""
+        if self._bandit is not None and self._last > self.snapshot:
+            draft.snapshot = (self._last, self._bandit.to_bytes())
+            self.snapshot = self._last
+
+    # ---- decisions
+
     def decide(
-        self, tx: Transaction, now: Moment, x: Float64, event: str | None, eligible: list[Arm] | None
+        self,
+        tx: Transaction,
+        draft: Draft,
+        now: Moment,
+        x: Float64,
+        event: str | None,
+        options: Mapping[str, Any],
+        reader: Reader,
     ) -> Decision:
         """Decide, or return the decision that this event has."""
-        known = None if event is None else tx.outcome(self.record.id, event)
-        if known is not None:
-            return self._again(tx, known, x, eligible)
-        bandit = self._awake(tx)
+        if reader is not self.reader:
+            raise ContextChangedError
+        bandit = self._awake
         if event is not None:
+            known = self._find(tx, event)
+            if known is not None:
+                return self._again(tx, draft, known, x, options.get("eligible"))
             _check_no_id(event, bandit)
-        decision = bandit.decide(x, eligible=eligible, t=tx.lease(self.record.id, 1), propensity="marginal")
-        event = decision.id if event is None else event
-        seq = self._append(tx, now, "decide", decision.t, fields_of(decision, event), x.astype("<f8").tobytes())
+        decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
+        name = decision.id if event is None else event
+        seq = self._append(draft, now, "decide", decision.t, fields_of(decision, name), bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
-        tx.put(self.record.id, Outcome(t=decision.t, event=event, seq=seq, phase="open", due=due))
-        self._keep_snapshot(tx, bandit)
+        outcome = Outcome(decision.t, name, seq, "open", None, due)
+        draft.insert(outcome)
+        recent = self._recent[name] = Recent(decision, outcome, now.wall)
+        self.tally.decided(decision, now.wall)
+        if draft.found.head.early:
+            self._arrive(tx, draft, now, recent)
         return decision
 
-    def _again(self, tx: Transaction, known: Outcome, x: Float64, eligible: list[Arm] | None) -> Decision:
-        row = self._decided(tx, known)
-        if row.x != x.astype("<f8").tobytes() or not _same_arms(row.fields["eligible"], eligible):
+    def _find(self, tx: Transaction, event: str) -> Recent | None:
+        """Look an event up: in memory, or among what was read when the loop was locked, or now."""
+        recent = self._recent.get(event)
+        if recent is None and event not in self._absent:
+            for decided in tx.session.decided(self.id, [event]):
+                recent = self._remember(decided)
+        return recent
+
+    def _remember(self, decided: Decided) -> Recent:
+        outcome, row = decided
+        row = self.terms.carry.row(checked(row, "decide"))
+        learned = outcome.value if outcome.phase in LEARNED else None
+        if outcome.played is not None and outcome.phase in LEARNED:
+            row = substitute(row, outcome.played)
+        decision = decision_of(row, learned, **({"expired": True} if outcome.phase == "expired" else {}))
+        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts)
+        return recent
+
+    def _again(
+        self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
+    ) -> Decision:
+        row, event = self._row(tx, draft, known), known.outcome.event
+        if row.x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
-                f"event {known.event!r} has been decided for another context or other eligible arms; "
+                f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)
 
-    @_undoing
-    def reward(self, tx: Transaction, now: Moment, event: str, reward: Reward) -> Status:
+    def _row(self, tx: Transaction, draft: Draft, known: Recent) -> Row:
+        """Return the row of a decision, which may not be written yet."""
+        seq = known.outcome.seq
+        row = draft.rows[seq - draft.seq - 1] if seq > draft.seq - len(draft.rows) else tx.session.row(self.id, seq)
+        if row is None:
+            raise StoreError(f"the decision of event {known.outcome.event!r} is missing; go back to a backup")
+        return checked(row, "decide")
+
+    def _read_again(self, tx: Transaction, draft: Draft, known: Recent) -> Recent:
+        return self._remember(Decided(known.outcome, self._row(tx, draft, known)))
+
+    # ---- rewards
+
+    def reward(self, tx: Transaction, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
         """Judge a reward, and learn it if it is time."""
-        outcome = tx.outcome(self.record.id, event)
-        if outcome is not None and outcome.due is not None and outcome.due <= now.steady:
-            outcome = self._close(tx, now, outcome)  # its turn has not come yet, but it is over
-        verdict = judge(self.rules, outcome, reward)
-        if outcome is None or verdict.act == "nothing":
-            return verdict.status
-        known, decided = counted(outcome, reward, verdict), self._decided(tx, outcome)
+        known = self._find(tx, event)
+        if known is None:
+            return self._wait(draft, now, event, told)
+        if known.decision.learned != (known.outcome.phase in LEARNED):  # elsewhere, by whoever was given it
+            known = self._read_again(tx, draft, known)
+        if known.outcome.due is not None and known.outcome.due <= now.steady:
+            self._close(draft, now, known)  # its turn has not come yet, but it is over
+        verdict = self._judge(known, told)
+        if verdict.act != "nothing":
+            status = self._count(draft, now, known, told, verdict)
+        else:
+            status = verdict.status
+        self.tally.answered(status, now.wall, known.at)
+        self._has_news = True
+        return status
+
+    def _judge(self, known: Recent, told: Reward) -> Verdict:
+        if told.played is None:
+            return judge(self.rules, known.outcome, told)
+        if told.played not in self._awake.arms:
+            raise EventError(
+                f"played is {told.played!r}, which is not an arm of loop {self.name!r}; give the arm that was shown"
+            )
+        if known.outcome.value is not None and told.played != known.arm:
+            return Verdict("conflict", "nothing")
+        return judge(self.rules, known.outcome, told)
+
+    def _count(self, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: Verdict) -> Status:
+        """Let a reward count."""
+        before, status = known.outcome, verdict.status
+        after = counted(before, told, verdict)
+        if after.played == known.decision.arm:
+            after = after._replace(played=None)
+        value = 0.0 if verdict.value is None else verdict.value
         if verdict.act == "hold":
-            self._append(tx, now, "reward", outcome.t, {**_about(decided), "reward": reward.value})
+            fields = {"of": before.seq, "id": known.decision.id, "reward": told.value}
+            self._append(draft, now, "reward", before.t, fields)
         elif verdict.act == "learn":
-            marks = {"expired": True} if outcome.phase == "expired" else {}
-            self._write(tx, now, "learn", {"reward": verdict.value, "weight": 1.0, **marks}, decided)
+            if not self._learn(draft, now, known, after, value, expired=before.phase == "expired"):
+                after, status = after._replace(phase="expired"), "counted"
+            if before.phase == "expired":
+                self.tally.revived(known.arm)
+            self._tell(now, known, after, value, "reward")
         elif verdict.act == "correct":
-            fields = {"old_reward": outcome.value, "new_reward": verdict.value}
-            self._write(tx, now, "correct", fields, decided)
-        tx.put(self.record.id, known)
-        return verdict.status
+            self._correct(draft, now, known, value)
+        known.outcome = after
+        draft.change(after)
+        return status
+
+    def _learn(
+        self, draft: Draft, now: Moment, known: Recent, outcome: Outcome, value: float, *, expired: bool, **marks: str
+    ) -> bool:
+        """Learn a value, of the arm that was played; return whether the policy can."""
+        decision, bandit = known.decision, self._awake
+        about = {"of": outcome.seq, "id": decision.id}
+        if outcome.played is None:
+            bandit.learn(decision, value)
+            late = {"expired": True} if expired else {}
+            self._append(draft, now, "learn", outcome.t, {**about, "reward": value, "weight": 1.0, **marks, **late})
+            return True
+        if not expired:
+            bandit.expire(decision)
+            self._append(draft, now, "expire", outcome.t, about)
+        if bandit.policy.learns_from == "explored steps":  # chosen by nobody's coin
+            return False
+        other = self._substitute(known, outcome.played)
+        bandit.learn(other, value)
+        known.decision = other
+        fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": outcome.played}
+        self._append(draft, now, "learn", outcome.t, fields)
+        return True
+
+    def _substitute(self, known: Recent, played: Arm) -> Decision:
+        """Return the decision as if the arm that was played had been chosen."""
+        fields = known.decision.to_dict()
+        x = bytes_of(known.decision.x)
+        row = Row(known.outcome.seq, known.at, "decide", known.outcome.t, fields, x)
+        return decision_of(substitute(row, played), expired=True)
+
+    def _correct(self, draft: Draft, now: Moment, known: Recent, value: float) -> None:
+        outcome, decision = known.outcome, known.decision
+        old = 0.0 if outcome.value is None else outcome.value
+        if outcome.phase == "expired":  # it was counted, and not learned
+            return
+        fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value}
+        if outcome.played is not None:
+            fields["played"] = outcome.played
+        self._awake.correct(decision, old, value)
+        self._append(draft, now, "correct", outcome.t, fields)
+        self.tally.corrected(known.arm, old, value)
+
+    def _tell(self, now: Moment, known: Recent, outcome: Outcome, value: float, source: Source) -> None:
+        """Let the tally know the first value that was learned of a decision."""
+        played, decision = outcome.played, known.decision
+        arm, explored = (decision.arm, decision.explored) if played is None else (played, False)
+        self.tally.learned(arm, value, explored, known.at, now.wall, source)
+
+    # ---- rewards before their decision
+
+    def _wait(self, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
+        early = self.rules.early
+        status: Status = "unknown" if early is None else "early"
+        if early is not None:
+            draft.early.append(Early(event, now.steady + early, told.to_dict()))
+        self.tally.answered(status, now.wall)
+        self._has_news = True
+        return status
+
+    def _arrive(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
+        """Let the rewards count that have waited for a decision."""
+        event = known.outcome.event
+        waiting = tx.session.early(self.id, event)
+        if waiting:
+            draft.arrived.append((event, len(waiting)))
+        for each in waiting:
+            if each.until > now.steady:
+                told = Reward(**each.fields)
+                verdict = self._judge(known, told)
+                if verdict.act != "nothing":
+                    self._count(draft, now, known, told, verdict)
+
+    # ---- windows
+
+    def _close_due(self, draft: Draft, now: Moment, due: Sequence[Decided]) -> None:
+        """Close windows that are due, the first ones first; the rest later."""
+        for decided in due:
+            known = self._recent.get(decided.outcome.event) or self._remember(decided)
+            if known.outcome.due is not None and known.outcome.due <= now.steady:
+                self._close(draft, now, known)
+        self._has_more_due = len(due) == WINDOWS
+        if self._has_more_due and not self._is_behind:
+            self._is_behind = True
+            self._writer.later(self.settling(), self)
+
+    def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
+        """Learn the reward that came in time, or else the default."""
+        before = known.outcome
+        came = before.value is not None
+        value = before.value if before.value is not None else self.rules.default
+        if value is None:
+            raise StoreError(f"a window of loop {self.name!r} closes without a default reward; go back to a backup")
+        source: Source = "reward" if came else "default"
+        is_learned = self._learn(draft, now, known, before, value, expired=False, source=source)
+        phase: Phase = "expired" if not is_learned else "learned" if came else "default"
+        known.outcome = before._replace(phase=phase, value=value, due=None)
+        draft.change(known.outcome)
+        self._tell(now, known, known.outcome, value, source)
+
+    def settling(self) -> Chore[None]:
+        """Close all windows that are due when it begins, and drop rewards whose decision never came."""
+        try:
+            tx, now = yield
+            until, self._is_behind = now.steady, True
+            while self._settle(tx, now._replace(steady=until)):
+                tx, now = yield
+            while self.rules.early is not None and self._drop_old(tx, now, until):
+                tx, now = yield
+        finally:
+            self._is_behind = False
 
     @_undoing
-    def _close_some(self, tx: Transaction, now: Moment, until: int) -> bool:
-        """Close a few windows, the first ones first; return whether there may be more."""
-        due = tx.due(self.record.id, until, WINDOWS)
-        for outcome in due:
-            self._close(tx, now, outcome)
-        return len(due) == WINDOWS
+    def _settle(self, tx: Transaction, now: Moment) -> bool:
+        self.end(self.open(tx, now))
+        return self._has_more_due
 
-    def _close(self, tx: Transaction, now: Moment, outcome: Outcome) -> Outcome:
-        """Learn the reward that came in time, or else the default."""
-        came = outcome.value is not None
-        value = outcome.value if came else self.rules.default
-        fields = {"reward": value, "weight": 1.0, "source": "reward" if came else "default"}
-        self._write(tx, now, "learn", fields, self._decided(tx, outcome))
-        closed = replace(outcome, phase="learned" if came else "default", value=value, due=None)
-        tx.put(self.record.id, closed)
-        return closed
+    def _drop_old(self, tx: Transaction, now: Moment, until: int) -> int:
+        self.open(tx, now)
+        return tx.direct(self.id).drop_early(self.id, until, FORGOTTEN)
+
+    def copying(self) -> Chore[Bandit]:
+        """Copy the bandit when all windows that are due are closed."""
+        yield from self.settling()
+        tx, now = yield
+        self.open(tx, now)
+        return self._awake.copy()
+
+    # ---- maintenance
 
     def forgetting(self, events: Sequence[str]) -> Chore[int]:
         """Unlearn decisions and delete all about them but the step, the arm and its probability; return how many."""
         found = 0
         for first in range(0, len(events), FORGOTTEN):
-            tx, _ = yield
-            found += self._forget(tx, events[first : first + FORGOTTEN])
+            tx, now = yield
+            found += self._forget(tx, now, events[first : first + FORGOTTEN])
+        if found:
+            log.info("loop %s: %d decisions forgotten", self.name, found)
         return found
 
-    def _forget(self, tx: Transaction, events: Sequence[str]) -> int:
+    @_undoing
+    def _forget(self, tx: Transaction, now: Moment, events: Sequence[str]) -> int:
         """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how."""
-        bandit, found = self._awake(tx), 0
-        try:
-            for event in events:
-                outcome = tx.outcome(self.record.id, event)
-                if outcome is not None:
-                    decided = self._decided(tx, outcome)
-                    if outcome.phase == "open":
-                        bandit.expire(decision_of(decided))
-                    elif outcome.value is not None:
-                        bandit.forget(decision_of(decided, outcome.value), outcome.value)
-                    tx.erase(self.record.id, outcome.t)
-                    found += 1
-            if found:
-                self.rebase(tx)
-        except BaseException:
-            self.stale()  # it may have unlearned some
-            raise
-        return found
+        draft = self.open(tx, now, events)
+        known = [recent for event in dict.fromkeys(events) if (recent := self._find(tx, event)) is not None]
+        for recent in known:
+            self._unlearn(recent)
+        self._drop_early(tx, draft, events)
+        session = tx.direct(self.id)
+        for recent in known:
+            session.erase(self.id, recent.outcome.t)
+            del self._recent[recent.outcome.event]
+        if known:
+            self.rebase(tx, now)
+        return len(known)
+
+    def _unlearn(self, known: Recent) -> None:
+        outcome, bandit = known.outcome, self._awake
+        if outcome.phase == "open":
+            bandit.expire(known.decision)
+            self.tally.forgotten(known.arm, None)
+        elif outcome.phase != "expired" and outcome.value is not None:
+            bandit.forget(known.decision, outcome.value)
+            self.tally.forgotten(known.arm, outcome.value)
+
+    def _drop_early(self, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
+        if draft.found.head.early:
+            waiting = {event: len(tx.session.early(self.id, event)) for event in events}
+            draft.arrived += [(event, n) for event, n in waiting.items() if n]
 
     def pruning(self, before: int) -> Chore[int]:
         """Delete what is old and did not explore; return how many.
@@ -439,96 +510,79 @@ class LoopRunner:
         What still waits for a reward is expired before it goes, by rows that can be replayed, so that the model does
         not count decisions that nobody can reward.
         """
+        yield from self.settling()
         pruned, waiting = yield from self._prune(before)
         if waiting:
             pruned += (yield from self._prune(before))[0]
+        log.info("loop %s: %d decisions pruned", self.name, pruned)
         return pruned
 
     def _prune(self, before: int) -> Chore[tuple[int, int]]:
         """Delete what can go, and expire what waits for a reward; return how many of each."""
         tx, now = yield
-        self._awake(tx)
-        self.rebase(tx)
+        self.open(tx, now)
+        self.rebase(tx, now)
         after: int | None = 0
         pruned = waiting = 0
         while after is not None:
             tx, now = yield
-            piece = tx.prune(self.record.id, before, after, PRUNED)
+            self.open(tx, now)
+            piece = tx.direct(self.id).prune(self.id, before, after, PRUNED)
+            self._recent.clear()
             self._expire(tx, now, piece.open)
             pruned, waiting, after = pruned + piece.n, waiting + len(piece.open), piece.after
         return pruned, waiting
 
     @_undoing
-    def _expire(self, tx: Transaction, now: Moment, outcomes: Sequence[Outcome]) -> None:
-        for outcome in outcomes:
-            self._write(tx, now, "expire", {}, self._decided(tx, outcome))
-            tx.put(self.record.id, replace(outcome, phase="expired"))
+    def _expire(self, tx: Transaction, now: Moment, waiting: Sequence[Decided]) -> None:
+        draft = self.open(tx, now)
+        for decided in waiting:
+            known = self._remember(decided)
+            self._awake.expire(known.decision)
+            about = {"of": known.outcome.seq, "id": known.decision.id}
+            self._append(draft, now, "expire", known.outcome.t, about)
+            known.outcome = known.outcome._replace(phase="expired")
+            draft.change(known.outcome)
+            self.tally.expired(known.arm)
+        self.end(draft)
 
-    def rebase(self, tx: Transaction) -> None:
+    def rebase(self, tx: Transaction, now: Moment) -> None:
         """Go on from what has been learned so far, so that no row before is needed to make it again."""
-        if self._bandit is not None:
-            model = self._bandit.to_bytes()
-            tx.rebase(self.record.id, self._last, model)
-            self.record = replace(self.record, start=model, base=self._last)
-            self._snapshot = self._last
+        tx.direct(self.id).rebase(self.id, self._last, self._awake.to_bytes())
+        self._epoch += 1
+        self.snapshot = self._last
+        self.end(self.open(tx, now))
 
     @_undoing
-    def change(self, tx: Transaction, now: Moment, kind: str, arm: Arm) -> None:
-        """Add, retire or restore an arm."""
-        self._write(tx, now, kind, {"arm": arm})
+    def add_rows(self, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
+        """Add, retire or restore arms."""
+        draft, bandit = self.open(tx, now), self._awake
+        for kind, arm in changes:
+            getattr(bandit, kind)(arm)
+            self._append(draft, now, kind, None, {"arm": arm})
+            log.info("loop %s: %s", self.name, kind)
+        self.end(draft)
 
-    @_undoing
-    def want(self, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> None:
-        """Add, restore and retire arms until those of a list are the ones that are played."""
-        bandit = self._awake(tx)
+    def arms_to(self, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> list[tuple[str, Arm]]:
+        """Return what to add, restore and retire until those of a list are the ones that are played."""
+        self.open(tx, now)
+        bandit = self._awake
         wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
         added = wanted.keys() - set(known)
-        changes = [("add_arm", arm) for arm in wanted if arm in added]
-        changes += [("restore_arm", arm) for arm in wanted if arm in retired]
-        changes += [("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired]
-        for kind, arm in changes:
-            self._write(tx, now, kind, {"arm": arm})
-
-    def _write(
-        self, tx: Transaction, now: Moment, kind: str, fields: Mapping[str, Any], decided: Row | None = None
-    ) -> None:
-        """Let the bandit do what the row will say, by the same function that replays it, and write it."""
-        bandit = self._awake(tx)
-        event = {**fields} if decided is None else {**_about(decided), **fields}
-        PLAYS[kind](bandit, event, RowPast(tx, self.record.id, decided))
-        self._append(tx, now, kind, None if decided is None else decided.t, event)
-        self._keep_snapshot(tx, bandit)
-
-    def _decided(self, tx: Transaction, outcome: Outcome) -> Row:
-        row = tx.row(self.record.id, outcome.seq)
-        if row is None:
-            raise StoreError(f"the decision of event {outcome.event!r} is missing; go back to a backup")
-        return checked(row, "decide")
+        add = (("add_arm", arm) for arm in wanted if arm in added)
+        restore = (("restore_arm", arm) for arm in wanted if arm in retired)
+        retire = (("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired)
+        return [*chain(add, restore, retire)]
 
     def _append(
-        self, tx: Transaction, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
+        self, draft: Draft, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
-        self._last = tx.append(self.record.id, now, kind, t, fields, x)
+        self._last = draft.append(now, kind, t, fields, x)
         return self._last
 
-    def _keep_snapshot(self, tx: Transaction, bandit: Bandit) -> None:
-        if self._last - self._snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
-            self.save(tx)
 
-    def save(self, tx: Transaction) -> None:
-        """Keep a snapshot of what has been learned so far."""
-        if self._bandit is not None and self._last > self._snapshot:
-            tx.keep(self.record.id, self._last, self._bandit.to_bytes())
-            self._snapshot = self._last
-
-
-def _same_arms(record: list[Arm] | None, given: list[Arm] | None) -> bool:
-    return record == given if record is None or given is None else set(record) == set(given)
-
-
-def _about(decided: Row) -> dict[str, Any]:
-    """Name the decision that a row is about, but not by its event, which may be personal data."""
-    return {"of": decided.seq, "id": decided.fields["id"]}
+def _same_arms(known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:
+    return known == given if known is None or given is None else set(known) == set(given)
 
 
 def _check_no_id(event: str, bandit: Bandit) -> None:

@@ -1,0 +1,126 @@
+"""How often healthy loops raise an alarm, and how soon seeded faults are named.
+
+    python benchmarks/health.py --loops 1000 --decisions 100000 --seed 80000     # one minute a hundred loops on 2 cores
+    python benchmarks/health.py --loops 20 --decisions 20000 --faults 5 --seed 1   # does it run
+
+Loops are those of `tests/support/watched.py`: real bandits, 2 to 20 arms, click rates of 1 to 30 % and real-valued
+rewards, delays of seconds to a day, rewards that never come, windows with defaults, nights and weekends without
+traffic, arms that are added and retired. Alarms are looked at after every 100 decisions. Thresholds were chosen on
+seeds of 61000 to 69999, and judged once on 80000 and 80001.
+
+A fault starts at a step between 5,000 and 20,000 of a loop in which it can be seen within 2,000 decisions: rewards come
+50 decisions later on average at most, and
+- silence: all rewards stop; at least 3 % of decisions had one;
+- unknown, out_of_range, conflict: 3.1 % more answers with this status; rewards are reported for 85 % of decisions;
+- missing_rewards: half of the rewards of an arm with 20 to 80 % of plays get lost, of 2 to 4 arms;
+- defaults: twice as many of the windows close without a reward, 5 to 15 % before;
+- propensities: every second exploration plays the first of 2 to 6 arms; 10 or 30 % of steps explore;
+- exploration rates: those that are logged are half of the true ones, 10 or 30 %;
+- change: click rates of 10 to 30 % become half of that; change of reals: rewards drop by 0.4 of their noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, get_args
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from armlet.stores.health import RULES
+from support.watched import FaultKind, Found, Noticed, Scenario, draw, draw_for, first_alarm, notice
+
+KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+STRIDE = 100_000  # seeds of a run
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def healthy(n: int, seed: int) -> tuple[Scenario, Found | None]:
+    scenario = draw(seed, n)
+    return scenario, first_alarm(scenario, n)
+
+
+def faulty(task: tuple[FaultKind, int]) -> tuple[FaultKind, int, Scenario, Noticed | None]:
+    kind, seed = task
+    scenario, fault = draw_for(kind, seed)
+    return kind, seed, scenario, notice(scenario, fault)
+
+
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """Return a 95 % interval of a share."""
+    z = 1.96
+    middle, half = (k + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def spread(work: Callable[[Task], Result], tasks: Iterable[Task], processes: int, name: str) -> Iterator[Result]:
+    """Work on tasks in processes, and show progress."""
+    todo = list(tasks)
+    with ProcessPoolExecutor(processes) as pool:
+        for done, result in enumerate(pool.map(work, todo), 1):
+            if done % max(len(todo) // 20, 1) == 0:
+                print(f"{name}: {done} of {len(todo)}", file=sys.stderr, flush=True)
+            yield result
+
+
+def judge_healthy(loops: int, decisions: int, seed: int, processes: int) -> None:
+    counts: Counter[str] = Counter()
+    seeds = range(seed * STRIDE, seed * STRIDE + loops)
+    for scenario, found in spread(partial(healthy, decisions), seeds, processes, "healthy"):
+        if found is not None:
+            counts[found.alarm.rule] += 1
+            print(f"  loop {scenario.seed} after {found.step:,}: {found.alarm}\n    {scenario}", flush=True)
+    print(f"healthy loops, seed {seed}: {loops} of {decisions:,} decisions; the first alarm of each is counted")
+    for rule in (*RULES, "any"):
+        k = counts.total() if rule == "any" else counts[rule]
+        low, high = wilson(k, loops)
+        print(f"  {rule:16} {k:5} {k / loops:7.2%}  [{low:.2%}, {high:.2%}]")
+
+
+def judge_faults(loops: int, seed: int, processes: int) -> None:
+    """Play as many loops of each fault, leaving out those in which it cannot befall any arm."""
+    tasks = [(kind, (seed + 1) * STRIDE - 1 - i) for kind in KINDS for i in range(loops)]
+    found: dict[FaultKind, list[Noticed]] = {kind: [] for kind in KINDS}
+    for kind, number, scenario, noticed in spread(faulty, tasks, processes, "faults"):
+        if noticed is None:
+            continue
+        found[kind].append(noticed)
+        if noticed.named is None:
+            print(f"  {kind} of loop {number} was not named, but {noticed.first}\n    {scenario}", flush=True)
+    print(f"faults, seed {seed}: named within 2,000 decisions of their start")
+    for kind, all_noticed in found.items():
+        named = [one.named for one in all_noticed if one.named is not None]
+        others = Counter(one.first.alarm.rule for one in all_noticed if one.first is not None)
+        before = Counter(rule for one in all_noticed for rule in one.before)
+        median = f"{statistics.median(named):,.0f}" if named else "-"
+        last = f"{max(named):,}" if named else "-"
+        print(
+            f"  {kind:18} {len(named)} of {len(all_noticed)}; median {median}, last {last}; "
+            f"first named {dict(others)}; before it started {dict(before)}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--loops", type=int, default=1000)
+    parser.add_argument("--decisions", type=int, default=100_000)
+    parser.add_argument("--faults", type=int, default=100, help="loops of each fault")
+    parser.add_argument("--seed", type=int, default=61000)
+    parser.add_argument("--processes", type=int, default=1)
+    asked = parser.parse_args()
+    if asked.loops:
+        judge_healthy(asked.loops, asked.decisions, asked.seed, asked.processes)
+    if asked.faults:
+        judge_faults(asked.faults, asked.seed, asked.processes)
+
+
+if __name__ == "__main__":
+    main()

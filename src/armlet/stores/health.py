@@ -1,0 +1,217 @@
+"""Health: what is wrong with a loop, in words, by the sums of its tally; O(arms).
+
+A rule names a fault, not an effect of learning: rewards that rise while a loop learns, arms that come and go, nights
+and weekends, rewards that are late or never come are all in order. `benchmarks/health.py` measures how often healthy
+loops raise an alarm, and how soon seeded faults do; `RULES` says what each rule looks at, and what it cannot see.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from armlet.stores.cohorts import EVIDENCE, Evidence
+from armlet.stores.tally import FAULTS, Tally
+from armlet.types import Arm
+
+Rule: TypeAlias = Literal[
+    "silence", "unknown", "out_of_range", "conflict", "missing_rewards", "defaults", "propensities", "change"
+]
+
+RULES: Final[Mapping[Rule, str]] = {
+    "silence": (
+        "No reward for longer than usual: by how many come at which age, at least 20 should have come since the last "
+        "one, and at least twice as many as in the longest silence so far. Time without decisions does not count."
+    ),
+    "unknown": (
+        "Rewards of unknown events are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 8."
+    ),
+    "out_of_range": (
+        "Rewards that are out of range are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 8."
+    ),
+    "conflict": (
+        "Rewards in conflict with earlier ones are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, "
+        "above 8."
+    ),
+    "missing_rewards": (
+        "An arm lacks rewards more than others: CUSUM of the likelihoods of 0.5 and 0.75 times the share of other "
+        "arms in the same cohorts of decisions, above 12. Only where rewards of several values are reported for half "
+        "of all decisions or more; where successes alone are reported, an arm that lacks them is one that fails."
+    ),
+    "defaults": (
+        "More windows close without a reward than usual: CUSUM of the likelihoods of 2 and 1.3 times the usual share, "
+        "above 10. Only where rewards of several values are reported for half of all decisions or more."
+    ),
+    "propensities": (
+        "Arms are not drawn as often as the propensities say, or steps do not explore as often: bets against them, "
+        "which win with probability 1/500 at most, however long a loop lives, if they are right. Decisions without any "
+        "chance cannot be tested."
+    ),
+    "change": (
+        "Rewards dropped below what the same arms usually earn (rose above, where costs are learned): CUSUM over "
+        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 100. What is usual is learned again "
+        "when a quarter of plays goes to other arms. A rise is what learning looks like, so it is no alarm."
+    ),
+}
+"""What every rule looks at, and what it cannot see."""
+
+SILENCE: Final = 20.0  # rewards that should have come
+LONGER: Final = 2.0  # times the longest silence so far
+SHARE: Final = 8.0  # evidence that a status is too frequent
+ALPHA: Final = 0.002  # right propensities are accused at most that often, by draws or by coins
+
+WORDS: Final = {
+    "unknown": "were for events that this loop has not decided",
+    "out_of_range": "were out of range",
+    "conflict": "contradicted an earlier reward of the same event",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """One thing that is wrong with a loop.
+
+    Examples
+    --------
+    >>> print(Alarm(rule="silence", text="No reward has come."))
+    silence: No reward has come.
+    """
+
+    rule: Rule
+    text: str
+    since: int | None = None  # microseconds since 1970: when it began, as far as known
+    arm: Arm | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {"rule": self.rule, "text": self.text, "since": self.since, "arm": self.arm}
+
+
+def alarms(tally: Tally, now: int, *, objective: Literal["max", "min"] = "max") -> list[Alarm]:
+    """Return what is wrong with a loop.
+
+    Parameters
+    ----------
+    tally
+        The sums of the loop.
+    now
+        Microseconds since 1970.
+    objective
+        Whether its rewards are to be high or low.
+
+    Examples
+    --------
+    >>> alarms(Tally(), 0)
+    []
+    """
+    return [
+        *_silence(tally, now),
+        *_statuses(tally),
+        *_missing(tally),
+        *_defaults(tally),
+        *_draws(tally),
+        *_coins(tally),
+        *_change(tally, objective),
+    ]
+
+
+def _silence(tally: Tally, now: int) -> list[Alarm]:
+    if not tally.answers:
+        return []
+    expected = tally.expected_answers(now)
+    if expected < max(SILENCE, LONGER * tally.most_expected):
+        return []
+    text = (
+        f"No reward has come since {_clock(tally.last_answer_at)}, where {expected:,.0f} should have by now; in the "
+        f"longest silence so far it was {tally.most_expected:,.0f}. See whether rewards still reach the store."
+    )
+    return [Alarm(rule="silence", text=text, since=tally.last_answer_at)]
+
+
+def _statuses(tally: Tally) -> list[Alarm]:
+    found = []
+    for status in FAULTS:
+        share = tally.faults[status]
+        if share.evidence(tally.answers) >= SHARE:
+            answers = tally.answers - share.before
+            text = (
+                f"Of {answers:,} rewards since {_clock(share.since)}, {share.n:,} ({share.n / answers:.1%}) "
+                f"{WORDS[status]}; up to 1 % is in order."
+            )
+            found.append(Alarm(rule=status, text=text, since=share.since))
+    return found
+
+
+def _missing(tally: Tally) -> list[Alarm]:
+    found = []
+    for arm, one in zip(tally.labels, tally.cohorts.lack, strict=True):
+        if one.amount >= EVIDENCE["lack"]:
+            text = (
+                f"Arm {arm!r} lacks rewards: {one.got / one.rows:.0%} of {one.rows:,.0f} decisions since "
+                f"{_clock(one.since)} have one, and {one.usual / one.rows:.0%} of those of other arms."
+            )
+            found.append(Alarm(rule="missing_rewards", text=text, since=one.since, arm=arm))
+    return found
+
+
+def _defaults(tally: Tally) -> list[Alarm]:
+    one = tally.cohorts.fewer
+    if one.amount < EVIDENCE["defaults"]:
+        return []
+    text = (
+        f"Rewards get lost: {one.got / one.rows:.1%} of {one.rows:,.0f} windows since {_clock(one.since)} closed with "
+        f"the default, where {one.usual / one.rows:.1%} is usual."
+    )
+    return [Alarm(rule="defaults", text=text, since=one.since)]
+
+
+def _draws(tally: Tally) -> list[Alarm]:
+    if not tally.labels:
+        return []
+    p, place = tally.bets.worst_draw(len(tally.labels))
+    if p >= ALPHA / 2:
+        return []
+    arm = tally.labels[place]
+    text = (
+        f"Arm {arm!r} is played more often than its propensities say. If they were right, this would happen "
+        f"{_rarely(p)}: do not evaluate policies by them."
+    )
+    return [Alarm(rule="propensities", text=text, arm=arm)]
+
+
+def _coins(tally: Tally) -> list[Alarm]:
+    p, word = tally.bets.worst_coin()
+    if p >= ALPHA / 2:
+        return []
+    text = (
+        f"Decisions explore {word} often than their exploration rates say. If these were right, this would happen "
+        f"{_rarely(p)}: do not evaluate policies by them."
+    )
+    return [Alarm(rule="propensities", text=text)]
+
+
+def _change(tally: Tally, objective: Literal["max", "min"]) -> list[Alarm]:
+    one: Evidence = tally.cohorts.drop if objective == "max" else tally.cohorts.rise
+    if one.amount < EVIDENCE["change"]:
+        return []
+    text = (
+        f"Rewards have changed: {one.rows:,.0f} decisions since {_clock(one.since)} earned {one.got / one.rows:.4g} on "
+        f"average, where the same arms usually earn {one.usual / one.rows:.4g}."
+    )
+    return [Alarm(rule="change", text=text, since=one.since)]
+
+
+def _clock(ts: int) -> str:
+    """Return a moment in words."""
+    moment = datetime.datetime.fromtimestamp(ts / 1e6, tz=datetime.UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _rarely(p: float) -> str:
+    return f"at most once in {math.floor(1 / p):,} loops" if p > 1e-6 else "less than once in a million loops"

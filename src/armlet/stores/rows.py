@@ -1,0 +1,345 @@
+"""The rows of a loop: decisions as rows and back, rows as events of a log, and the state that they lead to.
+
+What is learned from a row is what would be learned from the decision. The state of a loop is its start model and its
+rows, one after the other; a snapshot saves reading the first. Any reader of an `armlet.Log` reads a `LoopLog`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import NoneType
+from typing import Any, Final
+
+import numpy as np
+
+from armlet.bandit import Bandit, from_bytes
+from armlet.errors import LogError, ModelFileError, StoreError
+from armlet.kernel import Decision
+from armlet.log.events import FORMAT, SCHEMA, Event
+from armlet.log.replaying import PLAYS, is_unplayable
+from armlet.model_file import describe
+from armlet.policies.base import compiled_rule
+from armlet.stores.ledger import Ledger, LoopRecord, Row, Session
+from armlet.types import Arm, Float64, Policy
+
+# ---- decisions as rows, and back
+
+INTERNAL: Final = ("of",)  # what only a store needs
+LONGEST: Final = 19  # digits of a step
+BYTES: Final = np.dtype("<f8")
+
+_ABOUT = {"of": int, "id": str}
+_FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "decide": {"id": str, "arm": (str, int), "explored": bool, "optimistic": bool, "eligible": (list, NoneType)},
+    "reward": {**_ABOUT, "reward": float},
+    "learn": {**_ABOUT, "reward": float},
+    "forget": {**_ABOUT, "reward": float},
+    "expire": _ABOUT,
+    "correct": {**_ABOUT, "old_reward": float, "new_reward": float},
+    "add_arm": {"arm": (str, int)},
+    "retire_arm": {"arm": (str, int)},
+    "restore_arm": {"arm": (str, int)},
+    "change": {},
+}
+
+
+def fields_of(decision: Decision, event: str) -> dict[str, Any]:
+    """Return all of a decision but its step and context, which a row has of its own, in plain JSON types."""
+    fields = decision.to_dict()
+    del fields["t"], fields["x"]
+    fields["event"] = event
+    return fields
+
+
+def bytes_of(x: Float64) -> bytes:
+    """Return a context as a row has it."""
+    return x.tobytes() if sys.byteorder == "little" else x.astype(BYTES).tobytes()
+
+
+def checked(row: Row, kind: str | None = None) -> Row:
+    """Return a row whose fields are what its kind has; an editor of a table can mend a checksum too.
+
+    Examples
+    --------
+    >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
+    Traceback (most recent call last):
+    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not str; go back ...
+    """
+    if row.kind not in _FIELDS:
+        raise StoreError(
+            f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
+        )
+    fields = row.fields
+    for name, types in _FIELDS[kind or row.kind].items():
+        if not isinstance(fields.get(name, row), types):
+            what = getattr(types, "__name__", "such value")
+            raise _damaged(row, kind or row.kind, f"{name} is missing, or is not {what}")
+    if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in fields["eligible"] or ()):
+        raise _damaged(row, kind, "eligible has a value that is not an arm")
+    return row
+
+
+def context_of(row: Row) -> list[float] | None:
+    """Return the context of a decision, unless it was erased."""
+    if row.x is None:
+        return None
+    try:
+        values: list[float] = np.frombuffer(row.x, dtype=BYTES).tolist()
+    except ValueError as error:
+        raise _damaged(row, "decide", error) from error
+    return values
+
+
+def decision_of(row: Row, reward: float | None = None, **marks: object) -> Decision:
+    """Return the decision of a row: pending, or with what was learned from it; marked as expired if it was."""
+    learned = {} if reward is None else {"reward": reward, "weight": 1.0}
+    try:
+        return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned, **marks})
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _damaged(row, "decide", error) from error
+
+
+def substitute(row: Row, played: Arm) -> Row:
+    """Return the row of a decision as if another arm had been chosen, by nobody's coin."""
+    unknown = dict.fromkeys(("exploration_propensity", "exploration_rate", "min_exploration_probability", "greedy"))
+    fields = {**row.fields, **unknown, "arm": played, "propensity": 1.0, "explored": False, "probabilities": None}
+    return row._replace(fields=fields)
+
+
+def _damaged(row: Row, kind: str, why: object) -> StoreError:
+    return StoreError(f"row {row.seq} of the loop is not a valid {kind!r}: {why}; go back to a backup")
+
+
+# ---- as a log
+
+
+class LoopLog:
+    """The events of a loop, the start first; read again, and in bounded memory, each time.
+
+    After rows were pruned or erased, what is left cannot be replayed from the first one on; from the model that the
+    loop goes on from, it can: `replayable`.
+    """
+
+    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+        self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start: arms, features, policy and the like, but not the seed."""
+        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
+        fields = describe(from_bytes(self._record.start, policy=self._policy)._model())
+        if self._after != self._record.base:
+            fields["digest"] = None  # the rows are older than the model that there is
+        return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
+
+    @property
+    def replayable(self) -> LoopLog:
+        """The events that go on from the loop's start model, and lead to what it knows."""
+        return LoopLog(self._ledger, self._record, self._policy, self._record.base)
+
+    @property
+    def start(self) -> bytes:
+        """The model that `replayable` goes on from. It holds the seed: keep it to yourself."""
+        return self._record.start
+
+    def __iter__(self) -> Iterator[Event]:
+        yield dict(self.about)
+        for seq, row in enumerate(self._ledger.rows(self._record.id, self._after), 1):
+            yield event_of(row, seq)
+
+    def find(self, decision: str) -> Event | None:
+        """Find a decision by its id."""
+        step = decision.partition("-")[0]
+        row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
+        return None if row is None or checked(row, "decide").fields["id"] != decision else event_of(row, row.seq)
+
+
+def event_of(row: Row, seq: int) -> Event:
+    """Return a row as an event with another number; a reward that waits for its window to close is a note.
+
+    Examples
+    --------
+    >>> event_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
+    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}
+    """
+    head = {"seq": seq, "kind": row.kind, "at": row.ts}
+    checked(row)
+    fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
+    if row.kind == "reward":
+        return {**head, "kind": "note", **fields}
+    if row.kind == "decide":
+        return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
+    return {**head, **fields}
+
+
+# ---- the state that rows lead to
+
+KEPT: Final = 2**14  # decisions that a replay remembers; older ones are read again
+PAGE: Final = 5000  # learned at once
+
+Find = Callable[[int], Row | None]
+
+
+class Replay:
+    """Plays rows again on a bandit; none is decided again, since its context may be erased.
+
+    What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same.
+    """
+
+    def __init__(self, bandit: Bandit, find: Find, carry: Carry) -> None:
+        self._bandit, self._find, self._carry = bandit, find, carry
+        self._is_compiled = compiled_rule(bandit.policy) is not None
+        self._decided: dict[int, Row] = {}
+        self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
+        self._learned: list[tuple[Row, float, float]] = []
+        self._ended: list[Row] = []  # decisions under way whose reward is in the columns
+        self._clock: int | None = None
+
+    def play(self, rows: Iterable[Row], last: int) -> int:
+        """Play rows, the ones after a number; return the number of the last one."""
+        for row in rows:
+            if row.seq != last + 1:
+                raise _missing(last + 1)
+            last = row.seq
+            if row.kind == "decide":
+                self._decide(row)
+            elif row.kind == "learn" and self._is_compiled and "expired" not in row.fields:
+                self._learn(checked(row))
+            elif row.kind != "reward":  # which waits for its window to close
+                self.settle()
+                self._act(checked(row))
+            if len(self._learned) >= PAGE or len(self._begun) >= KEPT:
+                self.settle()
+        self.settle()
+        return last
+
+    def _decide(self, row: Row) -> None:
+        checked(row, "decide")
+        if row.t is None:
+            raise StoreError(f"row {row.seq} of the loop is a decision without its step")
+        if len(self._decided) >= KEPT:
+            for seq in list(self._decided)[: KEPT // 2]:
+                del self._decided[seq]
+        self._decided[row.seq] = self._begun[row.seq] = row
+        self._clock = row.t
+        if not self._is_compiled:
+            self.settle()
+
+    def _learn(self, row: Row) -> None:
+        decided = self._begun.pop(row.fields["of"], None)
+        if decided is None:
+            decided = self._get(row)
+            self._ended.append(decided)
+        self._learned.append((decided, row.fields["reward"], row.fields.get("weight", 1.0)))
+
+    def _get(self, row: Row) -> Row:
+        decided = self.decided(row.fields["of"])
+        if decided is None or decided.x is None:
+            raise StoreError(f"row {row.seq} of the loop is about row {row.fields['of']}, which is missing")
+        return checked(decided, "decide")
+
+    def _act(self, row: Row) -> None:
+        event = {**row.fields, "seq": row.seq, "kind": row.kind, "t": row.t}
+        try:
+            PLAYS[row.kind](self._bandit, event, RowPast(self.decided))
+        except (LogError, StoreError):
+            raise
+        except Exception as error:
+            raise _unplayable(row.seq, error) from error
+
+    def decided(self, seq: int) -> Row | None:
+        """Return the row of a decision."""
+        return self._decided.get(seq) or self._find(seq)
+
+    def settle(self) -> None:
+        """Let the bandit know all that was played so far."""
+        if self._clock is not None:
+            self._bandit.replace(t=self._clock)
+            self._clock = None
+        try:
+            for row in self._begun.values():
+                self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
+            if self._learned:
+                self._bandit.partial_fit(_columns(self._learned))
+            for row in self._ended:
+                self._bandit.expire(decision_of(row))
+        except Exception as error:
+            raise _unplayable(max([*self._begun, *(row.seq for row, _, _ in self._learned)]), error) from error
+        self._begun, self._learned, self._ended = {}, [], []
+
+
+def _columns(learned: list[tuple[Row, float, float]]) -> Mapping[str, Any]:
+    """Return decisions and their rewards as a table of `partial_fit`."""
+    fields = [row.fields for row, _, _ in learned]
+    return {
+        "t": [row.t for row, _, _ in learned],
+        "x": np.array([np.frombuffer(row.x or b"", dtype=BYTES) for row, _, _ in learned], dtype=np.float64),
+        "arm": [each["arm"] for each in fields],
+        "reward": [reward for _, reward, _ in learned],
+        "weight": [weight for _, _, weight in learned],
+        "propensity": [each["propensity"] for each in fields],
+        "explored": [each["explored"] for each in fields],
+        "tag": [each.get("tag", 0) for each in fields],
+    }
+
+
+class RowPast:
+    """The decisions of a loop, read from its rows."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    def decide(self, bandit: Bandit, event: Event) -> None:
+        """Take the step of a decision."""
+        bandit.replace(t=event["t"])
+        bandit._begin_decision(event["arm"], event["explored"])
+
+    def get(self, event: Event, reward: float | None = None) -> Decision:
+        """Return the decision that a row is about, which has learned this reward if one is given."""
+        row = self._find(event["of"])
+        if row is None:
+            raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
+        if "played" in event:
+            row = substitute(row, event["played"])
+        return decision_of(row, reward, **({"expired": event["expired"]} if "expired" in event else {}))
+
+
+def _unplayable(seq: int, error: Exception) -> Exception:
+    if not is_unplayable(error):
+        return error
+    return StoreError(f"row {seq} of the loop cannot be played again: {error}; go back to a backup")
+
+
+def _missing(seq: int) -> StoreError:
+    return StoreError(f"row {seq} of the loop is missing; go back to a backup")
+
+
+def recover(
+    session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, int]:
+    """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
+    found = session.snapshot(record.id)
+    if found is not None and found[0] >= record.base:
+        try:
+            bandit = from_bytes(found[1], policy=policy)
+        except ModelFileError:
+            pass  # a snapshot is only a cache: the rows say the same
+        else:
+            _go_on(bandit, session, record.id, found[0], last, carry)
+            return bandit, found[0]
+    return rebuild(session, record, last, policy, carry), record.base
+
+
+def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+    """Return the bandit of a loop from its rows alone, without a snapshot."""
+    bandit = from_bytes(record.start, policy=policy)
+    _go_on(bandit, session, record.id, record.base, last, carry)
+    return bandit
+
+
+def _go_on(bandit: Bandit, session: Session, loop: int, after: int, last: int, carry: Carry) -> None:
+    found = Replay(bandit, lambda seq: session.row(loop, seq), carry).play(session.rows(loop, after), after)
+    if found != last:
+        raise _missing(found + 1)

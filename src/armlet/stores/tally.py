@@ -1,0 +1,412 @@
+"""The tally of a loop: running sums of all that happens to it, which `stats` and `health` are made of.
+
+A runner calls it for every decision and every reward, in the transaction that writes them, and writes it down as JSON
+in the same transaction. Every call is O(1), but for folding 64 draws or 200 decisions at a time; memory is O(arms). It
+holds no context and no event. Times are microseconds since 1970 by the wall clock.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final, Literal, TypeAlias
+
+from armlet.errors import StoreError
+from armlet.inference.betting import PropensityBets
+from armlet.kernel import Decision, json_bytes
+from armlet.stores.cohorts import Cohorts
+from armlet.stores.delays import DecisionTimes, Delays, finite, least_delay, whole
+from armlet.types import Arm
+
+Source: TypeAlias = Literal["reward", "default"]
+
+FORMAT: Final = 1
+TYPICAL: Final = 0.9  # of rewards have come, when a cohort is judged
+OLD: Final = 2  # times the typical delay: the age of a loop that knows it
+FAULTS: Final = ("unknown", "out_of_range", "conflict")
+COUNTS: Final = frozenset(("accepted", "late", "counted"))  # statuses of a reward that counts
+SHARES: Final = (0.01, 0.03)  # of answers: still in order, and a fault
+GAIN: Final = math.log(SHARES[1] / SHARES[0])  # evidence of an answer with this status
+LOSS: Final = math.log((1.0 - SHARES[0]) / (1.0 - SHARES[1]))  # and of one without, against it
+MOST_EVIDENCE: Final = 20.0
+
+COUNTERS: Final = (
+    "decisions",
+    "answers",
+    "known",
+    "expired_open",
+    "forgotten_open",
+    "first_at",
+    "last_at",
+    "last_answer_at",
+    "_at_answer",
+    "_longest_gap",
+)
+COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
+SUMMED: Final = ("_total", "_squares", "_drawn_total")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCounts:
+    """What a tally says of one arm."""
+
+    arm: Arm
+    decisions: int
+    explored: int
+    rewards: int  # first values that were reported
+    defaults: int  # windows that closed without one
+    learned: int  # values that are learned now
+    mean: float | None  # of these; None if there are none
+    variance: float | None  # of these; None if there are fewer than 2
+    explored_mean: float | None  # of the first values of explored decisions, which no context chose
+
+
+class StatusShare:
+    """Evidence that one status has too large a share of all answers (CUSUM of the logarithm of likelihoods)."""
+
+    __slots__ = ("_amount", "_answers", "before", "n", "since")
+
+    def __init__(self, amount: float = 0.0, answers: int = 0, since: int = 0, before: int = 0, n: int = 0) -> None:
+        self._amount, self._answers = amount, answers  # as of so many answers
+        self.since, self.before, self.n = since, before, n  # when it began, answers before, those with the status since
+
+    def evidence(self, answers: int) -> float:
+        """Return the evidence after so many answers, none of which had the status since it was added to."""
+        return max(self._amount - LOSS * (answers - self._answers), 0.0)
+
+    def add(self, answers: int, ts: int) -> None:
+        """Add an answer with the status, the one with this number."""
+        amount = self.evidence(answers - 1)
+        if amount == 0.0:
+            self.since, self.before, self.n = ts, answers - 1, 0
+        self._amount, self._answers = min(amount + GAIN, MOST_EVIDENCE), answers
+        self.n += 1
+
+    def state(self) -> list[float]:
+        """Return everything as numbers, for JSON."""
+        return [self._amount, self._answers, self.since, self.before, self.n]
+
+
+class Tally:
+    """Running sums of one loop.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], dim=2, seed=1)
+    >>> decision, tally = bandit.decide([1.0, 0.5]), Tally()
+    >>> tally.decided(decision, 1_700_000_000_000_000)
+    >>> tally.answered("accepted", 1_700_000_003_000_000, decided_at=1_700_000_000_000_000)
+    >>> tally.learned(decision.arm, 1.0, decision.explored, 1_700_000_000_000_000, 1_700_000_003_000_000, "reward")
+    >>> tally.decisions, tally.open, tally.statuses
+    (1, 0, {'accepted': 1})
+    >>> Tally.from_json(tally.to_json()).to_json() == tally.to_json()
+    True
+    """
+
+    __slots__ = (
+        "_at_answer",
+        "_count",
+        "_decided",
+        "_defaults",
+        "_drawn",
+        "_drawn_total",
+        "_explored",
+        "_lags",
+        "_longest_gap",
+        "_places",
+        "_range",
+        "_rewards",
+        "_squares",
+        "_times",
+        "_total",
+        "answers",
+        "bets",
+        "cohorts",
+        "decisions",
+        "delays",
+        "expired_open",
+        "faults",
+        "first_at",
+        "forgotten_open",
+        "known",
+        "labels",
+        "last_answer_at",
+        "last_at",
+        "most_expected",
+        "statuses",
+    )
+
+    def __init__(self) -> None:
+        self.decisions = self.answers = 0
+        self.known = self.expired_open = self.forgotten_open = 0  # decisions that were learned, or are not waited for
+        self.statuses: dict[str, int] = {}
+        self.first_at = self.last_at = self.last_answer_at = 0  # of decisions, and of answers; 0 if there were none
+        self._at_answer = self._longest_gap = 0  # decisions until the last answer, most between two answers
+        self.most_expected = 0.0  # answers in that gap
+        self.faults = {status: StatusShare() for status in FAULTS}
+        self.delays, self._lags = Delays(), Delays()  # from decision to report, and to learning it
+        self._range: list[float] = []  # the lowest and the highest reward
+        self.labels: list[Arm] = []
+        self._places: dict[Arm, int] = {}
+        self._decided: list[int] = []  # by arm, as all that follow
+        self._explored: list[int] = []
+        self._rewards: list[int] = []
+        self._defaults: list[int] = []
+        self._count: list[int] = []
+        self._total: list[float] = []
+        self._squares: list[float] = []
+        self._drawn: list[int] = []  # first values of explored decisions
+        self._drawn_total: list[float] = []
+        self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
+
+    def _place(self, arm: Arm) -> int:
+        """Return the place of an arm, a new one if it was not seen before."""
+        place = self._places.get(arm)
+        if place is None:
+            place = self._places[arm] = len(self.labels)
+            self.labels.append(arm)
+            for name in COUNTED:
+                getattr(self, name).append(0)
+            for name in SUMMED:
+                getattr(self, name).append(0.0)
+            self.cohorts.add_arm()
+        return place
+
+    def decided(self, decision: Decision, ts: int) -> None:
+        """Count a decision."""
+        arm = decision.arm
+        place = self._places.get(arm)
+        if place is None:
+            place = self._place(arm)
+        if ts >= self._times.due:
+            self._times.mark(ts, self.decisions)
+        if not self.decisions:
+            self.first_at = ts
+        self.decisions += 1
+        self.last_at = ts
+        self._decided[place] += 1
+        explored = decision.explored
+        if explored:
+            self._explored[place] += 1
+        rate = decision.exploration_rate
+        if rate is None:
+            propensity = decision.propensity
+            if propensity < 1.0:
+                self.bets.draw(place, propensity, 1.0 / max(2, len(self.labels)))
+        elif explored or rate > 0.0:
+            self._bet_on_exploring(place, decision, rate, explored)
+        cohorts = self.cohorts
+        cohorts.decided(place, ts)
+        if ts >= cohorts.ripe:
+            cohorts.judge(ts, self._wait(ts), self.is_complete)
+
+    def _bet_on_exploring(self, place: int, decision: Decision, rate: float, explored: bool) -> None:
+        """Bet where every arm could be explored with a known probability, as `armlet.evaluate` does."""
+        smallest, given = decision.min_exploration_probability, decision.exploration_propensity
+        if smallest and given and rate > 0.0:
+            if explored:
+                self.bets.draw(place, given, smallest)
+            if rate < 1.0:
+                self.bets.toss(rate, explored)
+
+    def answered(self, status: str, ts: int, decided_at: int | None = None) -> None:
+        """Count a call that reported a reward, by what became of it.
+
+        Parameters
+        ----------
+        status
+            What the caller was answered, an `armlet.stores.Status`.
+        ts
+            When.
+        decided_at
+            When the decision was made that it was about; None if there is none. Without it nothing is known of delays.
+        """
+        self.answers += 1
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        gap = self.decisions - self._at_answer
+        if gap > self._longest_gap and self.answers > 1:
+            self.most_expected = max(self.most_expected, self.expected_answers(ts))
+            self._longest_gap = gap
+        self._at_answer, self.last_answer_at = self.decisions, ts
+        if status in COUNTS:
+            if decided_at is not None:
+                self.delays.add(ts - decided_at)
+        elif status in self.faults:
+            self.faults[status].add(self.answers, ts)
+
+    def learned(self, arm: Arm, value: float, explored: bool, decided_at: int, ts: int, source: Source) -> None:
+        """Count the first value that is learned of a decision: a reward, or the default of its window."""
+        place = self._place(arm)
+        self.known += 1
+        self._count[place] += 1
+        self._total[place] += value
+        self._squares[place] += value * value
+        if explored:
+            self._drawn[place] += 1
+            self._drawn_total[place] += value
+        self._lags.add(ts - decided_at)
+        reported = source == "reward"
+        if reported:
+            self._rewards[place] += 1
+            self._see(value)
+        else:
+            self._defaults[place] += 1
+        self.cohorts.learned(place, value, reported, decided_at)
+
+    def _see(self, value: float) -> None:
+        if not self._range:
+            self._range = [value, value]
+        elif value < self._range[0]:
+            self._range[0] = value
+        elif value > self._range[1]:
+            self._range[1] = value
+
+    def corrected(self, arm: Arm, old: float, new: float) -> None:
+        """Count another value instead of one that was learned."""
+        place = self._place(arm)
+        self._total[place] += new - old
+        self._squares[place] += new * new - old * old
+
+    def forgotten(self, arm: Arm, value: float | None) -> None:
+        """Take back a value that was learned; None if the decision still waited for its first one."""
+        place = self._place(arm)
+        if value is None:
+            self.forgotten_open += 1
+        else:
+            self._count[place] -= 1
+            self._total[place] -= value
+            self._squares[place] -= value * value
+
+    def expired(self, arm: Arm) -> None:
+        """Stop waiting for the reward of a decision."""
+        self._place(arm)
+        self.expired_open += 1
+
+    def revived(self, arm: Arm) -> None:
+        """Take back that a decision expired, before its late reward is learned after all."""
+        self._place(arm)
+        self.expired_open -= 1
+
+    @property
+    def open(self) -> int:
+        """How many decisions wait for their first value."""
+        return self.decisions - self.known - self.expired_open - self.forgotten_open
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rewards of several values are reported, rather than successes alone."""
+        return bool(self._range) and self._range[0] < self._range[1]
+
+    @property
+    def arms(self) -> list[ArmCounts]:
+        """What was counted of every arm, in the order in which they were first seen."""
+        return [self._counts(place, arm) for place, arm in enumerate(self.labels)]
+
+    def _counts(self, place: int, arm: Arm) -> ArmCounts:
+        n, total, squares = self._count[place], self._total[place], self._squares[place]
+        drawn = self._drawn[place]
+        return ArmCounts(
+            arm=arm,
+            decisions=self._decided[place],
+            explored=self._explored[place],
+            rewards=self._rewards[place],
+            defaults=self._defaults[place],
+            learned=n,
+            mean=total / n if n > 0 else None,
+            variance=max(squares - total * total / n, 0.0) / (n - 1) if n > 1 else None,
+            explored_mean=self._drawn_total[place] / drawn if drawn else None,
+        )
+
+    def rewarded_by_age(self, now: int) -> list[tuple[int, float]]:
+        """Return ages in seconds, and which share of the decisions that are older had a reward by then."""
+        ages = [1 << at for at in range(len(self.delays.bins))]
+        return list(zip(ages, accumulate(self.delays.shares(self._times, now, self.decisions)), strict=True))
+
+    def expected_answers(self, now: int) -> float:
+        """Return how many rewards should have come since the last one, by how many come at which age: few, if unsure.
+
+        For each bin of delays, decisions are counted that reached its shortest or its longest delay since, whichever
+        are fewer. So nights and weekends count for nothing, nor do decisions that are too young for a reward.
+        """
+        total = 0.0
+        for at, share in enumerate(self.delays.shares(self._times, now, self.decisions)):
+            if share:
+                total += share * min(self._came_of_age(least_delay(end), now) for end in (at, at + 1))
+        return total
+
+    def _came_of_age(self, delay: int, now: int) -> int:
+        """Return how many decisions became older than a delay since the last answer, at least."""
+        since = self._times.at_most(self.last_answer_at - delay, self.decisions)
+        return max(self._times.at_least(now - delay) - since, 0)
+
+    def _wait(self, now: int) -> int | None:
+        """Return how long most values take to be learned; None if the loop is too young to tell."""
+        shares = self._lags.shares(self._times, now, self.decisions)
+        total, so_far = sum(shares), 0.0
+        for at, share in enumerate(shares):
+            so_far += share
+            if share and so_far >= TYPICAL * total:
+                wait = min(least_delay(at + 1), self._lags.longest)
+                return wait if now - self.first_at >= OLD * wait else None
+        return None
+
+    def to_json(self) -> str:
+        """Return everything as text."""
+        return json_bytes(
+            {
+                "format": FORMAT,
+                "counts": [getattr(self, name) for name in COUNTERS],
+                "expected": self.most_expected,
+                "statuses": self.statuses,
+                "faults": [self.faults[status].state() for status in FAULTS],
+                "range": self._range,
+                "delays": [self.delays.state(), self._lags.state()],
+                "arms": self.labels,
+                "columns": [getattr(self, name) for name in COUNTED + SUMMED],
+                "times": self._times.state(),
+                "bets": self.bets.state(),
+                "cohorts": self.cohorts.state(),
+            }
+        ).decode()
+
+    @staticmethod
+    def from_json(text: str) -> Tally:
+        """Return the tally that `to_json` wrote; a StoreError says that the text is damaged."""
+        try:
+            state = json.loads(text)
+            if state["format"] != FORMAT:
+                raise ValueError(f"its format is {state['format']!r}, and this version reads {FORMAT}")
+            return Tally._restore(state)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+            raise StoreError(f"the tally of the loop is damaged: {error}; go back to a backup") from error
+
+    @staticmethod
+    def _restore(state: dict[str, Any]) -> Tally:
+        tally = Tally()
+        for arm in state["arms"]:
+            if type(arm) not in (str, int) or arm in tally._places:
+                raise ValueError(f"{arm!r} is not an arm, or is there twice")
+            tally._place(arm)
+        for name, number in zip(COUNTERS, state["counts"], strict=True):
+            setattr(tally, name, whole(number))
+        tally.statuses = {status: whole(n) for status, n in state["statuses"].items()}
+        tally.most_expected = finite(state["expected"])
+        tally._range = [finite(end) for end in state["range"]]
+        tally._restore_columns(state["columns"])
+        for status, (amount, *counts) in zip(FAULTS, state["faults"], strict=True):
+            answers, since, before, n = (whole(count) for count in counts)
+            tally.faults[status] = StatusShare(finite(amount), answers, since, before, n)
+        tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
+        tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
+        tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
+        return tally
+
+    def _restore_columns(self, columns: list[list[float]]) -> None:
+        for name, column in zip(COUNTED + SUMMED, columns, strict=True):
+            numbers = [whole(one) if name in COUNTED else finite(one) for one in column]
+            if len(numbers) != len(self.labels):
+                raise ValueError(f"there are {len(self.labels)} arms, but {len(numbers)} numbers of them")
+            setattr(self, name, numbers)
