@@ -28,6 +28,7 @@ from armlet.stores.postgresql.statements import (
     WHOLE,
     Query,
     Statement,
+    Type,
     insert,
     unnest,
 )
@@ -105,9 +106,9 @@ _BY_NAME = Statement(f"SELECT {_columns(encoding.LOOP)} FROM loop WHERE name = $
 _BY_ID = Statement(f"SELECT {_columns(encoding.LOOP)} FROM loop WHERE id = $1", WHOLE)
 _BASE = Statement("SELECT base FROM loop WHERE id = $1", WHOLE)
 _VERSION = Statement("SELECT number FROM version")
-_NEEDED = Statement(
-    f"""SELECT w.t FROM {unnest(WHOLE)} AS w (t) WHERE EXISTS (
-        SELECT FROM event WHERE loop + 0 = $2 AND t = w.t AND kind <> 'decide' AND seq > $3 LIMIT 1)""",
+NEEDED: Final = Statement(
+    f"""SELECT w.t FROM {unnest(WHOLE)} AS w (t) CROSS JOIN LATERAL (
+        SELECT FROM event WHERE loop + 0 = $2 AND t = w.t AND kind <> 'decide' AND seq > $3 LIMIT 1) AS e""",
     ARRAYS[WHOLE],
     WHOLE,
     WHOLE,
@@ -126,45 +127,38 @@ _NEXT_LOOP = Statement("SELECT nextval(pg_get_serial_sequence('loop', 'id'))")
 _REMAKE = Statement(
     "UPDATE loop SET about = $2, start = $3, base = $4, made = $5 WHERE id = $1", WHOLE, TEXT, BYTES, WHOLE, WHOLE
 )
-_ERASE = Statement(
+ERASE = Statement(
     "UPDATE event SET fields = $3, x = NULL, crc = $4 WHERE loop = $1 AND seq = $2", WHOLE, WHOLE, TEXT, WHOLE
 )
 
 
-def _deleting(table: str, found: str, *types: Any) -> Statement:
-    """Return the statement that deletes the rows whose places a query finds."""
-    return Statement(f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({found}))", *types)
+def _deleting(table: str, found: str, n: int) -> Statement:
+    """Return the statement that deletes the rows whose places a query of n numbers finds."""
+    return Statement(f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({found})) RETURNING loop", *(WHOLE,) * n)
 
 
-ARRIVED: Final = _deleting(
-    "early",
-    f"""SELECT e.ctid FROM {unnest(WHOLE, TEXT)} AS w (loop, event)
-    CROSS JOIN LATERAL (SELECT ctid FROM early WHERE loop = w.loop AND event = w.event OFFSET 0) AS e""",
-    ARRAYS[WHOLE],
-    ARRAYS[TEXT],
-)
-_DROP_EARLY = Statement(
-    """DELETE FROM early WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM early WHERE loop + 0 = $1 AND until <= $2 ORDER BY loop + 0, until, id LIMIT $3))
-    RETURNING id""",
-    *(WHOLE,) * 3,
-)
-_DROP_HEARD = _deleting(
-    "event",
-    f"""SELECT e.ctid FROM {unnest(WHOLE)} AS w (t) CROSS JOIN LATERAL (
-        SELECT ctid FROM event WHERE loop + 0 = $2 AND t = w.t AND kind <> 'decide' OFFSET 0) AS e""",
-    ARRAYS[WHOLE],
-    WHOLE,
-)
-_DROP_OUTCOMES = Statement("DELETE FROM outcome WHERE loop = $1 AND t = ANY ($2)", WHOLE, ARRAYS[WHOLE])
-_DROP_EVENTS = Statement("DELETE FROM event WHERE loop = $1 AND seq = ANY ($2)", WHOLE, ARRAYS[WHOLE])
-_SOME: Final = {  # of a loop's rows, in slices
-    table: Statement(
+def _deleting_each(table: str, where: str, *types: Type) -> Statement:
+    """Return the statement that deletes the rows of each of some keys."""
+    keys = types or (WHOLE,)
+    names = "loop, event" if types else "key"
+    return Statement(
         f"""DELETE FROM {table} WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM {table} WHERE loop = $1 ORDER BY loop, {key} LIMIT $2)) RETURNING loop""",
-        WHOLE,
-        WHOLE,
+            SELECT found.ctid FROM {unnest(*keys)} AS w ({names})
+            CROSS JOIN LATERAL (SELECT ctid FROM {table} WHERE {where} OFFSET 0) AS found))""",
+        *(ARRAYS[each] for each in keys),
+        *(() if types else (WHOLE,)),
     )
+
+
+ARRIVED: Final = _deleting_each("early", "loop = w.loop AND event = w.event", WHOLE, TEXT)
+DROP_EARLY: Final = _deleting(
+    "early", "SELECT ctid FROM early WHERE loop + 0 = $1 AND until <= $2 ORDER BY loop + 0, until, id LIMIT $3", 3
+)
+DROP_HEARD: Final = _deleting_each("event", "loop + 0 = $2 AND t = w.key AND kind <> 'decide'")
+DROP_OUTCOMES: Final = _deleting_each("outcome", "loop = $2 AND t = w.key")
+DROP_EVENTS: Final = _deleting_each("event", "loop = $2 AND seq = w.key")
+SOME: Final = {  # of a loop's rows, in slices
+    table: _deleting(table, f"SELECT ctid FROM {table} WHERE loop = $1 ORDER BY loop, {key} LIMIT $2", 2)
     for table, key in (("event", "seq"), ("outcome", "t"), ("early", "event"))
 }
 _COUNTS = {"outcome": "outcomes", "early": "early"}  # of a head
@@ -398,17 +392,17 @@ class PostgreSQLSession:
         row = encoding.read_decided(found).row
         fields = {name: value for name, value in row.fields.items() if name != "event"}
         *_, text, _, crc = encoding.event_values(loop, row._replace(fields=fields, x=None))
-        self._put(_ERASE(loop, row.seq, text, crc))
+        self._put(ERASE(loop, row.seq, text, crc))
         self._drop(loop, [t])
 
     def _drop(self, loop: int, steps: Sequence[int]) -> None:
         """Delete outcomes, and all rows about decisions but their own."""
-        self._put(_DROP_HEARD(steps, loop), _DROP_OUTCOMES(loop, steps))
+        self._put(DROP_HEARD(steps, loop), DROP_OUTCOMES(steps, loop))
         self._count(loop, outcomes=-len(steps))
 
     def drop_early(self, loop: int, until: int, most: int) -> int:
         self._has_written = True
-        [gone] = self._ask(_DROP_EARLY(loop, until, most))
+        [gone] = self._ask(DROP_EARLY(loop, until, most))
         if gone:
             self._count(loop, early=-len(gone))
         return len(gone)
@@ -420,7 +414,7 @@ class PostgreSQLSession:
         spare = self._spare(loop, base, [each for each in found if _is_old(each, before, base)])
         gone = [each for each in spare if each.outcome.phase != "open"]
         if gone:
-            self._put(_DROP_EVENTS(loop, [each.row.seq for each in gone]))
+            self._put(DROP_EVENTS([each.row.seq for each in gone], loop))
             self._drop(loop, [each.outcome.t for each in gone])
         waiting = tuple(each for each in spare if each.outcome.phase == "open")
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
@@ -429,12 +423,12 @@ class PostgreSQLSession:
         """Leave out decisions that rows after the base are about."""
         if not old:
             return []
-        [needed] = self._ask(_NEEDED([each.outcome.t for each in old], loop, base))
+        [needed] = self._ask(NEEDED([each.outcome.t for each in old], loop, base))
         return [each for each in old if (each.outcome.t,) not in needed]
 
     def delete(self, loop: int, most: int) -> bool:
         self._has_written = True
-        for table, statement in _SOME.items():
+        for table, statement in SOME.items():
             [gone] = self._ask(statement(loop, most))
             if gone:
                 self._count(loop, **({} if table == "event" else {_COUNTS[table]: -len(gone)}))
