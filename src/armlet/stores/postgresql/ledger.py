@@ -25,7 +25,7 @@ _LOOPS = Statement(f"SELECT {', '.join(encoding.LOOP)} FROM loop ORDER BY id")
 _NEWEST = Statement(f"SELECT {', '.join(encoding.HEAD)} FROM head WHERE seq > 0 ORDER BY steady DESC LIMIT 1")
 _SIZE = Statement(
     """SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
-    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"""
+    WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND relkind = 'r'"""
 )
 DEADLINE: Final = 10.0
 
