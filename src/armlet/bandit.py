@@ -7,13 +7,13 @@ change arms at any time: each call sees and leaves a whole state, and looks labe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.errors import BusyError, InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs import columns
 from armlet.inputs.settings import (
     Design,
@@ -36,12 +36,13 @@ from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
-from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot
+from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot, State
 
 if TYPE_CHECKING:
     from armlet.disk import Source, Target
     from armlet.inference.view import Inference
     from armlet.inputs.encoder import Encoder
+    from armlet.inputs.feature_change import FeatureChange
     from armlet.model_file import Model
     from armlet.recording import Fields, Recorder
 
@@ -492,6 +493,7 @@ class Bandit(Engine):
 
         seeds = [theirs.seed, *theirs.streams]
         self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, fields)
+        self._know_features(other)
         self._fixed_rows += other._fixed_rows
 
     def __add__(self, other: Bandit) -> Bandit:
@@ -545,9 +547,17 @@ class Bandit(Engine):
         return twin
 
     def replace(
-        self, *, policy: Policy | None = None, seed: int | Literal["random"] | None = None, t: int | None = None
+        self,
+        *,
+        policy: Policy | None = None,
+        seed: int | Literal["random"] | None = None,
+        t: int | None = None,
+        features: Iterable[str] | None = None,
+        encoder: Encoder | None = None,
+        fill: Mapping[str, float] | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
-        """Continue with other settings of the policy, another seed or a later clock; what was learned stays.
+        """Continue with one thing changed; what was learned stays, and pending decisions can still be learned.
 
         Parameters
         ----------
@@ -561,6 +571,19 @@ class Bandit(Engine):
         t
             The decisions taken so far, those taken elsewhere included; not fewer than now. The next decision is step
             t + 1.
+        features
+            The names of the features from now on, in order: matched by name with those so far. The sums become what
+            they would be had all rows had these, exactly: a feature that is left out is deleted from them, and one that
+            is new has one value in every row so far, `fill`, and so no weight yet. Contexts of pending decisions are
+            carried over when they are learned. Without names so far, it names the features that there are. Refused
+            where the state is not sums of rows, or they do not say enough: with `normalize` none may be dropped.
+        encoder
+            Another fitted encoder; its features are matched in the same way.
+        fill
+            With `features` or `encoder`: what rows so far have in new features, 0 if left out. Any other value needs
+            free units.
+        reward_range
+            (lowest, highest) from now on, as in `Bandit`; rewards of pending decisions must lie in it too.
 
         Examples
         --------
@@ -573,29 +596,106 @@ class Bandit(Engine):
         >>> bandit.replace(t=1000)
         >>> bandit.decide([1.0]).t
         1001
+
+        A feature that comes later, and was 0 in all rows before:
+
+        >>> shop = armlet.Bandit(["a", "b"], features=["age"], seed=1)
+        >>> shop.learn(shop.decide({"age": 31}), 0.5)
+        >>> shop.replace(features=["age", "member"], fill={"member": 0.0})
+        >>> shop.learn(shop.decide({"age": 44, "member": 1}), 1.0)
         """
-        given = [name for name, value in (("policy", policy), ("seed", seed), ("t", t)) if value is not None]
+        changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t}
+        changes |= {"features": features, "encoder": encoder, "reward_range": reward_range}
+        given = {name: value for name, value in changes.items() if value is not None}
         if len(given) != 1:  # so that a refused call has changed nothing
-            raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of policy, seed and t")
+            told = " and ".join(given) or "nothing"
+            raise InvalidTypeError(f"replace got {told}; give one of {', '.join(changes)}")
+        if fill is not None and features is None and encoder is None:
+            raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
         if policy is not None:
             self._replace_policy(policy)
         elif seed is not None:
             self._reseed(check_seed(None if seed == "random" else seed))
         elif t is not None:
             self._advance_to(t)
+        elif reward_range is not None:
+            self._replace_range(reward_range)
+        else:
+            self._replace_features(features, encoder, fill)
 
     def _replace_policy(self, policy: Policy) -> None:
         check_given(policy)
         settings = self._settings.with_policy(policy)
         check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
 
+        def renew(state: Any) -> State:
+            fresh: State = policy.init(state.n_arms, state.dim)
+            fresh.restore_arrays(state.arrays())
+            return fresh
+
         def fields() -> Fields:  # of a bandit with a log
-            from armlet.recording import replace_fields
+            from armlet.recording import policy_fields
 
-            return replace_fields(policy)
+            return policy_fields(policy)
 
-        self._replace(policy, compiled_rule(policy), fields)
-        self._settings = settings
+        self._go_on(settings, renew, fields)
+
+    def _replace_range(self, reward_range: object) -> None:
+        settings = self._settings.with_reward_range(reward_range)
+        self._go_on(settings, lambda state: state, lambda: {"reward_range": list(settings.reward_range or ())})
+
+    def _replace_features(
+        self, features: Iterable[str] | None, encoder: Encoder | None, fill: Mapping[str, float] | None
+    ) -> None:
+        from armlet.inputs.feature_change import FeatureChange, check_same_buckets  # not before features change
+        from armlet.policies.carrying import carry_state, check_change
+
+        now = self._settings
+        if encoder is None and now.encoder is not None:
+            raise InvalidValueError(f"features is {features!r}, but the bandit's encoder names them; give encoder")
+        ours, names, _ = check_encoder(encoder, features, None)
+        if ours is not None:
+            check_same_buckets(now.encoder, ours)
+        change = FeatureChange.between(now.features, names or (), fill, dim=now.dim)
+        check_change(change, now, self.state)
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import feature_fields
+
+            return feature_fields(change, ours)
+
+        settings = now.with_features(change.after, ours)
+        self._go_on(settings, lambda state: carry_state(now.policy, state, change), fields, change)
+
+    def _go_on(
+        self,
+        settings: Settings,
+        renew: Callable[[Any], State],
+        fields: Callable[[], Fields],
+        change: FeatureChange | None = None,
+    ) -> None:
+        """Exchange the settings, and the state by the one that `renew` makes of it, in one turn of the engine."""
+        before = self._settings
+
+        def renewed(state: Any) -> State:
+            if self._settings is not before:
+                raise BusyError("another thread has replaced something meanwhile; nothing was changed, call again")
+            return renew(state)
+
+        def settle() -> None:
+            self._settings, self._reader = settings, settings.reader
+
+        self._replace(
+            settings.policy,
+            compiled_rule(settings.policy),
+            settings.reader.row,
+            features=settings.features if settings.encoder is None else None,
+            reward_range=settings.reward_range,
+            columns=None if change is None else (list(change.sources), list(change.fills)),
+            renew=renewed,
+            fields=fields,
+            settle=settle,
+        )
 
     def __copy__(self) -> Self:
         return self._clone()

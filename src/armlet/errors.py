@@ -98,7 +98,7 @@ class StoreError(ArmletError):
 
 
 class UncertainError(StoreError):
-    """Whether a call was kept is not known, since the answer was lost; repeat it with the same event."""
+    """Whether a call was kept is not known: repeat it, a decision with its event, and the answer is the same."""
 
 
 class EventError(ArmletError):

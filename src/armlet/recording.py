@@ -21,6 +21,8 @@ from armlet.kernel import Engine
 from armlet.types import Policy, Snapshot
 
 if TYPE_CHECKING:
+    from armlet.inputs.encoder import Encoder
+    from armlet.inputs.feature_change import FeatureChange
     from armlet.kernel import Decision, Decisions
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -90,7 +92,9 @@ class Recorder(Protocol):
         before; learn has `expired`, True, if the decision's reward was not waited for any more.
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
-        replace: policy, its name and settings. All rewards are as the user gave them.
+        replace: one of policy, its name and settings; features, the names from now on, with fill, what rows from before
+        have in new ones, and encoder if it makes them; reward_range. Contexts have the features of their time. All
+        rewards are as the user gave them.
         """
 
     def on_events(self, kind: str, many: Sequence[Fields]) -> None:
@@ -145,6 +149,12 @@ def merge_fields(settings: Settings, other: Snapshot) -> Fields:
     return {"model": base64.b64encode(model_file.encode(learned)).decode()}
 
 
-def replace_fields(policy: Policy) -> Fields:
+def policy_fields(policy: Policy) -> Fields:
     """Describe a new policy: its name and settings."""
     return {"policy": model_file.policy_header(policy)}
+
+
+def feature_fields(change: FeatureChange, encoder: Encoder | None) -> Fields:
+    """Describe other features: their names, what rows from before have in new ones, and the encoder."""
+    fields: Fields = {"features": list(change.after), "fill": change.added}
+    return fields if encoder is None else {**fields, "encoder": encoder.to_dict()}

@@ -153,7 +153,7 @@ def test_parts_of_a_bandit_hold_the_rest_of_its_face() -> None:
     bandit.replace(t=7)
     assert bandit.t == 7
     for given in ({}, {"seed": 3, "t": 9}, {"policy": Uniform(), "seed": 3}):
-        with pytest.raises(TypeError, match="give one of policy, seed and t"):
+        with pytest.raises(TypeError, match="give one of policy, seed, t, features, encoder, reward_range"):
             bandit.replace(**given)
     assert bandit.t == 7
 

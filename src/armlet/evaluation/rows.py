@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from armlet.errors import ArgumentError, LogError
 from armlet.inputs.columns import LARGEST, LEAST_CHANCE
+from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
 from armlet.log.events import ARM_CHANGES, EXPLORATION, Event, Events, Roster, check_ordinary, parse, reading
 from armlet.log.parquet import read_metadata, side_lines
@@ -302,7 +303,7 @@ class CompactedBlocks(Blocks):
         self._groups = list(_runs(sizes))
         self.n = sum(sizes)
         roster = Roster(about)
-        self._eras = _eras(self._path, roster)
+        self._eras = _eras(self._path, roster, self.about)
         self.arms = tuple(roster.labels)
 
     def __len__(self) -> int:
@@ -464,16 +465,18 @@ def _runs(sizes: list[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _eras(path: Path, roster: Roster) -> list[tuple[int, Roster]]:
-    """Return the arms as they were from the event of a number on, each time that they changed."""
+def _eras(path: Path, roster: Roster, about: Event) -> list[tuple[int, Roster]]:
+    """Return the arms as they were from the event of a number on, each time that they changed; declare all rewards."""
     eras = [(0, copy.deepcopy(roster))]
-    marks = [f'"kind":"{kind}"'.encode() for kind in ARM_CHANGES]
+    marks = [f'"kind":"{kind}"'.encode() for kind in (*ARM_CHANGES, "replace")]
     with reading(path.name):
         for line in side_lines(path, f"it says which arms came and went in {path.name}"):
             if any(mark in line[:60] for mark in marks):
                 event = parse(line, None, path.name)
-                roster.apply(event)
-                eras.append((event["seq"], copy.deepcopy(roster)))
+                _widen_range(about, event)
+                if event["kind"] != "replace":
+                    roster.apply(event)
+                    eras.append((event["seq"], copy.deepcopy(roster)))
     return eras
 
 
@@ -534,7 +537,7 @@ class _Spooler:
 
     def spool(self, events: Events) -> tuple[Event, tuple[Any, ...], int]:
         """Write all columns; return the fields of the start, the arms and the number of rows."""
-        about = dict(events.about)
+        self._about = about = dict(events.about)
         self._dim = int(about["dim"])
         self._roster = Roster(about)
         try:
@@ -554,6 +557,8 @@ class _Spooler:
                 self._decide(event)
             case "learn" | "correct" | "forget":
                 self._reward(event)
+            case "replace":
+                self._replace(event)
             case _:
                 self._roster.apply(event)
 
@@ -600,6 +605,22 @@ class _Spooler:
             weight = event.get("weight", 1.0)
         t, _, mark = event["id"].partition("-")
         self._rewards.write(struct.pack("<qQdd", int(t), int(mark, 16), paid, weight))
+
+    def _replace(self, event: Event) -> None:
+        """Carry the rows so far to other features, as the bandit did with what it had learned from them."""
+        _widen_range(self._about, event)
+        if "features" not in event:
+            return
+        self._convert()
+        change = FeatureChange.between(self._about.get("features"), event["features"], event.get("fill"), dim=self._dim)
+        for part in self._parts:
+            part["X"] = change.carry(part["X"])
+        for block in range(self._blocks):
+            with np.load(self._folder / f"{block}.npz") as saved:
+                columns: dict[str, Any] = dict(saved)
+            np.savez(self._folder / f"{block}.npz", **columns | {"X": change.carry(columns["X"])})
+        self._dim = change.dim
+        self._about |= {"dim": change.dim, "features": list(change.after)}
 
     def _convert(self) -> None:
         """Turn events into columns, which are much smaller."""
@@ -653,6 +674,13 @@ class _Spooler:
                 for name in ("reward", "weight"):
                     paid[name][rows[rows >= 0]] = some[name][rows >= 0]  # of several the last stays
         paid.flush()
+
+
+def _widen_range(about: Event, event: Event) -> None:
+    """Declare the range that holds the rewards of before and those after an event that replaces it."""
+    if event["kind"] == "replace" and "reward_range" in event and about.get("reward_range") is not None:
+        (low, high), (least, most) = about["reward_range"], event["reward_range"]
+        about["reward_range"] = [min(low, least), max(high, most)]
 
 
 class _Finder:

@@ -24,6 +24,8 @@ from armlet.types import Float64, Mode, Policy
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder, EncodingReader
 
+    Reader: TypeAlias = ContextReader | EncodingReader
+
 Check: TypeAlias = Callable[[str, object], object]
 PolicyT = TypeVar("PolicyT")
 
@@ -367,6 +369,14 @@ class Settings:
         """Return the same settings with another policy."""
         checked = check_reward_range(self.reward_range, policy, self.objective)
         return replace(self, policy=policy, reward_range=checked)
+
+    def with_features(self, features: tuple[str, ...], encoder: Encoder | None) -> Settings:
+        """Return the same settings with other features, and the encoder that makes them, if one does."""
+        return replace(self, dim=len(features), features=features, encoder=encoder)
+
+    def with_reward_range(self, reward_range: object) -> Settings:
+        """Return the same settings with another range of rewards."""
+        return replace(self, reward_range=check_reward_range(reward_range, self.policy, self.objective))
 
     def check_same(self, other: Settings) -> None:
         """Refuse settings under which sums have another meaning."""

@@ -220,6 +220,10 @@ def _is_policy(value: object) -> bool:
     return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
 
 
+def _is_fill(value: object) -> bool:
+    return type(value) is dict and _is_numbers(list(value.values()))
+
+
 _is_labels: Final = _list_of(_is_label)
 _FLOATS: Final = {float}
 _NUMBERS: Final = "numbers, each with a point or an exponent and up to 1e40 in size"
@@ -249,6 +253,7 @@ TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}")
 RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers")
 DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
 OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
+FILL: Final = Check(_is_fill, f"an object of features and {_NUMBERS}")
 POLICY: Final = Check(_is_policy, "an object with a name and settings")
 TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
@@ -303,6 +308,14 @@ _NOTE: Final[Fields] = {
     "epoch": Optional(_or_null(WHOLE)),
 }
 
+_REPLACE: Final[Fields] = {
+    "policy": Optional(POLICY),
+    "features": Optional(TEXTS),
+    "fill": Optional(FILL),
+    "encoder": Optional(OBJECT),
+    "reward_range": Optional(RANGE),
+}
+
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
     "decide": _DECIDE,
@@ -318,7 +331,7 @@ KINDS: Final[Mapping[str, Fields]] = {
     "partial_fit": {**_ROWS, "explored": TRUTHS},
     "learn_logged": {"columns": OBJECT},
     "merge": {"model": TEXT},
-    "replace": {"policy": POLICY},
+    "replace": _REPLACE,
     "checkpoint": {"digest": TEXT, "version": Optional(TEXT), "seal": Optional(DIGEST), "closed": Optional(TRUTH)},
     "note": _NOTE,
 }
@@ -393,7 +406,37 @@ def _contradiction(event: Event, dim: int | None) -> str | None:
             return f"features has {len(features)} names, some of them alike, or dim, {event['dim']}, is another number"
         if not set(retired) <= set(event["arms"]):
             return "retired names an arm that is not among arms"
+    elif kind == "replace":
+        return _unclear_replacement(event)
     return None
+
+
+def _unclear_replacement(event: Event) -> str | None:
+    """Return why nobody can tell what is replaced by what, if so."""
+    given = [name for name in ("policy", "features", "reward_range") if name in event]
+    if len(given) != 1:
+        return f"it has {' and '.join(given) or 'nothing'}; one of policy, features and reward_range is replaced"
+    names = event.get("features")
+    if names is None:
+        extra = [name for name in ("fill", "encoder") if name in event]
+        return f"it has {extra[0]} without features" if extra else None
+    if not names or len(set(names)) != len(names):
+        return f"features has {len(names)} names, some of them alike, or none"
+    wrong = [name for name in event.get("fill", ()) if name not in names]
+    return f"fill has {_short(wrong[0])}, which is not among features" if wrong else None
+
+
+def width_after(event: Event, dim: int | None) -> int | None:
+    """Return how many values contexts have after an event, if before it they have `dim`.
+
+    Examples
+    --------
+    >>> width_after({"kind": "replace", "features": ["age", "height"], "fill": {"height": 0.0}}, 1)
+    2
+    """
+    if event["kind"] == "start":
+        return int(event["dim"])
+    return len(event["features"]) if event["kind"] == "replace" and "features" in event else dim
 
 
 def _words(kind: str, field: str) -> str:

@@ -195,6 +195,7 @@ class _Compactor:
         about: Event = {}
         for line, event in self._source.with_lines():
             about = about or event
+            _check_features(event, self._source.name)
             places.note(line, self._end)
             self._learn_kinds(event)
             self._end += len(line)
@@ -236,6 +237,13 @@ class _Compactor:
             elif kind != "learn" or not _in_a_row(places, event, offset):
                 side.write(line)
             offset += len(line)
+
+
+def _check_features(event: Event, name: str) -> None:
+    """Refuse a log in which features are replaced: a table has the same columns in all rows."""
+    if event["kind"] == "replace" and "features" in event:
+        text = "{log} is {name}, in which features are replaced at event {seq:,}; write .jsonl, or evaluate it as it is"
+        raise ArgumentError(text, name=name, seq=event["seq"])
 
 
 def _event_at(file: Any, offset: int) -> Event:

@@ -24,6 +24,7 @@ from armlet.log.events import (
     parse,
     read_lines,
     reading,
+    width_after,
 )
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ class LogFile:
                         self._steps.append(event["t"])
                         self._offsets.append(offset)
                     decisions += 1
-                elif seq == 0:
-                    dim = event["dim"]
+                else:
+                    dim = width_after(event, dim)
                 yield line, event
                 offset += len(line)
         if offset == 0:

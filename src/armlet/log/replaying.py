@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import ArmletError, LogError, StoreError
+from armlet.errors import ArmletError, InvalidValueError, LogError, StoreError
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.policies import find_policy
@@ -32,6 +34,14 @@ class Past(Protocol):
         """Return the decision that an event is about, which has learned this reward if one is given."""
 
 
+@runtime_checkable
+class CarryingPast(Past, Protocol):
+    """A past that reads contexts as they were written, and carries those from before features were replaced."""
+
+    def on_change(self, t: int, change: FeatureChange) -> None:
+        """Take note that features were replaced after step t."""
+
+
 class LoggedPast:
     """The decisions of a log, decided again: the last ones from memory, the others found by id."""
 
@@ -39,12 +49,15 @@ class LoggedPast:
         self._find = find
         self._recent: dict[str, Decision] = {}
         self._before: dict[str, Decision] = {}
+        self._found: set[str] = set()  # those of them that were found, with contexts as features are now
+        self._changes: list[tuple[int, FeatureChange]] = []  # after which step
 
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
         decision = bandit.decide(event["x"], eligible=event["eligible"], t=event["t"], propensity="marginal")
         if len(self._recent) >= RECENT and self._find is not None:
             self._before, self._recent = self._recent, {}
+            self._found &= self._before.keys()
         self._recent[decision.id] = decision
         return decision
 
@@ -63,9 +76,24 @@ class LoggedPast:
             found = {**found, "reward": reward, "weight": event["weight"]}
         elif "expired" in event:
             found = {**found, "expired": event["expired"]}
-        decision = Decision.from_dict(found)
+        decision = Decision.from_dict({**found, "x": self._carried(found["t"], found["x"])})
         self._recent[name] = decision
+        self._found.add(name)
         return decision
+
+    def on_change(self, t: int, change: FeatureChange) -> None:
+        """Forget the decisions that were found, which would be carried again; those decided again carry themselves."""
+        self._changes.append((t, change))
+        for name in self._found:
+            self._recent.pop(name, None)
+            self._before.pop(name, None)
+        self._found.clear()
+
+    def _carried(self, t: int, x: list[float] | None) -> list[float] | None:
+        for after, change in self._changes:
+            if x is not None and t <= after:
+                x = change.carry(x).tolist()
+        return x
 
 
 # ---- what each kind does
@@ -88,8 +116,29 @@ def _partial_fit(bandit: Bandit, event: Event, _: Past) -> None:
     bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
 
 
-def _replace(bandit: Any, event: Event, _: Past) -> None:  # a bandit that must be able to, or the event is refused
-    bandit.replace(policy=find_policy(event["policy"]["name"])(**event["policy"]["settings"]))
+def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that must be able to, or the event is refused
+    before = bandit.settings
+    bandit.replace(**_replacement(event))
+    after = bandit.settings
+    if "features" not in event:
+        return
+    if list(after.features) != event["features"]:
+        raise InvalidValueError(f"features is {event['features']}, but the encoder gives {list(after.features)}")
+    if isinstance(past, CarryingPast):
+        change = FeatureChange.between(before.features, after.features, event.get("fill"), dim=before.dim)
+        past.on_change(bandit.t, change)
+
+
+def _replacement(event: Event) -> dict[str, Any]:
+    """Return the arguments of the call that an event is a record of."""
+    if "policy" in event:
+        return {"policy": find_policy(event["policy"]["name"])(**event["policy"]["settings"])}
+    if "reward_range" in event:
+        return {"reward_range": event["reward_range"]}
+    fill = {"fill": event.get("fill", {})}
+    if "encoder" in event:
+        return {"encoder": Encoder.from_dict(event["encoder"]), **fill}
+    return {"features": event["features"], **fill}
 
 
 PLAYS: Final[Mapping[str, Callable[[Bandit, Event, Past], object]]] = {

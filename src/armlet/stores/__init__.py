@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Transaction
+from armlet.stores.health import Alarm
+from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
+from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.rewards import Aggregation, Status
-from armlet.stores.store import Loop, Store, load_sqlite, open_store
+from armlet.stores.spec import KEEP
+from armlet.stores.stats import Stats
+from armlet.stores.store import Store, load_ledger, open_store
 from armlet.stores.writer import ClockWarning
 
 if TYPE_CHECKING:
+    from armlet.stores.postgresql import PostgreSQL
     from armlet.stores.sqlite import SQLite
 
 __all__ = [
+    "KEEP",
     "Aggregation",
+    "Alarm",
     "ClockWarning",
     "Ledger",
     "Loop",
@@ -22,18 +29,22 @@ __all__ = [
     "Memory",
     "Moment",
     "Outcome",
+    "PostgreSQL",
     "Pruned",
     "Row",
     "SQLite",
+    "Session",
+    "Stats",
     "Status",
     "Store",
-    "Transaction",
     "open_store",
 ]
 
+_LEDGERS = {"SQLite": ("sqlite", "apsw"), "PostgreSQL": ("postgresql", "psycopg")}
+
 
 def __getattr__(name: str) -> object:
-    """Import the ledger that needs apsw on first use."""
-    if name == "SQLite":
-        return load_sqlite().SQLite
+    """Import a ledger that needs a package of its own on first use."""
+    if name in _LEDGERS:
+        return getattr(load_ledger(*_LEDGERS[name]), name)
     raise AttributeError(f"module 'armlet.stores' has no attribute {name!r}")

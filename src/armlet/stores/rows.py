@@ -22,6 +22,7 @@ from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
 from armlet.stores.ledger import Ledger, LoopRecord, Row, Session
+from armlet.stores.terms import Carry
 from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
@@ -41,7 +42,7 @@ _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "add_arm": {"arm": (str, int)},
     "retire_arm": {"arm": (str, int)},
     "restore_arm": {"arm": (str, int)},
-    "change": {},
+    "change": {"rules": dict, "replaces": list},
 }
 
 
@@ -146,8 +147,24 @@ class LoopLog:
 
     def __iter__(self) -> Iterator[Event]:
         yield dict(self.about)
-        for seq, row in enumerate(self._ledger.rows(self._record.id, self._after), 1):
-            yield event_of(row, seq)
+        seq = 0
+        for row in self._ledger.rows(self._record.id, self._after):
+            for event in self._events(row):
+                seq += 1
+                yield {**event, "seq": seq}
+
+    def _events(self, row: Row) -> Iterator[Event]:
+        if row.kind == "change":
+            head = {"seq": row.seq, "kind": "replace", "at": row.ts}
+            yield from ({**head, **fields} for fields in checked(row).fields["replaces"])
+            return
+        event = dict(event_of(row, row.seq))
+        played = event.pop("played", None)
+        if played is not None:  # the record of a decision that was never made
+            decided = self._ledger.decided(self._record.id, row.t or 0)
+            if decided is not None:
+                event["decision"] = decision_of(substitute(decided, played), expired=True).to_dict()
+        yield event
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""
@@ -196,13 +213,14 @@ class Replay:
         self._learned: list[tuple[Row, float, float]] = []
         self._ended: list[Row] = []  # decisions under way whose reward is in the columns
         self._clock: int | None = None
+        self._last = 0
 
-    def play(self, rows: Iterable[Row], last: int) -> int:
-        """Play rows, the ones after a number; return the number of the last one."""
+    def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
+        """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
         for row in rows:
-            if row.seq != last + 1:
+            if row.seq != last + 1 and is_whole:
                 raise _missing(last + 1)
-            last = row.seq
+            self._last = last = row.seq
             if row.kind == "decide":
                 self._decide(row)
             elif row.kind == "learn" and self._is_compiled and "expired" not in row.fields:
@@ -241,17 +259,21 @@ class Replay:
         return checked(decided, "decide")
 
     def _act(self, row: Row) -> None:
-        event = {**row.fields, "seq": row.seq, "kind": row.kind, "t": row.t}
         try:
-            PLAYS[row.kind](self._bandit, event, RowPast(self.decided))
+            for event in self._events(row):
+                PLAYS[event["kind"]](self._bandit, event, RowPast(self.decided))
         except (LogError, StoreError):
             raise
         except Exception as error:
             raise _unplayable(row.seq, error) from error
 
+    def _events(self, row: Row) -> list[Event]:
+        return plays_of(row)
+
     def decided(self, seq: int) -> Row | None:
         """Return the row of a decision."""
-        return self._decided.get(seq) or self._find(seq)
+        row = self._decided.get(seq) or self._find(seq)
+        return None if row is None else self._carry.row(row, self._last)
 
     def settle(self) -> None:
         """Let the bandit know all that was played so far."""
@@ -268,6 +290,14 @@ class Replay:
         except Exception as error:
             raise _unplayable(max([*self._begun, *(row.seq for row, _, _ in self._learned)]), error) from error
         self._begun, self._learned, self._ended = {}, [], []
+
+
+def plays_of(row: Row) -> list[Event]:
+    """Return what a row does to a bandit, as events of a log; a change of rules alone does nothing."""
+    event = {**row.fields, "seq": row.seq, "kind": row.kind, "t": row.t}
+    if row.kind != "change":
+        return [event]
+    return [{**each, "seq": row.seq, "kind": "replace"} for each in row.fields["replaces"]]
 
 
 def _columns(learned: list[tuple[Row, float, float]]) -> Mapping[str, Any]:
@@ -316,9 +346,7 @@ def _missing(seq: int) -> StoreError:
     return StoreError(f"row {seq} of the loop is missing; go back to a backup")
 
 
-def recover(
-    session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
-) -> tuple[Bandit, int]:
+def recover(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> tuple[Bandit, int]:
     """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
     found = session.snapshot(record.id)
     if found is not None and found[0] >= record.base:

@@ -11,20 +11,28 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
-from armlet.errors import EventError, StoreError
-from armlet.inputs.settings import Reader
+from armlet.errors import EventError, InvalidValueError, StoreError
+from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
+from armlet.policies import is_registered
+from armlet.recording import policy_fields
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.rewards import Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
+from armlet.stores.refit import Refit
+from armlet.stores.spec import LoopChange
+from armlet.stores.stats import Stats
 from armlet.stores.tally import Source, Tally
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.writer import Chore, Writer
 from armlet.types import Arm, Float64, Policy
+
+if TYPE_CHECKING:
+    from armlet.inputs.settings import Reader
 
 SPACING: Final = 1000  # rows between snapshots, at least
 BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
@@ -88,7 +96,8 @@ class LoopRunner:
         self._recent: dict[str, Recent] = {}
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
-        self.is_in_use = False  # somebody has the loop
+        self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
+        self.used = 0  # when, in steady time
 
     # ---- waking up and following others
 
@@ -96,6 +105,30 @@ class LoopRunner:
         """Forget what memory knows; the rows know better."""
         self._bandit = None
         self._recent.clear()
+
+    def lock(self, tx: Transaction, now: Moment) -> None:
+        """Lock the loop, and leave memory as it is."""
+        if tx.draft(self.id) is None:
+            tx.enter([self.want(now)])
+
+    def rest(self, tx: Transaction, now: Moment) -> None:
+        """Keep a snapshot and let go of the memory that it takes; its next call wakes it up."""
+        self.lock(tx, now)
+        draft = tx.draft(self.id)
+        if draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch:
+            self.save(draft)
+            self.end(draft)
+        self.stale()
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it takes next to no memory."""
+        return self._bandit is None
+
+    @property
+    def bandit(self) -> Bandit:
+        """The bandit, of a loop that was opened in this transaction."""
+        return self._awake
 
     @property
     def memory(self) -> int:
@@ -109,6 +142,7 @@ class LoopRunner:
 
     def want(self, now: Moment, events: Iterable[str] = ()) -> Want:
         """Return what to read when the loop is locked."""
+        self.used = now.steady
         if self._is_shared:
             self._recent.clear()  # others may have changed what is known of them
         elif len(self._recent) > RECENT:
@@ -133,7 +167,7 @@ class LoopRunner:
         rows that were written before it, like any other.
         """
         draft = tx.draft(self.id)
-        if draft is None:
+        if draft is None or self.is_gone:
             raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
         head, found = draft.found.head, draft.found
         if self._bandit is None or head.epoch != self._epoch:
@@ -573,6 +607,50 @@ class LoopRunner:
         restore = (("restore_arm", arm) for arm in wanted if arm in retired)
         retire = (("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired)
         return [*chain(add, restore, retire)]
+
+    @_undoing
+    def change(self, tx: Transaction, now: Moment, change: LoopChange, refit: Refit | None = None) -> None:
+        """Go on with other terms: a row says so, and what cannot be changed is refused before anything is."""
+        draft = self.open(tx, now)
+        if refit is not None:
+            tx.flush()
+            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry)
+            replaces = [policy_fields(twin.policy)]
+        else:
+            twin, replaces = self._awake.copy(), []
+        try:
+            more, moved = change.apply(twin)
+        except InvalidValueError as error:
+            if change.policy is not None and refit is None:
+                raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
+            raise
+        terms = self.terms.with_rules(**change.rules)
+        self.rules = terms.rules(twin)
+        seq = self._append(draft, now, "change", None, {"rules": dict(change.rules), "replaces": [*replaces, *more]})
+        self._bandit, self.terms = twin, terms if moved is None else terms.with_change(seq, moved)
+        self._recent.clear()
+        self.end(draft)
+        tx.direct(self.id).describe(self.id, self.terms.to_json())
+        self._epoch += 1
+        if refit is not None:
+            self.policy = None if is_registered(twin.policy) else twin.policy
+            self.rebase(tx, now)
+        if twin.settings.reader != self.reader:
+            self.reader = twin.settings.reader
+        draft = self.open(tx, now)
+        self.save(draft)
+        if change.arms is not None:
+            self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
+        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
+
+    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:  # noqa: ARG002
+        """Return what was counted."""
+        raise NotImplementedError
+
+    @property
+    def objective(self) -> Objective:
+        """Whether rewards are to be high, or costs low."""
+        return self._awake.settings.objective
 
     def _append(
         self, draft: Draft, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None

@@ -1,6 +1,7 @@
 """The one thread that writes: it commits all calls that wait, in one transaction, and only then answers.
 
-While a batch is on its way to the disk the next one gathers by itself, so that many callers share a commit and one
+A call is handed over as a ticket: a thread waits for its answer, an event loop gets those of a whole batch by one
+callback, so that a server needs no thread a request. While a batch is on its way to the disk the next one gathers by itself, so that many callers share a commit and one
 alone waits for nobody; there is no timer. Deciding, judging and learning happen in this thread too, so that rows are
 numbered in the order in which the bandit did them.
 
@@ -11,7 +12,9 @@ wait for one scrub of the ledger's files, which all that are done by then share.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import logging
 import os
 import threading
 import time
@@ -19,13 +22,21 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from armlet.errors import StoreError
-from armlet.stores.ledger import Ledger, Moment, Transaction
+from armlet.errors import StoreError, UncertainError
+from armlet.stores.draft import Draft, Transaction, transaction
+from armlet.stores.ledger import Ledger, Moment
+
+if TYPE_CHECKING:
+    from armlet.stores.runner import LoopRunner
 
 T = TypeVar("T")
+
+log = logging.getLogger("armlet.store")
+log.addHandler(logging.NullHandler())  # silent, unless the application listens
 
 MOST = 1024  # calls in a batch, so that nobody waits for a queue that never ends
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
@@ -88,44 +99,52 @@ def _stopped(passed: int) -> int:
     return 0
 
 
-class Preparation(Protocol):
-    """What to bring up to date before a call; it stays done if the call is then refused."""
-
-    def is_ready(self, now: Moment) -> bool:
-        """Whether nothing is to be done."""
-
-    def ready(self, tx: Transaction, now: Moment) -> object:
-        """Do it."""
+# ---- tickets
 
 
 class Ticket:
-    """A call that waits for its answer."""
+    """A call that waits for its answer; `runner` is of the loop that it is about, if there is one."""
 
-    __slots__ = ("_done", "answer", "error", "first", "work")
+    __slots__ = ("_claim", "_done", "answer", "error", "runner")
 
-    def __init__(self, work: Callable[[Transaction, Moment], Any], first: Preparation | None = None) -> None:
-        self.work, self.first = work, first
+    def __init__(self, runner: LoopRunner | None = None) -> None:
+        self.runner = runner
         self.answer: Any = None
         self.error: BaseException | None = None
+        self._claim = [True]  # whoever takes it out has it: the writer that begins, or a caller who gives up
         self._done = threading.Lock()
         self._done.acquire()
 
     def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
         """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
         try:
-            if self.first is not None and not self.first.is_ready(now):
-                with tx.savepoint():
-                    self.first.ready(tx, now)
             with tx.savepoint():
-                self.answer = self.work(tx, now)
+                self.answer = self._work(tx, now)
         except failures:
             raise
-        except BaseException as error:  # of a policy, which may raise anything: the caller gets it, nobody else
+        except BaseException as error:
             self.error = error
 
-    def wait(self) -> Any:
-        """Wait for the answer, in the thread that asked."""
-        self._done.acquire()
+    def _work(self, tx: Transaction, now: Moment) -> Any:
+        raise NotImplementedError
+
+    def claim(self) -> bool:
+        """Return whether nobody else has begun it, or given it up; only the first one is told so."""
+        try:
+            return self._claim.pop()
+        except IndexError:
+            return False
+
+    def give_up(self, deadline: float | None) -> StoreError:
+        """Return what to raise when there is no answer in time."""
+        if self.claim():
+            return StoreError(f"nothing of this call was kept: it was not begun within {deadline:g} seconds")
+        return UncertainError(f"it is not known whether this call was kept: no answer within {deadline:g} seconds")
+
+    def wait(self, deadline: float | None) -> Any:
+        """Wait for the answer, in the thread that asked, so many seconds at most."""
+        if not self._done.acquire(timeout=-1 if deadline is None else deadline):
+            raise self.give_up(deadline)
         if self.error is not None:
             raise self.error
         return self.answer
@@ -135,21 +154,115 @@ class Ticket:
         self._done.release()
 
 
+class Call(Ticket):
+    """A decision or a reward: one of many in a transaction, undone in its draft if it is refused."""
+
+    __slots__ = ("events", "work")
+
+    def __init__(
+        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], Any], events: Iterable[str]
+    ) -> None:
+        super().__init__(runner)
+        self.work, self.events = work, events
+
+    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
+        """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
+        runner = self.runner
+        draft = None if runner is None else tx.draft(runner.id)
+        if runner is None or draft is None:
+            return
+        if draft.early:
+            tx.flush()  # so that a decision finds them
+        mark = draft.mark()
+        try:
+            self.answer = self.work(tx, draft, now)
+        except failures:
+            raise
+        except BaseException as error:  # of a policy, which may raise anything: the caller gets it, nobody else
+            draft.undo(mark)
+            self.error = error
+            runner.undo(tx, draft, error)
+
+
+class AsyncCall(Call):
+    """A call of an event loop, which gets all answers of a batch at once."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(
+        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], Any], events: Iterable[str]
+    ) -> None:
+        super().__init__(runner, work, events)
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+
+    def settle(self) -> None:
+        """Answer, in the thread of the event loop."""
+        if self.future.done():  # nobody waits any more
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.answer)
+
+    def release(self) -> None:
+        """Let the caller go on, by itself."""
+        release([self])
+
+
+def release(tickets: Iterable[Ticket]) -> None:
+    """Let callers go on: threads one by one, those of an event loop together."""
+    loops: dict[asyncio.AbstractEventLoop, list[AsyncCall]] = {}
+    for ticket in tickets:
+        if isinstance(ticket, AsyncCall):
+            loops.setdefault(ticket.loop, []).append(ticket)
+        else:
+            ticket.release()
+    for loop, calls in loops.items():
+        with suppress(RuntimeError):  # of a loop that was closed meanwhile
+            loop.call_soon_threadsafe(_settle, calls)
+
+
+def _settle(calls: list[AsyncCall]) -> None:
+    for call in calls:
+        call.settle()
+
+
+class Task(Ticket):
+    """A change of a loop that is made in a transaction of its own."""
+
+    __slots__ = ("work",)
+
+    def __init__(self, work: Callable[[Transaction, Moment], Any], runner: LoopRunner | None = None) -> None:
+        super().__init__(runner)
+        self.work = work
+
+    def _work(self, tx: Transaction, now: Moment) -> Any:
+        return self.work(tx, now)
+
+
 class Errand(Ticket):
     """Maintenance: run again and again, in several transactions, until it is done."""
 
-    __slots__ = ("_chore", "_is_begun", "is_done", "is_waited_for", "scrubs", "stuck_since")
+    __slots__ = ("_chore", "_is_chore_begun", "is_done", "is_waited_for", "scrubs", "stuck_since")
 
-    def __init__(self, chore: Chore[Any], *, scrubs: bool = False, is_waited_for: bool = True) -> None:
-        super().__init__(self._piece)
+    def __init__(
+        self,
+        chore: Chore[Any],
+        runner: LoopRunner | None = None,
+        *,
+        scrubs: bool = False,
+        is_waited_for: bool = True,
+    ) -> None:
+        super().__init__(runner)
         self._chore, self.scrubs, self.is_waited_for = chore, scrubs, is_waited_for
-        self._is_begun = self.is_done = False
+        self._is_chore_begun = self.is_done = False
         self.stuck_since: float | None = None
 
-    def _piece(self, tx: Transaction, now: Moment) -> Any:
+    def _work(self, tx: Transaction, now: Moment) -> Any:
         try:
-            if not self._is_begun:
-                self._is_begun = True
+            if not self._is_chore_begun:
+                self._is_chore_begun = True
                 next(self._chore)
             self._chore.send((tx, now))
         except StopIteration as end:
@@ -160,6 +273,9 @@ class Errand(Ticket):
         """Let the caller go on; what is not done is broken off."""
         self._chore.close()
         super().release()
+
+
+# ---- maintenance
 
 
 class Budget:
@@ -217,11 +333,10 @@ class Upkeep:
     def _slice(self) -> None:
         begun: dict[Errand, None] = {}
         try:
-            with self._ledger.transaction() as tx:
+            with transaction(self._ledger) as tx:
                 now = self._clock.now()
                 self._budget.renew()
-                while self._errands and not (begun and self._budget.is_spent()):
-                    errand = self._errands.popleft()
+                while (errand := self._next(begun)) is not None:
                     begun[errand] = None
                     errand.run(tx, now, self._ledger.failures)
                     if not errand.is_done and errand.error is None:
@@ -235,6 +350,14 @@ class Upkeep:
                 self._unscrubbed.append(errand)
             elif errand.error is not None or errand.is_done:
                 errand.release()
+
+    def _next(self, begun: dict[Errand, None]) -> Errand | None:
+        """Take the next errand of a slice: all of them about one loop, so that no two writers wait for each other."""
+        if not self._errands or (begun and self._budget.is_spent()):
+            return None
+        if begun and self._errands[0].runner is not next(iter(begun)).runner:
+            return None
+        return self._errands.popleft()
 
     def _scrub(self) -> None:
         try:
@@ -267,16 +390,39 @@ class Upkeep:
         return left
 
 
+# ---- the writer
+
+
+class Counts:
+    """What the writer has done since it began; only its thread writes."""
+
+    __slots__ = ("calls", "commits", "failures", "largest", "seconds")
+
+    def __init__(self) -> None:
+        self.commits = self.calls = self.failures = self.largest = 0  # `largest`: calls in a batch
+        self.seconds = 0.0  # from the begin of a batch until its answers
+
+
 class Writer:
     """Runs calls in transactions, many in each, and maintenance between them."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, on_failure: Callable[[], None]) -> None:
-        self._ledger, self._clock = ledger, clock
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        on_failure: Callable[[], None],
+        on_idle: Callable[[Transaction, Moment], None],
+        deadline: float | None = None,
+    ) -> None:
+        self._ledger, self._clock, self._deadline = ledger, clock, deadline
         self._on_failure = on_failure  # called where memory may know more than what is kept
+        self._on_idle = on_idle  # called after the calls of a batch, before they are committed
+        self.counts = Counts()
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        self._batch: list[Ticket] = []
+        self._batch: list[Call] = []
+        self._tasks: list[Ticket] = []
         self._pid = os.getpid()
         self._gate = threading.Lock()  # nothing is queued behind the end
         self._closed: str | None = None  # why
@@ -285,24 +431,52 @@ class Writer:
         self._thread.start()
         _RUNNING.add(self)
 
-    def do(self, work: Callable[[Transaction, Moment], T], first: Preparation | None = None) -> T:
+    @property
+    def depth(self) -> int:
+        """How many calls wait."""
+        return self._queue.qsize()
+
+    def call(
+        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], T], events: Iterable[str] = ()
+    ) -> T:
         """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised."""
-        answer: T = self._ask(Ticket(work, first))
+        answer: T = self._ask(Call(runner, work, events))
         return answer
 
-    def maintain(self, chore: Chore[T], *, scrubs: bool = False) -> T:
+    async def acall(
+        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], T], events: Iterable[str] = ()
+    ) -> T:
+        """Run a call in the next transaction, without a thread that waits."""
+        ticket = AsyncCall(runner, work, events)
+        self._put(ticket)
+        try:
+            answer: T = await asyncio.wait_for(ticket.future, self._deadline)
+        except TimeoutError:
+            raise ticket.give_up(self._deadline) from None
+        return answer
+
+    def do(self, work: Callable[[Transaction, Moment], T]) -> T:
+        """Run something in a transaction of its own."""
+        answer: T = self._ask(Task(work))
+        return answer
+
+    def maintain(self, chore: Chore[T], runner: LoopRunner | None = None, *, scrubs: bool = False) -> T:
         """Do a chore between batches, piece by piece; answer when all of it is kept.
 
         If a piece raises, those before it stay done. `scrubs`: what it deletes is gone from all files on return.
         """
-        answer: T = self._ask(Errand(chore, scrubs=scrubs))
+        answer: T = self._ask(Errand(chore, runner, scrubs=scrubs), deadline=None)
         return answer
 
-    def later(self, chore: Chore[object]) -> None:
+    def later(self, chore: Chore[object], runner: LoopRunner) -> None:
         """Do a chore that nobody waits for. Only the thread that writes asks for it."""
-        self._upkeep.add(Errand(chore, is_waited_for=False))
+        self._upkeep.add(Errand(chore, runner, is_waited_for=False))
 
-    def _ask(self, ticket: Ticket) -> Any:
+    def _ask(self, ticket: Ticket, deadline: float | None = -1.0) -> Any:
+        self._put(ticket)
+        return ticket.wait(self._deadline if deadline == -1.0 else deadline)
+
+    def _put(self, ticket: Ticket) -> None:
         if os.getpid() != self._pid:  # before any lock, which a fork may have copied while it was held
             raise StoreError("the store was opened before a fork, and only the parent may use it; open another one")
         self._check_caller()
@@ -310,7 +484,6 @@ class Writer:
             if self._closed is not None:
                 raise StoreError(f"the store is closed{self._closed}; open it again")
             self._queue.put(ticket)
-        return ticket.wait()
 
     def _check_caller(self) -> None:
         if threading.current_thread() is self._thread:  # which would wait for itself
@@ -360,43 +533,99 @@ class Writer:
                 return True
             if isinstance(ticket, Errand):
                 self._upkeep.add(ticket)
-            else:
+            elif isinstance(ticket, Call):
                 self._batch.append(ticket)
+            else:
+                self._tasks.append(ticket)
             pause = 0.0
         return False
 
     def _serve(self) -> None:
-        if not self._batch:
+        if self._batch:
+            self._batch = [call for call in self._batch if call.claim()]
+            self._try(self._batch)
+            batch, self._batch = self._batch, []
+            release(batch)
+        while self._tasks:
+            if self._tasks[0].claim():
+                self._try(self._tasks[:1])
+            self._tasks.pop(0).release()
+
+    def _try(self, tickets: list[Any]) -> None:
+        """Run tickets in one transaction; if it fails by what one of them writes, each in one of its own."""
+        if not tickets:
             return
+        started = time.perf_counter()
         try:
-            with self._ledger.transaction() as tx:
-                now = self._clock.now()
-                self.budget.renew()
-                for ticket in self._batch:
-                    ticket.run(tx, now, self._ledger.failures)
+            self._transact(tickets)
         except BaseException as error:
-            self._fail(self._batch, error)  # also those that were refused: by what, is not kept either
-        batch, self._batch = self._batch, []
-        for ticket in batch:
-            ticket.release()
+            is_of_one = isinstance(error, self._ledger.refusals) and len(tickets) > 1
+            self._fail([] if is_of_one else tickets, error)  # those that were refused too: nothing was kept of that
+            for ticket in tickets if is_of_one else ():
+                ticket.error = ticket.answer = None
+                self._try([ticket])
+            return
+        counts = self.counts
+        counts.commits, counts.calls = counts.commits + 1, counts.calls + len(tickets)
+        counts.largest = max(counts.largest, len(tickets))
+        counts.seconds += time.perf_counter() - started
+
+    def _transact(self, tickets: list[Any]) -> None:
+        with transaction(self._ledger) as tx:
+            now = self._clock.now()
+            self.budget.renew()
+            events: dict[LoopRunner, list[str]] = {}
+            for ticket in tickets:
+                if isinstance(ticket, Call) and ticket.runner is not None:
+                    events.setdefault(ticket.runner, []).extend(ticket.events)
+            tx.enter([runner.want(now, names) for runner, names in events.items()])
+            refused = self._begin(tx, now, events)
+            for ticket in tickets:
+                if ticket.runner in refused:
+                    ticket.error = refused[ticket.runner]
+                else:
+                    ticket.run(tx, now, self._ledger.failures)
+            for runner in events:
+                if runner not in refused and (draft := tx.draft(runner.id)) is not None:
+                    runner.end(draft)
+            self._on_idle(tx, now)
+
+    def _begin(self, tx: Transaction, now: Moment, runners: Iterable[LoopRunner]) -> dict[LoopRunner, BaseException]:
+        """Bring loops up to date; return why some cannot be."""
+        refused: dict[LoopRunner, BaseException] = {}
+        for runner in runners:
+            draft = tx.draft(runner.id)
+            mark = None if draft is None else draft.mark()
+            try:
+                runner.begin(tx, now)
+            except self._ledger.failures:
+                raise
+            except BaseException as error:
+                refused[runner] = error
+                if draft is not None and mark is not None:
+                    draft.undo(mark)
+        return refused
 
     def _fail(self, tickets: Iterable[Ticket], error: BaseException) -> None:
         self._on_failure()
+        self.counts.failures += 1
+        log.warning("a transaction failed: %s", error)
         for ticket in tickets:
-            ticket.error = StoreError(f"nothing of this call was kept: {error}")
+            told = "nothing of this call was kept: "
+            is_known = not isinstance(error, UncertainError)
+            ticket.error = StoreError(f"{told}{error}") if is_known else UncertainError(str(error))
             ticket.error.__cause__ = error
 
     def _give_up(self, error: BaseException) -> None:
         with self._gate:
             self._closed = f", since its thread has ended: {error!r}"
-        left = [*self._batch, *self._upkeep.leave()]
+        left: list[Ticket] = [*self._batch, *self._tasks, *self._upkeep.leave()]
         while not self._queue.empty():
             if (ticket := self._queue.get()) is not None:
                 left.append(ticket)
-        self._batch = []
+        self._batch, self._tasks = [], []
         self._fail(left, error)
-        for ticket in left:
-            ticket.release()
+        release(left)
 
 
 _RUNNING: weakref.WeakSet[Writer] = weakref.WeakSet()  # those whose thread has not ended keep themselves alive

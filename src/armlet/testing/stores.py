@@ -19,6 +19,7 @@ from armlet.stores import Aggregation, ClockWarning, Ledger, LoopRecord, Moment,
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, Session, Want
 from armlet.stores.rows import rebuild
+from armlet.stores.terms import Terms
 from armlet.types import Policy
 
 Place: TypeAlias = Callable[[], Ledger]
@@ -449,10 +450,10 @@ def _play(store: Store, name: str, start: int, n: int) -> None:
 
 def _replayed(store: Store, name: str) -> Bandit:
     def work(tx: Transaction, _: Moment) -> Bandit:
-        record = tx.find(name)
+        record = tx.session.find(name)
         if record is None:
             raise AssertionError(f"loop {name!r} is gone")
-        return rebuild(tx, record)
+        return rebuild(tx.session, record, _entered(tx, record.id).seq, None, Terms.read(record).carry)
 
     return store._writer.do(work)
 

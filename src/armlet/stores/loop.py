@@ -1,0 +1,495 @@
+"""A loop as its users hold it: decisions, rewards and changes from any thread or event loop, durable on return."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from armlet.bandit import Bandit
+from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
+from armlet.inputs import columns
+from armlet.inputs.columns import check_label, check_labels, listed
+from armlet.inputs.settings import Range
+from armlet.kernel import Decision
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.health import Alarm, alarms
+from armlet.stores.ledger import Ledger, Moment
+from armlet.stores.refit import Refit
+from armlet.stores.rewards import Aggregation, Reward, Status
+from armlet.stores.rows import LoopLog
+from armlet.stores.runner import ContextChangedError, LoopRunner
+from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
+from armlet.stores.stats import Stats
+from armlet.stores.writer import Writer
+from armlet.types import Arm, Context, Contexts, Float64, Policy
+
+if TYPE_CHECKING:
+    from armlet.inputs.encoder import Encoder
+    from armlet.inputs.settings import Reader
+
+MOST: int = 10_000  # calls of a batch
+TRIES: int = 5  # of a call whose loop changes meanwhile
+
+Probabilities: TypeAlias = Literal["all"]
+
+
+class Loop:
+    """Decide and reward from any thread; `Store.loop` makes it.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> with armlet.open_store("shop.db") as store:
+    ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+    ...     decision = loop.decide([1.0], event="order-17")
+    ...     loop.reward("order-17", 1.0), loop.reward("order-17", 1.0), loop.reward("order-18", 0.0)
+    ('accepted', 'duplicate', 'unknown')
+    >>> with armlet.open_store("shop.db") as store:  # later, in another process
+    ...     loop = store.loop("homepage")
+    ...     loop.decide([1.0], event="order-17").id == decision.id, loop.reward("order-17", 0.5)
+    (True, 'conflict')
+    """
+
+    def __init__(self, runner: LoopRunner, writer: Writer, ledger: Ledger) -> None:
+        self._runner, self._writer, self._ledger = runner, writer, ledger
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return self._runner.name
+
+    # ---- decisions
+
+    @refusing()
+    def decide(
+        self,
+        x: Context,
+        *,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+    ) -> Decision:
+        """Choose an arm; durable on return. Its propensity is marginal: over all coins.
+
+        Parameters
+        ----------
+        x
+            The context.
+        event
+            A name for the decision, by which it is rewarded; that of `decision.id` if left out. Asked again with the
+            same context and eligible arms, it is answered the same again, and no step of the clock is taken; with
+            others, it is refused with an EventError. Names that grow with time keep the index of a large store small.
+        eligible
+            The arms that may be played this time; all that are not retired if left out.
+        probabilities
+            "all" for `decision.probabilities`, those of every arm at this step; the log has them too.
+        """
+        name = None if event is None else check_text("event", event)
+        options = _options(eligible, probabilities)
+        names = () if name is None else (name,)
+        for _ in range(TRIES):
+            reader, row = self._row(x)
+            work = functools.partial(self._decide, row=row, name=name, options=options, reader=reader)
+            try:
+                return self._writer.call(self._runner, work, names)
+            except ContextChangedError:
+                continue
+        raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+
+    async def adecide(
+        self,
+        x: Context,
+        *,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+    ) -> Decision:
+        """Choose an arm, as `decide` does, without a thread that waits."""
+        with refusing():
+            name = None if event is None else check_text("event", event)
+            options = _options(eligible, probabilities)
+            names = () if name is None else (name,)
+            for _ in range(TRIES):
+                reader, row = self._row(x)
+                work = functools.partial(self._decide, row=row, name=name, options=options, reader=reader)
+                try:
+                    return await self._writer.acall(self._runner, work, names)
+                except ContextChangedError:
+                    continue
+            raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+
+    @refusing()
+    def decide_many(
+        self,
+        X: Contexts,
+        *,
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+    ) -> list[Decision]:
+        """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
+
+        Parameters
+        ----------
+        X
+            One context a row, 10,000 at most.
+        events
+            A name for each decision, as in `decide`.
+        eligible, probabilities
+            As in `decide`, for all of them.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     decisions = loop.decide_many([[1.0], [0.5]], events=["order-1", "order-2"])
+        ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
+        ['accepted', 'accepted', 'unknown']
+        """
+        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+        options = _options(eligible, probabilities)
+        for _ in range(TRIES):
+            reader = self._reader()
+            rows = reader.matrix(X).copy()
+            if names is not None and len(names) != len(rows):
+                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if len(rows) > MOST:
+                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
+            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
+            try:
+                return self._writer.call(self._runner, work, names or ())
+            except ContextChangedError:
+                continue
+        raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+
+    def _decide(
+        self,
+        tx: Transaction,
+        draft: Draft,
+        now: Moment,
+        *,
+        row: Float64,
+        name: str | None,
+        options: Mapping[str, Any],
+        reader: Reader,
+    ) -> Decision:
+        return self._runner.decide(tx, draft, now, row, name, options, reader)
+
+    def _decide_many(
+        self,
+        tx: Transaction,
+        draft: Draft,
+        now: Moment,
+        *,
+        rows: Float64,
+        names: Sequence[str] | None,
+        options: Mapping[str, Any],
+        reader: Reader,
+    ) -> list[Decision]:
+        decide = self._runner.decide
+        called = [None] * len(rows) if names is None else names
+        return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
+
+    def _reader(self) -> Reader:
+        reader = self._runner.reader
+        if reader is None:  # nobody has asked yet
+            self._refresh()
+            reader = self._runner.reader
+        if reader is None:
+            raise StoreError(f"loop {self.name!r} is not ready")
+        return reader
+
+    def _row(self, x: Context) -> tuple[Reader, Float64]:
+        """Read a context, in the caller's thread; he may change his own while this waits."""
+        reader = self._reader()
+        try:
+            return reader, reader.row(x).copy()
+        except (TypeError, ValueError):
+            if not self._ledger.is_shared:
+                raise
+        self._refresh()  # another replica may have changed the features
+        if self._runner.reader is reader:
+            reader.row(x)  # raises again
+        reader = self._reader()
+        return reader, reader.row(x).copy()
+
+    def _refresh(self) -> None:
+        self._writer.call(self._runner, lambda *_: None)
+
+    # ---- rewards
+
+    @refusing()
+    def reward(
+        self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
+    ) -> Status:
+        """Record a reward; durable on return. Rewards may arrive in any order, repeatedly or never.
+
+        Parameters
+        ----------
+        event
+            The name of the decision, or its `id` if it was given none.
+        value
+            The reward; a cost if the objective is "min".
+        name
+            A name for this reward, unique within its decision, such as the id of the message that brings it. One that
+            has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
+        rank
+            How far it can be trusted, 0 or more. Only rewards of the highest rank reported so far count, and the
+            aggregation says which of these: the truth replaces a provisional reward, never the reverse.
+        played
+            The arm that was shown, if another one than decided, as a fallback is. Its reward is learned for that arm
+            where the policy learns from every step; a policy that learns from its own random steps alone counts it.
+
+        Returns
+        -------
+        str
+            "accepted": it counts. "duplicate": it was reported before. "conflict": another value was reported before,
+            and stays. "outranked": a reward of a higher rank was reported before, and stays. "replaced": it counts
+            instead of an earlier one. "late": the window had closed, and it counts instead of what was learned then.
+            "counted": it is kept, but not learned, since another arm was played. "early": there is no such event yet,
+            and the loop lets rewards wait. "unknown": there is no such event. "out_of_range": the loop takes no such
+            values.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("checkout", arms=["a", "b"], dim=1, aggregation="last", seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     click = loop.reward("order-17", 0.1, name="click")
+        ...     paid = loop.reward("order-17", 1.0, name="paid", rank=1)
+        ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
+        ('accepted', 'replaced', 'duplicate', 'outranked')
+        """
+        of, told = _told(event, value, name, rank, played)
+        return self._writer.call(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+
+    async def areward(
+        self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
+    ) -> Status:
+        """Record a reward, as `reward` does, without a thread that waits."""
+        with refusing():
+            of, told = _told(event, value, name, rank, played)
+            return await self._writer.acall(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+
+    @refusing()
+    def reward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
+        """Record many rewards in one transaction; return what became of each.
+
+        Parameters
+        ----------
+        rewards
+            Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
+            10,000 at most.
+        """
+        told = [_told(*each) if isinstance(each, tuple) else _told(**_named(each)) for each in rewards]
+        if len(told) > MOST:
+            raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
+
+        def work(tx: Transaction, draft: Draft, now: Moment) -> list[Status]:
+            return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
+
+        return self._writer.call(self._runner, work, [of for of, _ in told])
+
+    def _reward(self, tx: Transaction, draft: Draft, now: Moment, *, of: str, told: Reward) -> Status:
+        return self._runner.reward(tx, draft, now, of, told)
+
+    # ---- forgetting, arms and changes
+
+    @refusing()
+    def forget(self, event: str) -> bool:
+        """Unlearn a decision and delete all about it; return whether there was one.
+
+        What remains is the step, the arm and its probability: its context, its event and its rewards are overwritten
+        in the store's files on return. Where SQLite has moved rows between pages before, a copy may stay in the unused
+        part of a page until the file is vacuumed. Unlearning is exact but for rounding; the rows before are no longer
+        needed to rebuild the state, which goes on from a model. Backups are not touched.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 1.0)
+        ...     loop.forget("order-17"), loop.reward("order-17", 1.0), loop.model().state.n.sum()
+        (True, 'unknown', np.float64(0.0))
+        """
+        return self.forget_many([event]) == 1
+
+    def forget_many(self, events: Iterable[str]) -> int:
+        """Forget many decisions, in slices between which other calls are served; return how many there were.
+
+        Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
+        broken off by an error, some are forgotten; ask again for all of them.
+        """
+        names = [check_text("event", event) for event in events]
+        return self._writer.maintain(self._runner.forgetting(names), self._runner, scrubs=True)
+
+    def add_arm(self, arm: Arm) -> None:
+        """Add an arm without data."""
+        self._change_arm("add_arm", arm)
+
+    def retire_arm(self, arm: Arm) -> None:
+        """Stop playing an arm; its data is kept, and its late rewards are learned."""
+        self._change_arm("retire_arm", arm)
+
+    def restore_arm(self, arm: Arm) -> None:
+        """Play a retired arm again."""
+        self._change_arm("restore_arm", arm)
+
+    @refusing()
+    def _change_arm(self, kind: str, arm: Arm) -> None:
+        label = check_label(arm)
+        self._writer.do(lambda tx, now: self._runner.add_rows(tx, now, [(kind, label)]))
+
+    @refusing()
+    def change(
+        self,
+        *,
+        policy: Policy | None = None,
+        window: float | None | Keep = KEEP,
+        default_reward: float | None | Keep = KEEP,
+        aggregation: Aggregation | None = None,
+        early_window: float | None | Keep = KEEP,
+        reward_range: Range | None = None,
+        features: Iterable[str] | None = None,
+        encoder: Encoder | None = None,
+        fill: Mapping[str, float] | None = None,
+        arms: Iterable[Arm] | None = None,
+        how: How = "carry",
+    ) -> None:
+        """Go on with other terms, all of them or none; what was learned stays. It is a row of the log, like any other.
+
+        Windows that are open keep their end; what closes later has the default of then, or the last one there was.
+
+        Parameters
+        ----------
+        policy
+            The same policy with other settings; any other one with `how="refit"`.
+        window, default_reward, aggregation, early_window
+            As for `Store.loop`. A window of None and a default of None: rewards are learned as they arrive.
+        reward_range
+            The lowest and the highest reward from now on.
+        features, encoder, fill
+            As for `Bandit.replace`: a new feature had the `fill` value in all rows before, 0 if left out, and so has no
+            weight yet; one that is left out is deleted from what was learned, exactly.
+        arms
+            The arms to be played from now on, as for `Store.loop`.
+        how
+            "carry": the policy goes on from the state that there is. "refit": it learns the loop's log again, as far as
+            that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], features=["age"], policy=armlet.LinUCB(), seed=1)
+        ...     loop.change(features=["age", "visits"], window=60.0, default_reward=0.0)
+        ...     loop.decide({"age": 31, "visits": 2}).x
+        array([31.,  2.])
+        """
+        if how not in ("carry", "refit"):
+            raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
+        given = {"window": window, "default_reward": default_reward, "early_window": early_window}
+        rules = {name: value for name, value in given.items() if value is not KEEP}
+        if aggregation is not None:
+            rules["aggregation"] = aggregation
+        change = LoopChange(
+            rules=rules,
+            policy=policy,
+            features=None if features is None else tuple(listed("features", features)),
+            encoder=encoder,
+            fill=fill,
+            reward_range=reward_range,
+            arms=None if arms is None else check_labels(arms),
+        )
+        if change.is_empty:
+            raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
+        refit = None
+        if how == "refit":
+            refit = Refit(self._ledger, self.name, change.policy, self._runner.policy)
+            refit.prepare()
+        self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
+
+    # ---- what there is to see
+
+    @property
+    def log(self) -> LoopLog:
+        """The events of the loop as a log, for every reader of an `armlet.Log`.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 0.5)
+        ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
+        (['start', 'decide', 'learn'], True)
+        """
+        record = next((each for each in self._ledger.loops() if each.name == self.name), None)
+        if record is None:
+            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+        return LoopLog(self._ledger, record, self._runner.policy)
+
+    @refusing()
+    def model(self) -> Bandit:
+        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect."""
+        return self._writer.maintain(self._runner.copying(), self._runner)
+
+    @refusing()
+    def stats(self) -> Stats:
+        """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
+        return self._writer.call(self._runner, self._runner.stats)
+
+    @refusing()
+    def health(self) -> list[Alarm]:
+        """Return what is wrong with the loop, in words; nothing if it is well. In constant time.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     loop.health()
+        []
+        """
+        return self._writer.call(self._runner, self._health)
+
+    def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
+        return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
+
+    def __repr__(self) -> str:
+        return f"<Loop {self.name!r}>"
+
+
+def _options(eligible: Iterable[Arm] | None, probabilities: Probabilities | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if eligible is not None:
+        options["eligible"] = [check_label(arm) for arm in listed("eligible", eligible)]
+    if probabilities is not None:
+        if probabilities != "all":
+            raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
+        options["probabilities"] = "all"
+    return options
+
+
+def _told(
+    event: str, value: float, name: str | None = None, rank: int = 0, played: Arm | None = None
+) -> tuple[str, Reward]:
+    of = check_text("event", event)
+    called = None if name is None else check_text("name", name)
+    return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
+
+
+def _named(given: object) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
+        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {_WORDS}")
+    return given
+
+
+_PARTS = frozenset(("event", "value", "name", "rank", "played"))
+_WORDS = "event, value and perhaps name, rank, played"

@@ -1,0 +1,130 @@
+"""Another kind of policy for a loop: it learns the loop's own log again.
+
+The caller's thread does it, from committed rows, while others decide; the rows that come meanwhile are played in the
+transaction that changes the loop. Rows that were pruned or forgotten are gone, so they are not learned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from armlet.bandit import Bandit, from_bytes
+from armlet.errors import InvalidTypeError, StoreError
+from armlet.policies import check_given
+from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
+from armlet.stores.rows import Event, Replay, plays_of
+from armlet.stores.terms import Carry, Terms
+from armlet.types import Policy
+
+TRIES = 3  # of a loop that is pruned, or changed, in the midst of it
+LEARNED = frozenset(("learn", "correct", "expire"))
+
+log = logging.getLogger("armlet.store")
+
+
+class _Relearning(Replay):
+    """Plays rows again but for changes of the policy, which is another one from the start."""
+
+    def _events(self, row: Row) -> list[Event]:
+        return [event for event in plays_of(row) if "policy" not in event]
+
+
+class Refit:
+    """A bandit with another policy, and how far it has read the log of a loop."""
+
+    def __init__(self, ledger: Ledger, name: str, policy: Policy | None, own: Policy | None) -> None:
+        if policy is None:
+            raise InvalidTypeError("how is 'refit', but policy is not given; give the policy that is to learn the log")
+        check_given(policy)
+        self._ledger, self._name, self.policy, self._own = ledger, name, policy, own
+        self._epoch = self._last = 0
+        self.bandit: Bandit | None = None
+        self.n_rows = 0
+
+    def prepare(self) -> None:
+        """Learn what is committed."""
+        for _ in range(TRIES):
+            record, head = self._found()
+            self._read(record, head)
+            if self._found()[1].epoch == head.epoch:
+                return
+        raise StoreError(f"loop {self._name!r} is changed or pruned all the time; try again")
+
+    def _found(self) -> tuple[LoopRecord, Head]:
+        record = next((each for each in self._ledger.loops() if each.name == self._name), None)
+        head = None if record is None else self._ledger.head(record.id)
+        if record is None or head is None:
+            raise StoreError(f"there is no loop {self._name!r}")
+        return record, head
+
+    def _read(self, record: LoopRecord, head: Head) -> None:
+        start, terms = from_bytes(record.start, policy=self._own), Terms.read(record)
+        s = start.settings
+        self.bandit = Bandit(
+            start.arms,
+            s.dim,
+            policy=self.policy,
+            features=None if s.encoder is not None else s.features,
+            encoder=s.encoder,
+            objective=s.objective,
+            normalize=s.normalize,
+            reward_range=s.reward_range,
+            seed=start.seed,
+        )
+        for arm in start.arms.retired:
+            self.bandit.retire_arm(arm)
+        self.n_rows = 0
+        self._learn_before(record, terms.carry)
+        self.bandit.replace(t=max(self.bandit.t, start.t))
+        self._epoch = head.epoch
+        self._last = record.base
+        rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
+        self._last = self._replay(record.id, terms.carry).play(self._counted(rows), record.base)
+
+    def _learn_before(self, record: LoopRecord, carry: Carry) -> None:
+        """Learn what is left of the rows before the model that the loop goes on from."""
+        replay = self._replay(record.id, _Upto(carry, record.base))
+        rows = (row for row in self._before(record) if row.kind in LEARNED or (row.kind == "decide" and row.x))
+        replay.play(self._counted(rows), 0, is_whole=False)
+
+    def _before(self, record: LoopRecord) -> Iterator[Row]:
+        for row in self._ledger.rows(record.id):
+            if row.seq > record.base:
+                return
+            yield row
+
+    def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.n_rows += row.kind == "learn"
+            yield row
+
+    def _replay(self, loop: int, carry: Carry) -> Replay:
+        def find(seq: int) -> Row | None:
+            return next((row for row in self._ledger.rows(loop, seq - 1) if row.seq == seq), None)
+
+        if self.bandit is None:
+            raise StoreError("nothing is prepared")
+        return _Relearning(self.bandit, find, carry)
+
+    def finish(self, session: Session, loop: int, head: Head, carry: Carry) -> Bandit:
+        """Learn the rows that came since, and return the bandit."""
+        if self.bandit is None or head.epoch != self._epoch:
+            raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
+        replay = _Relearning(self.bandit, lambda seq: session.row(loop, seq), carry)
+        self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
+        if self._last != head.seq:
+            raise StoreError(f"row {self._last + 1} of the loop is missing; go back to a backup")
+        log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)
+        return self.bandit
+
+
+class _Upto(Carry):
+    """Carries rows to the features that there were after one row."""
+
+    def __init__(self, carry: Carry, upto: int) -> None:
+        super().__init__(carry._changes)
+        self._upto = upto
+
+    def row(self, row: Row, upto: int | None = None) -> Row:  # noqa: ARG002
+        return super().row(row, self._upto)

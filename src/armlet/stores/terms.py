@@ -1,0 +1,121 @@
+"""The terms of a loop: what it was made with besides its bandit, as the ledger keeps it, and how old contexts are read.
+
+They are plain JSON in the loop's record. When features change, the rows from before keep the contexts that they had:
+the terms remember every change, so that a row is carried to the features of any later moment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self, get_args
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.errors import InvalidValueError, StoreError
+from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.settings import HUGE, number, positive, settle
+from armlet.stores.ledger import LoopRecord, Row
+from armlet.stores.rewards import Aggregation, RewardRules
+
+USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
+LONGEST_WINDOW: Final = 1e9  # seconds
+SECOND: Final = 1_000_000  # microseconds
+
+
+class Carry:
+    """Carries contexts of rows from before features changed."""
+
+    def __init__(self, changes: Mapping[int, FeatureChange]) -> None:
+        self._changes = dict(changes)  # by the row that says so
+
+    def row(self, row: Row, upto: int | None = None) -> Row:
+        """Return a decision's row with the features that there are now, or were after the row `upto`."""
+        if not self._changes or row.x is None:
+            return row
+        x = np.frombuffer(row.x, dtype="<f8")
+        for seq, change in self._changes.items():
+            if row.seq < seq and (upto is None or seq <= upto):
+                x = change.carry(x)
+        return row._replace(x=x.astype("<f8").tobytes())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Rules of rewards, and changes of features by the row that says so: names before and after, and what is filled."""
+
+    window: float | None = None  # seconds
+    default_reward: float | None = None
+    aggregation: Aggregation = "first"
+    early_window: float | None = None  # seconds
+    has_windows: bool = False  # some decision may have one
+    last_default: float | None = None  # of windows that were opened before there were none
+    changes: tuple[tuple[int, list[str] | None, list[str], dict[str, float]], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.aggregation not in get_args(Aggregation):
+            raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+        if (self.window is None) != (self.default_reward is None):
+            raise InvalidValueError(
+                f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
+                "give both or neither: a row is learned when its window closes, with the default if no reward came"
+            )
+        fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
+        if self.window is not None:
+            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=number(-HUGE))
+        if self.early_window is not None:
+            settle(self, early_window=positive(LONGEST_WINDOW, fix=fix))
+
+    @classmethod
+    def read(cls, record: LoopRecord) -> Self:
+        """Read what a ledger has; an editor of a table can mend a checksum too."""
+        try:
+            about = json.loads(record.about)
+            about.pop("arms", None)  # of earlier versions
+            return cls(**about)._later()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise StoreError(f"loop {record.name!r} is damaged: {error}; go back to a backup") from error
+
+    def _later(self) -> Self:
+        """Remember windows, which stay open when there are to be no more of them."""
+        if self.window is None:
+            return self
+        return replace(self, has_windows=True, last_default=self.default_reward)
+
+    def with_rules(self, **rules: Any) -> Self:
+        """Return the terms with other rules."""
+        return replace(self._later(), **rules)._later()
+
+    def with_change(self, seq: int, change: FeatureChange) -> Self:
+        """Return the terms after features have changed in a row."""
+        told = (seq, list(change.before), list(change.after), change.added)
+        return replace(self, changes=(*self.changes, told))
+
+    def to_json(self) -> str:
+        """Return what a ledger keeps."""
+        return json.dumps(asdict(self))
+
+    @property
+    def carry(self) -> Carry:
+        """What carries contexts from before features changed."""
+        return Carry({seq: FeatureChange.between(*told) for seq, *told in self.changes})
+
+    def rules(self, bandit: Bandit) -> RewardRules:
+        """Return when a loop with this bandit learns a reward, and which."""
+        default = self.last_default if self.window is None else self.default_reward
+        rules = RewardRules(
+            window=None if self.window is None else round(self.window * SECOND),
+            default=default,
+            early=None if self.early_window is None else round(self.early_window * SECOND),
+            aggregation=self.aggregation,
+            reward_range=bandit.settings.reward_range or USUAL,
+            binary=bandit.policy.rewards == "binary",
+        )
+        if rules.default is not None and not rules.takes(rules.default):
+            raise InvalidValueError(
+                f"default_reward is {rules.default!r}, but rewards are from {rules.reward_range[0]} to "
+                f"{rules.reward_range[1]}{', 0 or 1 only' if rules.binary else ''}; give one of these"
+            )
+        return rules
