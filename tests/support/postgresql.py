@@ -1,4 +1,4 @@
-"""A database for tests: a private cluster, or the one that is named in the environment; schemas, and a way to cut it."""
+"""A database for tests: a private cluster, or the one that the environment names; schemas, and a way to cut it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Server:
         if self._restart is not None:
             self._restart()
         else:
-            self.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'armlet'")
+            self.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'armlet'")
 
     @contextmanager
     def schema(self) -> Iterator[str]:

@@ -33,7 +33,7 @@ _SET = Statement("SELECT set_config($1, $2, false)", TEXT, TEXT)
 _BE_DURABLE = Statement(
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-_SETTINGS: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
+SETTINGS: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
 _TIMEOUTS: Final = {  # shares of the deadline
     "idle_in_transaction_session_timeout": 0.5,
     "lock_timeout": 0.7,
@@ -85,6 +85,7 @@ class Connection:
         self._libpq = self._connection.pgconn
         self._reader = Transformer(self._connection)
         self._prepared: set[Statement] = set()
+        self._connection.add_notice_handler(self._hear)
         self._is_done = True  # with what it was last asked
         self._pid = os.getpid()
         self._poll = select.poll()
@@ -102,8 +103,13 @@ class Connection:
             raise StoreError(f"the database is PostgreSQL {version}; use {OLDEST} or later")
         times = {name: f"{max(1, round(share * address.deadline * 1000))}ms" for name, share in _TIMEOUTS.items()}
         path = '"' + address.schema.replace('"', '""') + '"'
-        told = {**_SETTINGS, **times, "search_path": path}
+        told = {**SETTINGS, **times, "search_path": path}
         self.run([*(_SET(name, value) for name, value in told.items()), _BE_DURABLE()])
+
+    def _hear(self, words: errors.Diagnostic) -> None:
+        """Hear what the server says unasked: that it ends the session, before it does so."""
+        if words.severity_nonlocalized in ("FATAL", "PANIC"):
+            self._is_done = False
 
     @property
     def is_broken(self) -> bool:
@@ -196,7 +202,7 @@ class Connection:
     def _lost(self, found: Sequence[pq.abc.PGresult]) -> psycopg.Error:
         """Return the error of a connection that was lost: the server's last words, if there are any."""
         for result in found:
-            if result.status == _FATAL:
+            if result.status == _FATAL and result.error_field(pq.DiagnosticField.SQLSTATE):
                 return errors.error_from_result(result)
         return errors.OperationalError("the connection to the database was lost")
 

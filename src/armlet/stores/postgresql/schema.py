@@ -47,7 +47,12 @@ BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 COMMIT: Final = Statement("COMMIT")
 ROLLBACK: Final = Statement("ROLLBACK")
 
-_IS_THERE = Statement("SELECT to_regnamespace(quote_ident($1)) IS NOT NULL, to_regclass('version') IS NOT NULL", TEXT)
+# tables are asked, since functions such as to_regclass may remember that there was nothing before the lock was got
+_IS_THERE = Statement(
+    """SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), EXISTS (
+        SELECT FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1 AND relname = 'version')""",
+    TEXT,
+)
 _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('armlet: the tables of ' || $1, 0))", TEXT)
 _NUMBER = Statement("SELECT number FROM version")
 _NEW_NUMBER = Statement("INSERT INTO version VALUES ($1)", WHOLE)

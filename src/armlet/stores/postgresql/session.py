@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -123,7 +124,6 @@ NEW_EARLY: Final = insert("early", encoding.EARLY, _TYPES["early"])
 NEW_HEADS: Final = insert("head", encoding.HEAD, _TYPES["head"], _replacing(encoding.HEAD, "loop"))
 NEW_SNAPSHOTS: Final = insert("snapshot", encoding.SNAPSHOT, _TYPES["snapshot"], _replacing(encoding.SNAPSHOT, "loop"))
 _NEW_LOOP = Statement(f"INSERT INTO loop ({_columns(encoding.LOOP)}) VALUES ($1, $2, $3, $4, $5, $6)", *_TYPES["loop"])
-_NEXT_LOOP = Statement("SELECT nextval(pg_get_serial_sequence('loop', 'id'))")
 _REMAKE = Statement(
     "UPDATE loop SET about = $2, start = $3, base = $4, made = $5 WHERE id = $1", WHOLE, TEXT, BYTES, WHOLE, WHOLE
 )
@@ -161,15 +161,20 @@ SOME: Final = {  # of a loop's rows, in slices
     table: _deleting(table, f"SELECT ctid FROM {table} WHERE loop = $1 ORDER BY loop, {key} LIMIT $2", 2)
     for table, key in (("event", "seq"), ("outcome", "t"), ("early", "event"))
 }
-_COUNTS = {"outcome": "outcomes", "early": "early"}  # of a head
 _REST = tuple(
     Statement(f"DELETE FROM {table} WHERE {key} = $1", WHOLE)
     for table, key in (("snapshot", "loop"), ("head", "loop"), ("loop", "id"))
 )
 _DROP_SNAPSHOT = _REST[0]
 
-# who has not found a name may make it, and nobody else meanwhile
-_CLAIM = Statement("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || $1, 0))", TEXT)
+# who has not found a name may make it, with this number, and nobody else meanwhile
+_CLAIM = Statement(
+    """SELECT CASE WHEN NOT EXISTS (SELECT FROM loop WHERE name = $1)
+        THEN pg_advisory_xact_lock(hashtextextended('armlet: ' || current_schema() || ' ' || $1, 0)) END""",
+    TEXT,
+)
+_NEW_ID = Statement("SELECT nextval('loop_id_seq') WHERE NOT EXISTS (SELECT FROM loop WHERE name = $1)", TEXT)
+_ANY_ID = Statement("SELECT nextval('loop_id_seq')")
 _SAVEPOINT = Statement("SAVEPOINT piece")
 _BACK = Statement("ROLLBACK TO piece")
 _RELEASE = Statement("RELEASE piece")
@@ -193,6 +198,7 @@ class PostgreSQLSession:
         self._connection, self._schema = connection, schema
         self._waiting: list[Query] = [BEGIN()]  # is sent with the next question
         self._has_begun = self._has_written = False
+        self._ids: list[int] = []  # for loops that were not found
         self._made: dict[int, int] = {}  # check values of the records of loops that were entered
 
     def _ask(self, *queries: Query) -> list[Rows]:
@@ -314,10 +320,9 @@ class PostgreSQLSession:
     # ---- reading
 
     def find(self, name: str) -> LoopRecord | None:
-        found, [(version,)] = self._ask(_BY_NAME(name), _VERSION())
+        [(version,)], _, found, new = self._ask(_VERSION(), _CLAIM(name), _BY_NAME(name), _NEW_ID(name))
         check_version(version, self._schema, {VERSION})
-        if not found:
-            found = self._ask(_CLAIM(name), _BY_NAME(name))[1]
+        self._ids += [each[0] for each in new]
         return encoding.read_record(found[0]) if found else None
 
     def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
@@ -348,74 +353,67 @@ class PostgreSQLSession:
     # ---- maintenance
 
     def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
-        loop = self._one(_NEXT_LOOP())[0]
+        loop = self._ids.pop() if self._ids else self._one(_ANY_ID())[0]
         made = self._made[loop] = encoding.made_value(loop, name, about, start, 0)
-        self._put(_NEW_LOOP(loop, name, about, start, 0, made))
-        self._put_head(loop, Head(clock=clock))
-        self._ask()  # a name that is taken is refused here
+        self._put(_NEW_LOOP(loop, name, about, start, 0, made), self._new_head(loop, Head(clock=clock)))
         return LoopRecord(id=loop, name=name, about=about, start=start)
 
     def describe(self, loop: int, about: str) -> None:
-        record = self._record(loop)
-        self._remake(loop, record.name, about, record.start, record.base)
+        [found], head = self._ask(_BY_ID(loop), HEAD(loop))
+        self._remake(replace(encoding.read_record(found), about=about), self._read_head(loop, head))
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
-        record = self._record(loop)
-        self._remake(loop, record.name, record.about, model, seq)
+        [found], head = self._ask(_BY_ID(loop), HEAD(loop))
+        self._remake(replace(encoding.read_record(found), start=model, base=seq), self._read_head(loop, head))
         self._put(_DROP_SNAPSHOT(loop))
 
-    def _record(self, loop: int) -> LoopRecord:
-        return encoding.read_record(self._one(_BY_ID(loop)))
+    def _remake(self, record: LoopRecord, head: Head) -> None:
+        loop = record.id
+        made = encoding.made_value(loop, record.name, record.about, record.start, record.base)
+        self._made[loop] = made
+        self._put(_REMAKE(loop, record.about, record.start, record.base, made))
+        self._put(self._new_head(loop, head._replace(epoch=head.epoch + 1)))
 
-    def _remake(self, loop: int, name: str, about: str, start: bytes, base: int) -> None:
-        head = self._head(loop)
-        made = self._made[loop] = encoding.made_value(loop, name, about, start, base)
-        self._put(_REMAKE(loop, about, start, base, made))
-        self._put_head(loop, head._replace(epoch=head.epoch + 1))
-
-    def _head(self, loop: int) -> Head:
-        head, self._made[loop] = encoding.read_head(self._one(HEAD(loop)))
+    def _read_head(self, loop: int, found: Rows) -> Head:
+        head, self._made[loop] = encoding.read_head(found[0] if found else None)
         return head
 
-    def _put_head(self, loop: int, head: Head) -> None:
+    def _new_head(self, loop: int, head: Head) -> Query:
         values = encoding.head_values(loop, head, self._made[loop])
-        self._put(NEW_HEADS(*([value] for value in values)))
+        return NEW_HEADS(*([value] for value in values))
 
-    def _count(self, loop: int, outcomes: int = 0, early: int = 0) -> None:
-        head = self._head(loop)
-        self._put_head(loop, head._replace(outcomes=head.outcomes + outcomes, early=head.early + early))
+    def _count(self, loop: int, head: Head, outcomes: int = 0, early: int = 0) -> None:
+        self._put(self._new_head(loop, head._replace(outcomes=head.outcomes + outcomes, early=head.early + early)))
 
     def erase(self, loop: int, t: int) -> None:
-        found = self._one(BY_STEP(loop, t))
-        if found is None:
+        found, head = self._ask(BY_STEP(loop, t), HEAD(loop))
+        if not found:
             raise UnknownNameError(t)
-        row = encoding.read_decided(found).row
+        row = encoding.read_decided(found[0]).row
         fields = {name: value for name, value in row.fields.items() if name != "event"}
         *_, text, _, crc = encoding.event_values(loop, row._replace(fields=fields, x=None))
         self._put(ERASE(loop, row.seq, text, crc))
-        self._drop(loop, [t])
+        self._drop(loop, self._read_head(loop, head), [t])
 
-    def _drop(self, loop: int, steps: Sequence[int]) -> None:
+    def _drop(self, loop: int, head: Head, steps: Sequence[int]) -> None:
         """Delete outcomes, and all rows about decisions but their own."""
         self._put(DROP_HEARD(steps, loop), DROP_OUTCOMES(steps, loop))
-        self._count(loop, outcomes=-len(steps))
+        self._count(loop, head, outcomes=-len(steps))
 
     def drop_early(self, loop: int, until: int, most: int) -> int:
         self._has_written = True
-        [gone] = self._ask(DROP_EARLY(loop, until, most))
-        if gone:
-            self._count(loop, early=-len(gone))
+        gone, head = self._ask(DROP_EARLY(loop, until, most), HEAD(loop))
+        self._count(loop, self._read_head(loop, head), early=-len(gone))
         return len(gone)
 
     def prune(self, loop: int, before: int, after: int, most: int) -> Pruned:
-        base = self._one(_BASE(loop))[0]
-        [rows] = self._ask(NEXT_STEPS(loop, after, most))
+        [(base,)], rows, head = self._ask(_BASE(loop), NEXT_STEPS(loop, after, most), HEAD(loop))
         found = [encoding.read_decided(each) for each in rows]
         spare = self._spare(loop, base, [each for each in found if _is_old(each, before, base)])
         gone = [each for each in spare if each.outcome.phase != "open"]
         if gone:
             self._put(DROP_EVENTS([each.row.seq for each in gone], loop))
-            self._drop(loop, [each.outcome.t for each in gone])
+            self._drop(loop, self._read_head(loop, head), [each.outcome.t for each in gone])
         waiting = tuple(each for each in spare if each.outcome.phase == "open")
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
 
@@ -428,11 +426,10 @@ class PostgreSQLSession:
 
     def delete(self, loop: int, most: int) -> bool:
         self._has_written = True
-        for table, statement in SOME.items():
-            [gone] = self._ask(statement(loop, most))
-            if gone:
-                self._count(loop, **({} if table == "event" else {_COUNTS[table]: -len(gone)}))
-                return True
+        events, outcomes, early, head = self._ask(*(each(loop, most) for each in SOME.values()), HEAD(loop))
+        if events or outcomes or early:
+            self._count(loop, self._read_head(loop, head), outcomes=-len(outcomes), early=-len(early))
+            return True
         self._put(*(statement(loop) for statement in _REST))
         return False
 
