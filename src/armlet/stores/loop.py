@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
 
-MOST: int = 10_000  # calls of a batch
-TRIES: int = 5  # of a call whose loop changes meanwhile
+MOST: Final = 10_000  # calls of a batch
+TRIES: Final = 5  # of a call whose loop changes meanwhile
 
 Probabilities: TypeAlias = Literal["all"]
 
@@ -350,10 +350,10 @@ class Loop:
         self,
         *,
         policy: Policy | None = None,
-        window: float | None | Keep = KEEP,
-        default_reward: float | None | Keep = KEEP,
+        window: float | Keep | None = KEEP,
+        default_reward: float | Keep | None = KEEP,
         aggregation: Aggregation | None = None,
-        early_window: float | None | Keep = KEEP,
+        early_window: float | Keep | None = KEEP,
         reward_range: Range | None = None,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
@@ -394,13 +394,13 @@ class Loop:
         if how not in ("carry", "refit"):
             raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
         given = {"window": window, "default_reward": default_reward, "early_window": early_window}
-        rules = {name: value for name, value in given.items() if value is not KEEP}
+        rules: dict[str, Any] = {name: value for name, value in given.items() if value is not KEEP}
         if aggregation is not None:
             rules["aggregation"] = aggregation
         change = LoopChange(
             rules=rules,
             policy=policy,
-            features=None if features is None else tuple(listed("features", features)),
+            features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
             encoder=encoder,
             fill=fill,
             reward_range=reward_range,

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import InvalidTypeError, StoreError
+from armlet.log.events import Event
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
-from armlet.stores.rows import Event, Replay, plays_of
+from armlet.stores.rows import Replay, plays_of
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 

@@ -157,8 +157,8 @@ class LoopSpec:
 
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
-        names = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", *RULES, "reward_range")
-        names = (*names, "seed")
+        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units")
+        names = (*first, *RULES, "reward_range", "seed")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
     def _check_model(self, model: object) -> None:

@@ -100,7 +100,8 @@ class Terms:
     @property
     def carry(self) -> Carry:
         """What carries contexts from before features changed."""
-        return Carry({seq: FeatureChange.between(*told) for seq, *told in self.changes})
+        changes = {seq: FeatureChange.between(before, after, fill) for seq, before, after, fill in self.changes}
+        return Carry(changes)
 
     def rules(self, bandit: Bandit) -> RewardRules:
         """Return when a loop with this bandit learns a reward, and which."""
