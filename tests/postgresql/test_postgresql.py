@@ -214,7 +214,8 @@ from armlet.stores.postgresql import PostgreSQL
 ledger = PostgreSQL(sys.argv[1], schema=sys.argv[2], deadline=2.0)
 try:
     with transaction(ledger) as tx:
-        tx.enter([Want(int(sys.argv[3]))])
+        print("enters", flush=True)
+        tx.enter([Want(int(sys.argv[3]), after=int(sys.argv[4]))])
         tx.draft(int(sys.argv[3])).append(Moment(1, 1), "decide", 1, {"event": "mine"}, None)
         print("locked", flush=True)
         sys.stdin.readline()
@@ -223,22 +224,58 @@ except Exception as error:
 """
 
 
+@contextmanager
+def replica(server: Server, schema: str, loop: int, after: int) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that enters a loop; it ends with the error that it gets."""
+    words = [sys.executable, "-c", REPLICA, server.conninfo, schema, str(loop), str(after)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert heard(process) == "enters"
+            yield process
+        finally:
+            process.kill()
+
+
+def heard(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
 def test_a_replica_that_was_stopped_loses_its_lock_in_time(server: Server, schema: str) -> None:
     with opened(server.conninfo, schema, deadline=2.0) as ledger:
         loop = new_loop(ledger).id
-        words = [sys.executable, "-c", REPLICA, server.conninfo, schema, str(loop)]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as replica:
-            assert replica.stdin is not None
-            assert replica.stdout is not None
-            assert replica.stdout.readline() == "locked\n"
-            replica.send_signal(signal.SIGSTOP)
+        with replica(server, schema, loop, 0) as other:
+            assert heard(other) == "locked"
+            other.send_signal(signal.SIGSTOP)
             start = monotonic()
             assert decide_once(ledger, loop, "e") == 1
             assert monotonic() - start < 2.0
-            replica.send_signal(signal.SIGCONT)
-            print(file=replica.stdin, flush=True)
-            assert replica.stdout.readline() == "OperationalError\n"  # it knows that nothing was kept
+            other.send_signal(signal.SIGCONT)
+            print(file=other.stdin, flush=True)
+            assert heard(other) == "OperationalError"  # it knows that nothing was kept
         assert events_of(ledger, loop) == ["e"]
+
+
+def test_a_replica_that_was_stopped_while_it_reads_loses_its_lock(server: Server, schema: str) -> None:
+    """The server is then writing to it, so that it does not count as idle: others end its session."""
+    with opened(server.conninfo, schema, deadline=2.0) as ledger:
+        loop = new_loop(ledger).id
+        with transaction(ledger) as tx:
+            draft = entered(tx, Want(loop))
+            for i in range(20):
+                draft.append(Moment(1, 1), "decide", i + 1, {"event": f"e{i}"}, bytes(10**5))
+        with ExitStack() as stack:
+            with transaction(ledger) as tx:
+                entered(tx, Want(loop))
+                other = stack.enter_context(replica(server, schema, loop, 0))
+                until(server, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                other.send_signal(signal.SIGSTOP)
+            until(server, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'ClientWrite'")
+            start = monotonic()
+            with pytest.raises((psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)):
+                decide_once(ledger, loop, "e")
+            assert decide_once(ledger, loop, "e") == 21
+            assert monotonic() - start < 2.0
 
 
 # --- a database that goes away ---------------------------------------------------------------------------------------
@@ -367,7 +404,7 @@ def test_an_address_that_is_not_valid_is_not_shown(schema: str) -> None:
 def test_a_password_is_in_no_error(server: Server, schema: str) -> None:
     for other in ({"port": 1, "host": "127.0.0.1"}, {"user": "nobody at all"}, {"dbname": "not there"}):
         with pytest.raises(StoreError) as caught:
-            PostgreSQL(make_conninfo(server.conninfo, password="my secret", **other), schema=schema)  # type: ignore[arg-type]
+            PostgreSQL(make_conninfo(server.conninfo, password="my secret", **other), schema=schema)
         assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
 
 

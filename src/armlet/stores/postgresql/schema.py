@@ -24,7 +24,7 @@ _TABLES = (
         about text NOT NULL, start bytea NOT NULL, base bigint NOT NULL, made bigint NOT NULL)""",
     """CREATE TABLE head (
         loop bigint PRIMARY KEY, clock bigint NOT NULL, seq bigint NOT NULL, ts bigint NOT NULL, steady bigint NOT NULL,
-        epoch bigint NOT NULL, outcomes bigint NOT NULL, early bigint NOT NULL, tally text NOT NULL,
+        epoch bigint NOT NULL, outcomes bigint NOT NULL, early bigint NOT NULL, tallied bigint NOT NULL,
         made bigint NOT NULL, crc bigint NOT NULL) WITH (fillfactor = 20)""",  # changed with every transaction
     """CREATE TABLE event (
         loop bigint NOT NULL, seq bigint NOT NULL, ts bigint NOT NULL, kind text COLLATE "C" NOT NULL, t bigint,
@@ -40,6 +40,7 @@ _TABLES = (
         id bigint GENERATED ALWAYS AS IDENTITY, loop bigint NOT NULL, event text COLLATE "C" NOT NULL,
         until bigint NOT NULL, fields text NOT NULL, crc bigint NOT NULL, PRIMARY KEY (loop, event, id))""",
     "CREATE INDEX early_by_time ON early ((loop + 0), until, id)",
+    "CREATE TABLE tally (loop bigint PRIMARY KEY, counts text NOT NULL, crc bigint NOT NULL)",
     "CREATE TABLE snapshot (loop bigint PRIMARY KEY, seq bigint NOT NULL, model bytea NOT NULL, crc bigint NOT NULL)",
 )
 

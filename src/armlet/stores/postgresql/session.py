@@ -40,9 +40,10 @@ REFUSALS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.Pro
 _TYPES = {
     "event": (WHOLE, WHOLE, WHOLE, TEXT, WHOLE, TEXT, BYTES, WHOLE),
     "outcome": (WHOLE, WHOLE, TEXT, WHOLE, TEXT, REAL, WHOLE, WHOLE, TEXT, TEXT, WHOLE),
-    "head": (*(WHOLE,) * 8, TEXT, WHOLE, WHOLE),
+    "head": (WHOLE,) * 11,
     "early": (WHOLE, TEXT, WHOLE, TEXT, WHOLE),
     "snapshot": (WHOLE, WHOLE, BYTES, WHOLE),
+    "tally": (WHOLE, TEXT, WHOLE),
     "loop": (WHOLE, TEXT, TEXT, BYTES, WHOLE, WHOLE),
 }
 
@@ -102,6 +103,7 @@ EARLY: Final = Statement(
     f"SELECT {_columns(encoding.EARLY)} FROM early WHERE loop = $1 AND event = $2 ORDER BY id", WHOLE, TEXT
 )
 SNAPSHOT: Final = Statement(f"SELECT {_columns(encoding.SNAPSHOT)} FROM snapshot WHERE loop = $1", WHOLE)
+TALLY: Final = Statement(f"SELECT {_columns(encoding.TALLY)} FROM tally WHERE loop = $1", WHOLE)
 HEAD: Final = Statement(f"SELECT {_columns(encoding.HEAD)} FROM head WHERE loop = $1", WHOLE)
 _BY_NAME = Statement(f"SELECT {_columns(encoding.LOOP)} FROM loop WHERE name = $1", TEXT)
 _BY_ID = Statement(f"SELECT {_columns(encoding.LOOP)} FROM loop WHERE id = $1", WHOLE)
@@ -123,6 +125,7 @@ CHANGED: Final = insert("outcome", encoding.OUTCOME, _TYPES["outcome"], _replaci
 NEW_EARLY: Final = insert("early", encoding.EARLY, _TYPES["early"])
 NEW_HEADS: Final = insert("head", encoding.HEAD, _TYPES["head"], _replacing(encoding.HEAD, "loop"))
 NEW_SNAPSHOTS: Final = insert("snapshot", encoding.SNAPSHOT, _TYPES["snapshot"], _replacing(encoding.SNAPSHOT, "loop"))
+NEW_TALLIES: Final = insert("tally", encoding.TALLY, _TYPES["tally"], _replacing(encoding.TALLY, "loop"))
 _NEW_LOOP = Statement(f"INSERT INTO loop ({_columns(encoding.LOOP)}) VALUES ($1, $2, $3, $4, $5, $6)", *_TYPES["loop"])
 _REMAKE = Statement(
     "UPDATE loop SET about = $2, start = $3, base = $4, made = $5 WHERE id = $1", WHOLE, TEXT, BYTES, WHOLE, WHOLE
@@ -163,7 +166,7 @@ SOME: Final = {  # of a loop's rows, in slices
 }
 _REST = tuple(
     Statement(f"DELETE FROM {table} WHERE {key} = $1", WHOLE)
-    for table, key in (("snapshot", "loop"), ("head", "loop"), ("loop", "id"))
+    for table, key in (("snapshot", "loop"), ("tally", "loop"), ("head", "loop"), ("loop", "id"))
 )
 _DROP_SNAPSHOT = _REST[0]
 
@@ -175,6 +178,13 @@ _CLAIM = Statement(
 )
 _NEW_ID = Statement("SELECT nextval('loop_id_seq') WHERE NOT EXISTS (SELECT FROM loop WHERE name = $1)", TEXT)
 _ANY_ID = Statement("SELECT nextval('loop_id_seq')")
+# whoever was stopped while the server was writing to him is not idle, so that the server does not end his session
+_END_STOPPED = Statement(
+    """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid IN (SELECT pid FROM pg_locks WHERE relation = 'head'::regclass) AND pid <> pg_backend_pid()
+        AND state = 'active' AND wait_event = 'ClientWrite' AND usename = current_user
+        AND query_start < now() - current_setting('idle_in_transaction_session_timeout')::interval"""
+)
 _SAVEPOINT = Statement("SAVEPOINT piece")
 _BACK = Statement("ROLLBACK TO piece")
 _RELEASE = Statement("RELEASE piece")
@@ -197,7 +207,7 @@ class PostgreSQLSession:
     def __init__(self, connection: Connection, schema: str) -> None:
         self._connection, self._schema = connection, schema
         self._waiting: list[Query] = [BEGIN()]  # is sent with the next question
-        self._has_begun = self._has_written = False
+        self._has_begun = self._has_written = self._is_locked_out = False
         self._ids: list[int] = []  # for loops that were not found
         self._made: dict[int, int] = {}  # check values of the records of loops that were entered
 
@@ -205,8 +215,11 @@ class PostgreSQLSession:
         """Send what waits and then questions, in one round trip; return what the questions have found."""
         waiting, self._waiting = self._waiting, []
         self._has_begun = True
-        found = self._connection.run([*waiting, *queries])
-        return found[len(waiting) :]
+        try:
+            return self._connection.run([*waiting, *queries])[len(waiting) :]
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+            self._is_locked_out = True
+            raise
 
     def _one(self, query: Query) -> Any:
         [found] = self._ask(query)
@@ -235,10 +248,10 @@ class PostgreSQLSession:
             raise
 
     def roll_back(self) -> None:
-        """Undo everything."""
+        """Undo everything; who has waited for a loop in vain ends the session of anyone who was stopped with it."""
         if self._has_begun and not self._connection.is_broken:
             try:
-                self._connection.run([ROLLBACK()])
+                self._connection.run([ROLLBACK(), *([_END_STOPPED()] if self._is_locked_out else [])])
             except psycopg.Error:
                 self._connection.close()  # which undoes it as well
 
@@ -305,7 +318,7 @@ class PostgreSQLSession:
         )
 
     def write(self, drafts: Sequence[Draft]) -> None:
-        events, new, changed, early, heads, snapshots = _values(drafts, self._made)
+        events, new, changed, early, heads, snapshots, tallies = _values(drafts, self._made)
         told = (
             (NEW_EVENTS, events),
             (NEW_OUTCOMES, new),
@@ -313,6 +326,7 @@ class PostgreSQLSession:
             (ARRIVED, [(draft.loop, event) for draft in drafts for event, _ in draft.arrived]),
             (NEW_EARLY, early),
             (NEW_SNAPSHOTS, snapshots),
+            (NEW_TALLIES, tallies),
             (NEW_HEADS, heads),
         )
         self._put(*(statement(*zip(*rows, strict=True)) for statement, rows in told if rows))
@@ -349,6 +363,9 @@ class PostgreSQLSession:
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return encoding.read_snapshot(self._one(SNAPSHOT(loop)))
+
+    def tally(self, loop: int) -> str | None:
+        return encoding.read_tally(self._one(TALLY(loop)))
 
     # ---- maintenance
 
@@ -451,7 +468,7 @@ def _by_due(wants: Sequence[Want]) -> Query:
 
 
 def _values(drafts: Sequence[Draft], made: dict[int, int]) -> tuple[list[encoding.Values], ...]:
-    """Return what drafts write: events, new outcomes, changed ones, early rewards, heads, snapshots."""
+    """Return what drafts write: events, new outcomes, changed ones, early rewards, heads, snapshots, tallies."""
     return (
         [encoding.event_values(draft.loop, row) for draft in drafts for row in draft.rows],
         [encoding.outcome_values(draft.loop, each) for draft in drafts for each in draft.new.values()],
@@ -459,6 +476,7 @@ def _values(drafts: Sequence[Draft], made: dict[int, int]) -> tuple[list[encodin
         [encoding.early_values(draft.loop, each) for draft in drafts for each in draft.early],
         [encoding.head_values(draft.loop, draft.head, made[draft.loop]) for draft in drafts],
         [encoding.snapshot_values(draft.loop, *draft.snapshot) for draft in drafts if draft.snapshot is not None],
+        [encoding.tally_values(draft.loop, draft.tally) for draft in drafts if draft.tally is not None],
     )
 
 
