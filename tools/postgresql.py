@@ -23,10 +23,9 @@ from typing import Final
 VARIABLE: Final = "ARMLET_POSTGRESQL"  # a conninfo or URL of a database that is there already
 PACKAGE: Final = "postgresql"
 USER: Final = "armlet"
-SOCKET: Final = ".s.PGSQL.5432"
 PATIENCE: Final = 30.0  # seconds to start or to stop
 SETTINGS: Final[Mapping[str, str]] = {
-    "listen_addresses": "''",
+    "listen_addresses": "",
     "fsync": "on",
     "max_connections": "60",
     "shared_buffers": "64MB",
@@ -56,13 +55,11 @@ def install_programs() -> Path:
 
 
 def _install_without_a_cluster() -> None:
-    """Install the package; Debian's own would also start a cluster for the whole machine."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "createcluster.conf").write_text("create_main_cluster = false\n")
-        target = Path("/etc/postgresql-common/createcluster.conf")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists():
-            shutil.copy(Path(folder) / "createcluster.conf", target)
+    """Install the package; by default, Debian's would also start a cluster for the whole machine."""
+    settings = Path("/etc/postgresql-common/createcluster.conf")
+    if not settings.exists():
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text("create_main_cluster = false\n")
     options = ["-qq", "--yes", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"]
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "install", *options, PACKAGE], check=True, stdout=subprocess.DEVNULL, env=quiet)
@@ -115,7 +112,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        told = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value.strip(chr(39))}")]
+        told = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         words = self._as_owner("postgres", "-D", self._data, "-k", self._folder, *told, dies_with="INT")
         with self._log.open("ab") as log:
             self._server = subprocess.Popen(words, stdout=log, stderr=log, cwd=self._folder)

@@ -16,6 +16,7 @@ import psycopg
 from armlet.errors import StoreError
 from armlet.stores import encoding
 from armlet.stores.ledger import Head, LoopRecord, Moment, Row
+from armlet.stores.postgresql.backup import copy_to_file
 from armlet.stores.postgresql.connection import Address, Connection, Pool, Rows
 from armlet.stores.postgresql.schema import bring_up_to_date
 from armlet.stores.postgresql.session import BY_STEP, HEAD, REFUSALS, PostgreSQLSession, read_page
@@ -37,12 +38,12 @@ class PostgreSQL:
     ----------
     conninfo
         A URL such as "postgresql://user@host/name", or whatever else libpq takes; never shown, since it may hold a
-        password.
+        password. Where it leads to a pooler, that has to give out whole sessions, not transactions.
     schema
         Where the tables are; made if it is not there.
     deadline
-        Seconds after which a call has ended, well or not. A process that stands still for half of that in the midst of
-        a transaction has lost it.
+        Seconds within which the database has to answer, or to be connected to, which may take 2 at least. A process
+        that stands still for half of that in the midst of a transaction has lost it.
     """
 
     failures: tuple[type[Exception], ...] = (psycopg.Error,)
@@ -129,7 +130,13 @@ class PostgreSQL:
         return True
 
     def backup(self, path: Path) -> None:
-        raise StoreError(f"a store in PostgreSQL is not copied to {path}; use pg_dump --schema={self._schema}")
+        """Copy everything into a new file, which can be opened as a store of its own."""
+        with self._reading() as connection:
+            try:
+                copy_to_file(connection, path)
+            except BaseException:
+                connection.close()  # which ends its transaction
+                raise
 
     def close(self) -> None:
         self._pool.close()
