@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -16,6 +17,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from postgresql import VARIABLE, private_cluster
+
+PATIENCE = 20.0  # seconds
 
 
 class Server:
@@ -30,12 +33,20 @@ class Server:
             found = connection.execute(sql.encode(), values or None)
             return found.fetchall() if found.description else []
 
-    def restart(self) -> None:
-        """Let the private cluster crash and come back; of a database that belongs to others, end every session."""
+    def restart(self, name: str) -> None:
+        """Let the private cluster crash and come back; in a database of others, end the sessions of this name."""
         if self._restart is not None:
             self._restart()
         else:
-            self.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'armlet'")
+            self.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s", name)
+
+    def until(self, state: str, name: str) -> None:
+        """Wait until sessions of this name are in a state."""
+        end = monotonic() + PATIENCE
+        question = f"SELECT {state} FROM pg_stat_activity WHERE application_name = %s"
+        while self.run(question, name) != [(True,)]:
+            if monotonic() > end:
+                raise TimeoutError(state)
 
     @contextmanager
     def schema(self) -> Iterator[str]:
