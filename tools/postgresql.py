@@ -1,7 +1,7 @@
 """A private PostgreSQL cluster: made in a temporary folder, reached through a socket there, removed at the end.
 
 It runs Debian's programs as another user where it is started by root, since PostgreSQL refuses to be root. The kernel
-interrupts it when its parent dies, so that nothing is left behind by tests that are killed. `python
+interrupts it when its parent dies, so that tests that are killed leave no server behind. `python
 tools/postgresql.py` makes sure that the programs are there; with a command, it runs that with a cluster.
 """
 
@@ -27,6 +27,7 @@ PATIENCE: Final = 30.0  # seconds to start or to stop
 SETTINGS: Final[Mapping[str, str]] = {
     "listen_addresses": "",
     "fsync": "on",
+    "recovery_init_sync_method": "syncfs",
     "max_connections": "60",
     "shared_buffers": "64MB",
 }
