@@ -40,6 +40,7 @@ MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
 COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
+NEVER: Final = 2**63 - 1  # in steady time
 LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
@@ -671,9 +672,17 @@ class LoopRunner:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
-    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:
+    def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""
-        raise NotImplementedError
+        oldest = tx.session.due(self.id, NEVER, 1) if self.terms.has_windows else ()
+        return Stats.of(
+            self.name,
+            self.tally,
+            now.wall,
+            oldest_open_at=oldest[0].row.ts if oldest else None,
+            rows_since_snapshot=self.rows_since_snapshot,
+            size=size,
+        )
 
     @property
     def objective(self) -> Objective:
