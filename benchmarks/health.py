@@ -31,7 +31,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import TypeVar, get_args
@@ -123,7 +122,7 @@ def judge_faults(loops: int, seed: int, processes: int) -> None:
 
 
 def cost(policy: Policy, n: int = 40_000, rounds: int = 4) -> str:
-    """Measure the calls of a tally with 10 arms: the best of a few rounds, each of a call at a time in hundreds."""
+    """Measure the calls of a tally with 10 arms: the best of a few rounds."""
     rng, bandit = np.random.default_rng(1), Bandit([f"arm-{k}" for k in range(10)], dim=4, policy=policy, seed=1)
     X, values = rng.normal(size=(n, 4)), (rng.random(n) < 0.1).astype(np.float64).tolist()
     decisions = []
@@ -138,24 +137,24 @@ def cost(policy: Policy, n: int = 40_000, rounds: int = 4) -> str:
 
 
 def timed(rows: list[tuple[Decision, str | int, bool, float]]) -> list[float]:
-    """Return microseconds of CPU a call, each of the three calls on its own, and of `to_json`."""
-    tally, spent, written = Tally(), [0.0] * 3, 0.0
+    """Return microseconds of CPU: medians over hundreds of calls of each kind, and of one `to_json` after each."""
+    tally, marks = Tally(), list[list[float]]()
     for first in range(0, len(rows), 100):
         block = [(START + at * 300_000, *row) for at, row in enumerate(rows[first : first + 100], first)]
-        marks = [process_time()]
+        marks.append([process_time()])
         for at, decision, _, _, _ in block:
             tally.decided(decision, at)
-        marks.append(process_time())
+        marks[-1].append(process_time())
         for at, *_ in block:
             tally.answered("accepted", at + DELAY, at)
-        marks.append(process_time())
+        marks[-1].append(process_time())
         for at, _, arm, explored, value in block:
             tally.learned(arm, value, explored, at, at + DELAY, "reward")
-        marks.append(process_time())
+        marks[-1].append(process_time())
         tally.to_json()
-        written += process_time() - marks[-1]
-        spent = [old + end - start for old, (start, end) in zip(spent, pairwise(marks), strict=True)]
-    return [1e6 * seconds / len(rows) for seconds in spent] + [1e6 * written * 100 / len(rows)]
+        marks[-1].append(process_time())
+    medians: list[float] = np.median(np.diff(marks, axis=1), axis=0).tolist()
+    return [1e6 * seconds / calls for seconds, calls in zip(medians, (100, 100, 100, 1), strict=True)]
 
 
 def main() -> None:
