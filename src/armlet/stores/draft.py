@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Outcome, Row, Session, Want
 
 _Table: TypeAlias = dict[int, Outcome]
-
-
-class Mark(NamedTuple):
-    """How much a draft had before a call."""
-
-    clock: int
-    seq: int
-    ts: int
-    steady: int
-    rows: int
-    early: int
-    arrived: int
-    undo: int
+Mark: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+"""How much a draft had before a call."""
 
 
 class Draft:
@@ -61,7 +50,7 @@ class Draft:
         self.early: list[Early] = []
         self.arrived: list[tuple[str, int]] = []  # events whose early rewards go, and how many these are
         self.snapshot: tuple[int, bytes] | None = None  # the last row that a model has learned, and the model
-        self.tally: str | None = None  # JSON, if it is another one
+        self.tally: str | None = None  # JSON, if it is another one: of all rows up to the last
         self._undo: list[tuple[_Table, int, Outcome | None]] = []
 
     @property
@@ -82,7 +71,7 @@ class Draft:
             epoch=was.epoch,
             outcomes=was.outcomes + len(self.new),
             early=was.early + len(self.early) - sum(n for _, n in self.arrived),
-            tally=was.tally if self.tally is None else self.tally,
+            tallied=was.tallied if self.tally is None else self.seq,
         )
 
     def append(self, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None) -> int:
@@ -116,16 +105,8 @@ class Draft:
 
     def mark(self) -> Mark:
         """Remember how things are, before a call."""
-        return Mark(
-            self.clock,
-            self.seq,
-            self.ts,
-            self.steady,
-            len(self.rows),
-            len(self.early),
-            len(self.arrived),
-            len(self._undo),
-        )
+        ends = len(self.rows), len(self.early), len(self.arrived), len(self._undo)
+        return (self.clock, self.seq, self.ts, self.steady, *ends)
 
     def undo(self, mark: Mark) -> None:
         """Go back to where things were."""

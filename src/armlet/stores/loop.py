@@ -350,10 +350,10 @@ class Loop:
         self,
         *,
         policy: Policy | None = None,
-        window: float | None | Keep = KEEP,
-        default_reward: float | None | Keep = KEEP,
+        window: float | Keep | None = KEEP,
+        default_reward: float | Keep | None = KEEP,
         aggregation: Aggregation | None = None,
-        early_window: float | None | Keep = KEEP,
+        early_window: float | Keep | None = KEEP,
         reward_range: Range | None = None,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
@@ -443,7 +443,8 @@ class Loop:
     @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
-        return self._writer.call(self._runner, self._runner.stats)
+        size = self._ledger.size()
+        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size))
 
     @refusing()
     def health(self) -> list[Alarm]:
