@@ -208,6 +208,8 @@ def event_of(row: Row, seq: int) -> Event:
         return {**head, "kind": "note", **fields}
     if row.kind == "decide":
         return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
+    if row.kind == "correct":
+        fields["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
     return {**head, **fields}
 
 
@@ -310,7 +312,8 @@ class Replay:
         if row.kind == "expire":
             tally.expired(arm)
         elif row.kind == "correct":
-            tally.corrected(arm, fields["old_reward"], fields["new_reward"])
+            old, new = fields["old_reward"], fields["new_reward"]
+            tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
         elif row.kind == "learn":
             if "expired" in fields and "played" not in fields:
                 tally.revived(arm)
