@@ -19,7 +19,7 @@ from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
 TRIES = 3  # of a loop that is pruned, or changed, in the midst of it
-LEARNED = frozenset(("learn", "correct", "expire"))
+LEARNED = frozenset(("learn", "correct", "expire", "forget"))
 
 log = logging.getLogger("armlet.store")
 

@@ -22,7 +22,7 @@ from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
 from armlet.stores.ledger import Ledger, LoopRecord, Row, Session
-from armlet.stores.terms import Carry
+from armlet.stores.terms import Carry, Terms
 from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
@@ -125,6 +125,7 @@ class LoopLog:
 
     def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
+        self._carry = Terms.read(record).carry
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -159,12 +160,18 @@ class LoopLog:
             yield from ({**head, **fields} for fields in checked(row).fields["replaces"])
             return
         event = dict(event_of(row, row.seq))
-        played = event.pop("played", None)
-        if played is not None:  # the record of a decision that was never made
+        if "played" in event:
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:
-                event["decision"] = decision_of(substitute(decided, played), expired=True).to_dict()
+                event["decision"] = self._record_of(self._carry.row(decided, row.seq), event)
         yield event
+
+    def _record_of(self, decided: Row, event: Event) -> Mapping[str, Any]:
+        """Return the record of a decision that was never made: that of the arm that was played instead."""
+        row = substitute(decided, event["played"])
+        if event["kind"] == "correct":
+            return decision_of(row, event["old_reward"]).to_dict()
+        return decision_of(row, expired=True).to_dict()
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""

@@ -298,7 +298,7 @@ class LoopRunner:
         self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
     ) -> Decision:
         row, event = self._row(tx, draft, known), known.outcome.event
-        if row.x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
+        if self.terms.carry.row(row).x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
@@ -339,30 +339,42 @@ class LoopRunner:
     def _judge(self, known: Recent, told: Reward) -> Verdict:
         if told.played is None:
             return judge(self.rules, known.outcome, told)
-        if told.played not in self._awake.arms:
-            raise EventError(
-                f"played is {told.played!r}, which is not an arm of loop {self.name!r}; give the arm that was shown"
-            )
+        self._check_played(told.played)
+        if known.outcome.phase == "default" and told.played != known.arm:
+            is_taken = self.rules.takes(told.value)
+            return Verdict("late", "move", told.value) if is_taken else Verdict("out_of_range", "nothing")
         if known.outcome.value is not None and told.played != known.arm:
             return Verdict("conflict", "nothing")
         return judge(self.rules, known.outcome, told)
+
+    def _check_played(self, arm: Arm) -> None:
+        if arm not in self._awake.arms:
+            raise EventError(
+                f"played is {arm!r}, which is not an arm of loop {self.name!r}; give the arm that was shown"
+            )
 
     def _count(self, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: Verdict) -> Status:
         """Let a reward count."""
         before, status = known.outcome, verdict.status
         after = counted(before, told, verdict)
-        if after.played == known.decision.arm:
+        if before.played is None and after.played == known.decision.arm:
             after = after._replace(played=None)
         value = 0.0 if verdict.value is None else verdict.value
         if verdict.act == "hold":
             fields = {"of": before.seq, "id": known.decision.id, "reward": told.value}
             self._append(draft, now, "reward", before.t, fields)
+        elif verdict.act == "move":
+            self._take_back(draft, now, known)
+            if not self._learn(draft, now, known, after, value, expired=True):
+                after, status = after._replace(phase="expired"), "counted"
         elif verdict.act == "learn":
             if not self._learn(draft, now, known, after, value, expired=before.phase == "expired"):
                 after, status = after._replace(phase="expired"), "counted"
             if before.phase == "expired":
                 self.tally.revived(known.arm)
             self._tell(now, known, after, value, "reward")
+        elif before.phase == "expired":  # it was counted, and not learned
+            after, status = after._replace(phase="expired"), "counted"
         elif verdict.act == "correct":
             self._correct(draft, now, known, value)
         known.outcome = after
@@ -402,14 +414,20 @@ class LoopRunner:
     def _correct(self, draft: Draft, now: Moment, known: Recent, value: float) -> None:
         outcome, decision = known.outcome, known.decision
         old = 0.0 if outcome.value is None else outcome.value
-        if outcome.phase == "expired":  # it was counted, and not learned
-            return
         fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value}
         if outcome.played is not None:
             fields["played"] = outcome.played
         self._awake.correct(decision, old, value)
         self._append(draft, now, "correct", outcome.t, fields)
         self.tally.corrected(known.arm, old, value)
+
+    def _take_back(self, draft: Draft, now: Moment, known: Recent) -> None:
+        """Unlearn the default of a window, of an arm that was not played."""
+        outcome, decision = known.outcome, known.decision
+        value = 0.0 if outcome.value is None else outcome.value
+        self._awake.forget(decision, value)
+        self._append(draft, now, "forget", outcome.t, {"of": outcome.seq, "id": decision.id, "reward": value})
+        self.tally.forgotten(known.arm, value)
 
     def _tell(self, now: Moment, known: Recent, outcome: Outcome, value: float, source: Source) -> None:
         """Let the tally know the first value that was learned of a decision."""
@@ -422,6 +440,8 @@ class LoopRunner:
     def _wait(self, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
         early = self.rules.early
         status: Status = "unknown" if early is None else "early"
+        if told.played is not None and early is not None:
+            self._check_played(told.played)  # or its decision would be refused
         if early is not None:
             draft.early.append(Early(event, now.steady + early, told.to_dict()))
         self.tally.answered(status, now.wall)
@@ -457,8 +477,8 @@ class LoopRunner:
     def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
         """Learn the reward that came in time, or else the default."""
         before = known.outcome
-        came = before.value is not None
-        value = before.value if before.value is not None else self.rules.default
+        came = before.value is not None and self.rules.takes(before.value)  # there may be another range by now
+        value = before.value if came else self.rules.default
         if value is None:
             raise StoreError(f"a window of loop {self.name!r} closes without a default reward; go back to a backup")
         source: Source = "reward" if came else "default"
