@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import InvalidTypeError, StoreError
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError
 from armlet.log.events import Event
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
@@ -34,11 +35,12 @@ class _Relearning(Replay):
 class Refit:
     """A bandit with another policy, and how far it has read the log of a loop."""
 
-    def __init__(self, ledger: Ledger, name: str, policy: Policy | None, own: Policy | None) -> None:
+    def __init__(self, ledger: Ledger, loop: int, policy: Policy | None, own: Policy | None) -> None:
         if policy is None:
             raise InvalidTypeError("how is 'refit', but policy is not given; give the policy that is to learn the log")
         check_given(policy)
-        self._ledger, self._name, self.policy, self._own = ledger, name, policy, own
+        self._ledger, self._loop, self.policy, self._own = ledger, loop, policy, own
+        self._name = ""
         self._epoch = self._last = 0
         self.bandit: Bandit | None = None
         self.n_rows = 0
@@ -47,17 +49,31 @@ class Refit:
         """Learn what is committed."""
         for _ in range(TRIES):
             record, head = self._found()
-            self._read(record, head)
+            with self._blaming_the_policy():
+                self._read(record, head)
             if self._found()[1].epoch == head.epoch:
                 return
         raise StoreError(f"loop {self._name!r} is changed or pruned all the time; try again")
 
     def _found(self) -> tuple[LoopRecord, Head]:
-        record = next((each for each in self._ledger.loops() if each.name == self._name), None)
+        record = next((each for each in self._ledger.loops() if each.id == self._loop), None)
         head = None if record is None else self._ledger.head(record.id)
         if record is None or head is None:
-            raise StoreError(f"there is no loop {self._name!r}")
+            raise StoreError("there is no such loop any more; make it again, with arms")
+        self._name = record.name
         return record, head
+
+    @contextmanager
+    def _blaming_the_policy(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if not isinstance(error.__cause__, ArmletError):
+                raise
+            raise InvalidValueError(
+                f"policy is {self.policy!r}, which cannot learn the log of loop {self._name!r}: {error.__cause__}; "
+                "give another one"
+            ) from error
 
     def _read(self, record: LoopRecord, head: Head) -> None:
         start, terms = from_bytes(record.start, policy=self._own), Terms.read(record)
@@ -70,13 +86,14 @@ class Refit:
             encoder=s.encoder,
             objective=s.objective,
             normalize=s.normalize,
-            reward_range=s.reward_range,
             seed=start.seed,
         )
         for arm in start.arms.retired:
             self.bandit.retire_arm(arm)
         self.n_rows = 0
-        self._learn_before(record, terms.carry)
+        self._learn_before(record, terms.carry)  # rewards of another range perhaps
+        if s.reward_range is not None:
+            self.bandit.replace(reward_range=s.reward_range)
         self.bandit.replace(t=max(self.bandit.t, start.t))
         self._epoch = head.epoch
         self._last = record.base
@@ -113,7 +130,8 @@ class Refit:
         if self.bandit is None or head.epoch != self._epoch:
             raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
         replay = _Relearning(self.bandit, lambda seq: session.row(loop, seq), carry)
-        self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
+        with self._blaming_the_policy():
+            self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:
             raise StoreError(f"row {self._last + 1} of the loop is missing; go back to a backup")
         log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)

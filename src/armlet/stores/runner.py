@@ -8,7 +8,8 @@ them before its next call. Where a ledger is shared, a transaction first plays t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
@@ -21,9 +22,9 @@ from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.rewards import Reward, RewardRules, Status, Verdict, counted, judge
-from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
 from armlet.stores.refit import Refit
+from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
+from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import Source, Tally
@@ -85,6 +86,7 @@ class LoopRunner:
 
     def __init__(self, record: LoopRecord, policy: Policy | None, writer: Writer, *, is_shared: bool) -> None:
         self.name, self.id, self.policy = record.name, record.id, policy
+        self._policies = [(0, policy)]  # by the epoch from which on; a refit that was not kept has none
         self._writer, self._is_shared = writer, is_shared
         self.terms = Terms.read(record)
         self.rules = RewardRules(reward_range=USUAL)
@@ -96,6 +98,7 @@ class LoopRunner:
         self._recent: dict[str, Recent] = {}
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
+        self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
         self.used = 0  # when, in steady time
 
@@ -189,6 +192,8 @@ class LoopRunner:
         self._recent.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
+        self._policies = [each for each in self._policies if each[0] <= head.epoch]
+        self.policy = self._policies[-1][1]
         self._bandit, self.snapshot = recover(session, record, head.seq, self.policy, self.terms.carry)
         self.rules = self.terms.rules(self._bandit)
         reader = self._bandit.settings.reader
@@ -367,6 +372,7 @@ class LoopRunner:
             self._take_back(draft, now, known)
             if not self._learn(draft, now, known, after, value, expired=True):
                 after, status = after._replace(phase="expired"), "counted"
+            self._tell(now, known, after, value, "reward")
         elif verdict.act == "learn":
             if not self._learn(draft, now, known, after, value, expired=before.phase == "expired"):
                 after, status = after._replace(phase="expired"), "counted"
@@ -428,6 +434,7 @@ class LoopRunner:
         self._awake.forget(decision, value)
         self._append(draft, now, "forget", outcome.t, {"of": outcome.seq, "id": decision.id, "reward": value})
         self.tally.forgotten(known.arm, value)
+        self.tally.revived(known.arm)  # its first value is still to be learned
 
     def _tell(self, now: Moment, known: Recent, outcome: Outcome, value: float, source: Source) -> None:
         """Let the tally know the first value that was learned of a decision."""
@@ -444,9 +451,16 @@ class LoopRunner:
             self._check_played(told.played)  # or its decision would be refused
         if early is not None:
             draft.early.append(Early(event, now.steady + early, told.to_dict()))
+            self._drop_some_later(now, early)
         self.tally.answered(status, now.wall)
         self._has_news = True
         return status
+
+    def _drop_some_later(self, now: Moment, early: int) -> None:
+        """Let those whose decision never came be dropped, once in every window."""
+        if now.steady >= self._drop_at and not self._is_behind:
+            self._drop_at, self._is_behind = now.steady + early, True
+            self._writer.later(self.settling(), self)
 
     def _arrive(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
         """Let the rewards count that have waited for a decision."""
@@ -455,7 +469,7 @@ class LoopRunner:
         if waiting:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
-            if each.until > now.steady:
+            if each.until > now.steady and len(known.outcome.names) < MOST_NAMES:
                 told = Reward(**each.fields)
                 verdict = self._judge(known, told)
                 if verdict.act != "nothing":
@@ -654,6 +668,7 @@ class LoopRunner:
         self._epoch += 1
         if refit is not None:
             self.policy = None if is_registered(twin.policy) else twin.policy
+            self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         if twin.settings.reader != self.reader:
             self.reader = twin.settings.reader
@@ -663,9 +678,19 @@ class LoopRunner:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
-    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:  # noqa: ARG002
+    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:
         """Return what was counted."""
         raise NotImplementedError
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Take back what the tally counted of several calls if one of them is refused."""
+        before = self.tally.to_json()
+        try:
+            yield
+        except BaseException:
+            self.tally = Tally.from_json(before)
+            raise
 
     @property
     def objective(self) -> Objective:
