@@ -51,7 +51,7 @@ class Head(NamedTuple):
     epoch: int = 0  # counted up by what changes the loop without a row: then nobody's memory of it is right
     outcomes: int = 0  # how many there are
     early: int = 0  # rewards that wait for their decision
-    tally: str = ""  # JSON: counts of calls
+    tallied: int = 0  # the last row that the tally has counted
 
 
 class Row(NamedTuple):
@@ -160,6 +160,9 @@ class Session(Protocol):
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Return the newest snapshot and the number of the last row that it has learned."""
+
+    def tally(self, loop: int) -> str | None:
+        """Return the tally of a loop, if there is one; `Head.tallied` is the last row that it has counted."""
 
     # ---- maintenance, written at once
 

@@ -1,8 +1,8 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
-WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock on a
-file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's pages
-have none, and the whole file is checked when it is opened: a damaged index could hide a row that is there.
+WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock
+on a file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's
+pages have none, and the whole file is checked when it is opened: a damaged index could hide a row that is there.
 """
 
 from __future__ import annotations
