@@ -98,28 +98,32 @@ class Refit:
         self._epoch = head.epoch
         self._last = record.base
         rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
-        self._last = self._replay(record.id, terms.carry).play(self._counted(rows), record.base)
+        self._last = self._replay(record, terms.carry).play(self._counted(rows), record.base)
 
     def _learn_before(self, record: LoopRecord, carry: Carry) -> None:
-        """Learn what is left of the rows before the model that the loop goes on from."""
-        replay = self._replay(record.id, _Upto(carry, record.base))
-        rows = (row for row in self._before(record) if row.kind in LEARNED or (row.kind == "decide" and row.x))
-        replay.play(self._counted(rows), 0, is_whole=False)
+        """Learn what is left of the rows before the model that the loop goes on from, with the features of then."""
+        rows = (row for row in self._before(record, carry) if row.kind in LEARNED or (row.kind == "decide" and row.x))
+        self._replay(record, Carry({}), carry).play(self._counted(rows), 0, is_whole=False)
 
-    def _before(self, record: LoopRecord) -> Iterator[Row]:
+    def _before(self, record: LoopRecord, carry: Carry) -> Iterator[Row]:
         for row in self._ledger.rows(record.id):
             if row.seq > record.base:
                 return
-            yield row
+            yield carry.row(row, record.base)
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             self.n_rows += row.kind == "learn"
             yield row
 
-    def _replay(self, loop: int, carry: Carry) -> Replay:
+    def _replay(self, record: LoopRecord, carry: Carry, before: Carry | None = None) -> Replay:
+        """Return what plays rows; decisions that it has to look up are carried by `before`."""
+
         def find(seq: int) -> Row | None:
-            return next((row for row in self._ledger.rows(loop, seq - 1) if row.seq == seq), None)
+            row = next(self._ledger.rows(record.id, seq - 1), None)
+            if row is None or row.seq != seq:
+                return None
+            return row if before is None else before.row(row, record.base)
 
         if self.bandit is None:
             raise StoreError("nothing is prepared")
@@ -137,13 +141,3 @@ class Refit:
         log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)
         return self.bandit
 
-
-class _Upto(Carry):
-    """Carries rows to the features that there were after one row."""
-
-    def __init__(self, carry: Carry, upto: int) -> None:
-        super().__init__(carry._changes)
-        self._upto = upto
-
-    def row(self, row: Row, upto: int | None = None) -> Row:  # noqa: ARG002
-        return super().row(row, self._upto)

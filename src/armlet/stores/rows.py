@@ -178,7 +178,9 @@ class LoopLog:
         """Find a decision by its id."""
         step = decision.partition("-")[0]
         row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
-        return None if row is None or checked(row, "decide").fields["id"] != decision else event_of(row, row.seq)
+        if row is None or checked(row, "decide").fields["id"] != decision:
+            return None
+        return event_of(self._carry.row(row, self._record.base), row.seq)
 
 
 def event_of(row: Row, seq: int) -> Event:

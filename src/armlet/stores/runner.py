@@ -655,7 +655,9 @@ class LoopRunner:
         tx.direct(self.id).rebase(self.id, self._last, self._awake.to_bytes())
         self._epoch += 1
         self.snapshot = self._last
-        self.end(self.open(tx, now))
+        draft = self.open(tx, now)
+        self._write_tally(draft)  # the rows before are not read again
+        self.end(draft)
 
     @_undoing
     def add_rows(self, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
