@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError
+from armlet.inputs.settings import Objective, Range
 from armlet.log.events import Event
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
@@ -26,10 +27,10 @@ log = logging.getLogger("armlet.store")
 
 
 class _Relearning(Replay):
-    """Plays rows again but for changes of the policy, which is another one from the start."""
+    """Plays rows again but for changes of the policy, which is another one from the start, and of the range."""
 
     def _events(self, row: Row) -> list[Event]:
-        return [event for event in plays_of(row) if "policy" not in event]
+        return [event for event in plays_of(row) if "policy" not in event and "reward_range" not in event]
 
 
 class Refit:
@@ -86,14 +87,13 @@ class Refit:
             encoder=s.encoder,
             objective=s.objective,
             normalize=s.normalize,
+            reward_range=_widest(self.policy, s.objective),
             seed=start.seed,
         )
         for arm in start.arms.retired:
             self.bandit.retire_arm(arm)
         self.n_rows = 0
-        self._learn_before(record, terms.carry)  # rewards of another range perhaps
-        if s.reward_range is not None:
-            self.bandit.replace(reward_range=s.reward_range)
+        self._learn_before(record, terms.carry)
         self.bandit.replace(t=max(self.bandit.t, start.t))
         self._epoch = head.epoch
         self._last = record.base
@@ -129,8 +129,8 @@ class Refit:
             raise StoreError("nothing is prepared")
         return _Relearning(self.bandit, find, carry)
 
-    def finish(self, session: Session, loop: int, head: Head, carry: Carry) -> Bandit:
-        """Learn the rows that came since, and return the bandit."""
+    def finish(self, session: Session, loop: int, head: Head, carry: Carry, reward_range: Range | None) -> Bandit:
+        """Learn the rows that came since, and return the bandit, with the range of rewards that it is to have."""
         if self.bandit is None or head.epoch != self._epoch:
             raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
         replay = _Relearning(self.bandit, lambda seq: session.row(loop, seq), carry)
@@ -138,6 +138,16 @@ class Refit:
             self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:
             raise StoreError(f"row {self._last + 1} of the loop is missing; go back to a backup")
+        if reward_range is not None:
+            self.bandit.replace(reward_range=reward_range)
         log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)
         return self.bandit
 
+
+
+def _widest(policy: Policy, objective: Objective) -> Range | None:
+    """Return all rewards that a policy can learn, since those of the log may be of another range than now."""
+    found = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None)
+    if found is None or objective == "max":
+        return found
+    return -found[1], -found[0]

@@ -686,7 +686,8 @@ class LoopRunner:
         draft = self.open(tx, now)
         if refit is not None:
             tx.flush()
-            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry)
+            reward_range = self._awake.settings.reward_range if change.reward_range is None else None
+            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry, reward_range)
             replaces = [policy_fields(twin.policy)]
         else:
             twin, replaces = self._awake.copy(), []
