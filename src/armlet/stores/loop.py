@@ -285,7 +285,7 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
-        told = [_told(*each) if isinstance(each, tuple) else _told(**_named(each)) for each in rewards]
+        told = [_told(**_named(each)) for each in listed("rewards", rewards)]
         if len(told) > MOST:
             raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
 
@@ -491,6 +491,8 @@ def _told(
 
 
 def _named(given: object) -> Mapping[str, Any]:
+    if isinstance(given, tuple) and len(given) == 2:
+        return {"event": given[0], "value": given[1]}
     if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
         raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {_WORDS}")
     return given

@@ -156,15 +156,18 @@ class LoopLog:
                 yield {**event, "seq": seq}
 
     def _events(self, row: Row) -> Iterator[Event]:
+        is_before = row.seq <= self._record.base  # then it is told with the features of the start, which come later
         if row.kind == "change":
             head = {"seq": row.seq, "kind": "replace", "at": row.ts}
-            yield from ({**head, **fields} for fields in checked(row).fields["replaces"])
+            told = (each for each in checked(row).fields["replaces"] if not (is_before and "features" in each))
+            yield from ({**head, **fields} for fields in told)
             return
-        event = dict(event_of(row, row.seq))
+        event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
         if "played" in event:
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:
-                event["decision"] = self._record_of(self._carry.row(decided, row.seq), event)
+                upto = max(row.seq, self._record.base)
+                event["decision"] = self._record_of(self._carry.row(decided, upto), event)
         yield event
 
     def _record_of(self, decided: Row, event: Event) -> Mapping[str, Any]:
