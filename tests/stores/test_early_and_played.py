@@ -387,7 +387,7 @@ def test_any_traffic_of_early_late_and_played_rewards_replays(calls: list[tuple[
         loop = store.loop("homepage", **EARLY, window=20.0, default_reward=0.0, aggregation="last")
         decided: set[int] = set()
         for n, (event, value, played) in enumerate(calls):
-            if value == 8 or event not in decided and value % 2:
+            if value == 8 or (event not in decided and value % 2):
                 loop.decide(context(event, 2), event=f"e{event}")
                 decided.add(event)
             else:
