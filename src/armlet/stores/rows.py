@@ -21,7 +21,7 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import Ledger, LoopRecord, Row, Session
+from armlet.stores.ledger import LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.terms import Carry
 from armlet.types import Arm, Float64, Policy
 
@@ -123,7 +123,7 @@ class LoopLog:
     loop goes on from, it can: `replayable`.
     """
 
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
 
     @property
@@ -346,7 +346,9 @@ def _missing(seq: int) -> StoreError:
     return StoreError(f"row {seq} of the loop is missing; go back to a backup")
 
 
-def recover(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> tuple[Bandit, int]:
+def recover(
+    session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, int]:
     """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
     found = session.snapshot(record.id)
     if found is not None and found[0] >= record.base:
@@ -360,14 +362,14 @@ def recover(session: Session, record: LoopRecord, last: int, policy: Policy | No
     return rebuild(session, record, last, policy, carry), record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
     _go_on(bandit, session, record.id, record.base, last, carry)
     return bandit
 
 
-def _go_on(bandit: Bandit, session: Session, loop: int, after: int, last: int, carry: Carry) -> None:
+def _go_on(bandit: Bandit, session: Session | View, loop: int, after: int, last: int, carry: Carry) -> None:
     found = Replay(bandit, lambda seq: session.row(loop, seq), carry).play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)
