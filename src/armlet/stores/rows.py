@@ -250,6 +250,8 @@ class Replay:
         if decided is None:
             decided = self._get(row)
             self._ended.append(decided)
+        else:
+            decided = self._carry.row(decided, self._last)
         self._learned.append((decided, row.fields["reward"], row.fields.get("weight", 1.0)))
 
     def _get(self, row: Row) -> Row:
