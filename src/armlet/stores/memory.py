@@ -264,9 +264,7 @@ class Memory:
     def view(self) -> Iterator[MemoryView]:
         with self._lock:
             copies = {
-                loop: replace(
-                    book, rows=dict(book.rows), outcomes=dict(book.outcomes), events=dict(book.events)
-                )
+                loop: replace(book, rows=dict(book.rows), outcomes=dict(book.outcomes), events=dict(book.events))
                 for loop, book in self._books.items()
             }
         yield MemoryView(copies)

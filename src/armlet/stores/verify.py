@@ -1,7 +1,7 @@
 """The proof of a loop: its rows are read and played again from its start model, and compared with all that is kept.
 
-It reads one moment of a ledger, while others write, in bounded memory: O(rows) time, about as long as a full replay
-and half of one again. What is found is named by its row; a loop that is proved has the digest of its state.
+It reads one moment of a ledger, while others write, in bounded memory: O(rows) time, less than three times that of a
+replay. What is found is named by its row; a loop that is proved has the digest of its state.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ def find_record(records: Iterable[LoopRecord], name: str) -> LoopRecord:
     return by_name[name]
 
 
-def verify(
-    ledger: LedgerReader, name: str, progress: Progress = silent, *, policy: Policy | None = None
-) -> Verified:
+def verify(ledger: LedgerReader, name: str, progress: Progress = silent, *, policy: Policy | None = None) -> Verified:
     """Prove a loop by a full replay, next to a process that writes; raise a StoreError that says what is damaged.
 
     Parameters

@@ -1,8 +1,8 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
-WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock on a
-file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's pages
-have none, and the whole file is checked when it is opened: a damaged index could hide a row that is there.
+WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock on
+a file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's
+pages have none, and the whole file is checked when it is opened to be written: a damaged index could hide a row.
 """
 
 from __future__ import annotations
@@ -250,7 +250,9 @@ class SQLite(SQLiteReader):
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = _connect(self._path)
         try:
-            connection.set_busy_timeout(PATIENCE)  # somebody who reads may be mending the log of a process that was killed
+            connection.set_busy_timeout(
+                PATIENCE
+            )  # somebody who reads may be mending the log of a process that was killed
             check_ours(connection, self._name)  # before anything is changed
             check_pages(connection, self._name)
             if not self._path.stat().st_size:  # only a new file can be told

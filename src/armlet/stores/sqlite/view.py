@@ -79,16 +79,18 @@ class SQLiteView:
 
     def usage(self, loop: int) -> Usage:
         rows, size = self._one(_BYTES, loop)
-        counts = (
+        outcomes, early, snapshots = (
             self._one(f"SELECT count(*) FROM {table} WHERE loop = ?", loop)[0]
             for table in ("outcome", "early", "snapshot")
         )
-        return Usage(rows, *counts, bytes=int(size))
+        return Usage(rows, outcomes, early, snapshots, int(size))
 
 
 def _read_told(found: Sequence[Any]) -> Told:
     if found[_ROW] is None:
         outcome = encoding.read_outcome(found[:_ROW])
-        raise StoreError(f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; go back to a backup")
+        raise StoreError(
+            f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; go back to a backup"
+        )
     last = None if found[_LAST] is None else encoding.read_event(found[_LAST:])
     return Told(*encoding.read_decided(found[:_LAST]), last)
