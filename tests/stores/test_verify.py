@@ -138,3 +138,20 @@ def test_a_view_stays_as_it_was(ledger: Ledger) -> None:
             assert [overview(view, record), list(view.rows(1, 0)), list(view.outcomes(1)), view.usage(1)] == before
             found = details(view, record, 0)
         assert (found.open, found.overview.decisions, found.arms, found.retired) == (10, 10, ("a", "b"), ())
+
+
+def test_what_was_counted_is_there_for_all_to_see_after_a_forget_and_a_prune(ledger: Ledger) -> None:
+    """Rows that a start model has learned are not counted again, so their counts are written with it."""
+    ticks = Ticks()
+    with Store(ledger, wall=ticks, elapsed=ticks) as store:
+        loop = store.loop("home", arms=["a"], dim=1, policy=armlet.LinUCB(), seed=3)
+        loop.decide_many([[1.0]] * 10, events=[f"e{i}" for i in range(10)])
+        loop.reward_many([(f"e{i}", 0.5) for i in range(4)])
+        loop.forget("e0")
+        ticks.now += 10
+        assert store.prune(ticks.now) == 9
+        loop.decide([1.0])
+        with ledger.view() as view:
+            found = details(view, view.loops()[0], 0)
+    assert (found.overview.decisions, found.overview.rewards, found.open) == (11, 4, 1)
+    assert [(each.arm, each.learned, each.mean) for each in found.counts] == [("a", 3, 0.5)]

@@ -61,7 +61,7 @@ class Draft:
         self.early: list[Early] = []
         self.arrived: list[tuple[str, int]] = []  # events whose early rewards go, and how many these are
         self.snapshot: tuple[int, bytes] | None = None  # the last row that a model has learned, and the model
-        self.tally: str | None = None  # JSON, if it is another one
+        self.tally: str | None = None  # JSON, if it is another one: of all rows up to the last
         self._undo: list[tuple[_Table, int, Outcome | None]] = []
 
     @property
@@ -82,7 +82,7 @@ class Draft:
             epoch=was.epoch,
             outcomes=was.outcomes + len(self.new),
             early=was.early + len(self.early) - sum(n for _, n in self.arrived),
-            tally=was.tally if self.tally is None else self.tally,
+            tallied=was.tallied if self.tally is None else self.seq,
         )
 
     def append(self, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None) -> int:

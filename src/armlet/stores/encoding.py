@@ -19,10 +19,11 @@ from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Phas
 
 EVENT = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
 OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "crc")
-HEAD = ("loop", "clock", "seq", "ts", "steady", "epoch", "outcomes", "early", "tally", "made", "crc")
+HEAD = ("loop", "clock", "seq", "ts", "steady", "epoch", "outcomes", "early", "tallied", "made", "crc")
 LOOP = ("id", "name", "about", "start", "base", "made")
 EARLY = ("loop", "event", "until", "fields", "crc")
 SNAPSHOT = ("loop", "seq", "model", "crc")
+TALLY = ("loop", "counts", "crc")
 
 WAY_OUT = "go back to a backup"
 Values: TypeAlias = tuple[Any, ...]
@@ -31,7 +32,7 @@ _WHOLE, _REAL, _TEXT, _BYTES = (int,), (float,), (str,), (bytes,)
 _NONE = (type(None),)
 _TYPES = {
     "loop": (_WHOLE, _TEXT, _TEXT, _BYTES, _WHOLE, _WHOLE),
-    "head": (*(_WHOLE,) * 8, _TEXT, _WHOLE, _WHOLE),
+    "head": (_WHOLE,) * 11,
     "event": (_WHOLE, _WHOLE, _WHOLE, _TEXT, _WHOLE + _NONE, _TEXT, _BYTES + _NONE, _WHOLE),
     "outcome": (
         *(_WHOLE, _WHOLE, _TEXT, _WHOLE, _TEXT, _REAL + _NONE, _WHOLE + _NONE, _WHOLE, _TEXT),
@@ -89,6 +90,11 @@ def early_values(loop: int, early: Early) -> Values:
 def snapshot_values(loop: int, seq: int, model: bytes) -> Values:
     """Return a snapshot as it is written."""
     return (loop, seq, model, zlib.crc32(model, _crc(loop, seq)))
+
+
+def tally_values(loop: int, counts: str) -> Values:
+    """Return a tally as it is written."""
+    return (loop, counts, zlib.crc32(counts.encode(), loop))
 
 
 # ---- reading
@@ -161,6 +167,15 @@ def read_snapshot(found: Sequence[Any] | None) -> tuple[int, bytes] | None:
         return None
     loop, seq, model, _ = found
     return (seq, model) if snapshot_values(loop, seq, model) == tuple(found) else None
+
+
+def read_tally(found: Sequence[Any] | None) -> str | None:
+    """Read a tally."""
+    if found is None:
+        return None
+    loop, counts, _ = found
+    _check(type(counts) is str and tally_values(loop, counts) == tuple(found), "the tally of the loop")
+    return counts
 
 
 def _check(holds: bool, what: str) -> None:

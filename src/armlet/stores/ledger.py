@@ -51,7 +51,7 @@ class Head(NamedTuple):
     epoch: int = 0  # counted up by what changes the loop without a row: then nobody's memory of it is right
     outcomes: int = 0  # how many there are
     early: int = 0  # rewards that wait for their decision
-    tally: str = ""  # JSON: counts of calls
+    tallied: int = 0  # the last row that the tally has counted
 
 
 class Row(NamedTuple):
@@ -161,6 +161,9 @@ class Session(Protocol):
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Return the newest snapshot and the number of the last row that it has learned."""
 
+    def tally(self, loop: int) -> str | None:
+        """Return the tally of a loop, if there is one; `Head.tallied` is the last row that it has counted."""
+
     # ---- maintenance, written at once
 
     def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
@@ -237,6 +240,9 @@ class View(Protocol):
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         """Return the newest snapshot and the number of the last row that it has learned; None if it is damaged."""
+
+    def tally(self, loop: int) -> str | None:
+        """Return the tally of a loop, if there is one; `Head.tallied` is the last row that it has counted."""
 
     def usage(self, loop: int) -> Usage:
         """Count what there is of a loop; reads all of it."""

@@ -39,6 +39,7 @@ class _Book:
     events: dict[str, int] = field(default_factory=dict)
     early: tuple[Early, ...] = ()
     snapshot: tuple[int, bytes] | None = None
+    tally: str | None = None
 
     def decided(self, t: int) -> Decided:
         return Decided(self.outcomes[t], self.rows[self.outcomes[t].seq])
@@ -89,6 +90,8 @@ class MemorySession:
             self._set(book, "head", draft.head)
             if draft.snapshot is not None:
                 self._set(book, "snapshot", draft.snapshot)
+            if draft.tally is not None:
+                self._set(book, "tally", draft.tally)
 
     def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
         record = LoopRecord(id=next(self._ids), name=name, about=about, start=start)
@@ -124,6 +127,9 @@ class MemorySession:
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return self._books[loop].snapshot
+
+    def tally(self, loop: int) -> str | None:
+        return self._books[loop].tally
 
     def rebase(self, loop: int, seq: int, model: bytes) -> None:
         book = self._books[loop]
@@ -223,6 +229,9 @@ class MemoryView:
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return self._books[loop].snapshot
+
+    def tally(self, loop: int) -> str | None:
+        return self._books[loop].tally
 
     def usage(self, loop: int) -> Usage:
         book = self._books[loop]

@@ -52,7 +52,7 @@ class Details:
     arms: tuple[Arm, ...]
     retired: tuple[Arm, ...]
     counts: tuple[ArmCounts, ...]  # of arms that were played
-    statuses: Mapping[str, int]  # of calls that reported rewards
+    statuses: Mapping[str, int]  # of calls that reported rewards; those without a row are written a few at a time
     open: int  # decisions that wait for their first value
     early: int  # rewards that wait for their decision
     rows_since_snapshot: int
@@ -76,14 +76,18 @@ class Details:
 
 def overview(view: View, record: LoopRecord) -> Overview:
     """Describe a loop in a line; O(its rows), which are counted and not read."""
-    tally, usage = _tally(_head(view, record)), view.usage(record.id)
+    head, counts, usage = _head(view, record), view.tally(record.id), view.usage(record.id)
+    tally = Tally() if counts is None else Tally.from_json(counts)
+    later = list(view.rows(record.id, head.tallied))  # a few hundred at most
+    decided = [row.ts for row in later if row.kind == "decide"]
+    rewarded = (row.kind == "learn" and row.fields.get("source") != "default" for row in later)
     return Overview(
         name=record.name,
-        decisions=tally.decisions,
-        rewards=sum(arm.rewards for arm in tally.arms),
+        decisions=tally.decisions + len(decided),
+        rewards=sum(arm.rewards for arm in tally.arms) + sum(rewarded),
         rows=usage.rows,
         bytes=usage.bytes,
-        last_decision=tally.last_at or None,
+        last_decision=decided[-1] if decided else tally.last_at or None,
     )
 
 
@@ -102,8 +106,8 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
         The policy, if it is not one of Armlet's own.
     """
     head, terms = _head(view, record), Terms.read(record)
-    bandit, snapshot = recover(view, record, head.seq, policy, terms.carry)
-    tally, settings = _tally(head), bandit.settings
+    bandit, tally, snapshot = recover(view, record, head, policy, terms.carry)
+    settings = bandit.settings
     return Details(
         overview=overview(view, record),
         terms={name: getattr(terms, name) for name in RULES},
@@ -135,7 +139,3 @@ def _head(view: View, record: LoopRecord) -> Head:
     if head is None:
         raise StoreError(f"the head of loop {record.name!r} is missing; go back to a backup")
     return head
-
-
-def _tally(head: Head) -> Tally:
-    return Tally.from_json(head.tally) if head.tally else Tally()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -21,13 +21,14 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import LedgerReader, LoopRecord, Row, Session, View
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
+from armlet.stores.tally import Tally
 from armlet.stores.terms import Carry
 from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
 
-INTERNAL: Final = ("of",)  # what only a store needs
+INTERNAL: Final = ("of", "status")  # what only a store needs
 LONGEST: Final = 19  # digits of a step
 BYTES: Final = np.dtype("<f8")
 
@@ -205,8 +206,9 @@ class Replay:
     What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same.
     """
 
-    def __init__(self, bandit: Bandit, find: Find, carry: Carry) -> None:
+    def __init__(self, bandit: Bandit, find: Find, carry: Carry, tally: Tally | None = None, counted: int = 0) -> None:
         self._bandit, self._find, self._carry = bandit, find, carry
+        self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = compiled_rule(bandit.policy) is not None
         self._decided: dict[int, Row] = {}
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
@@ -221,6 +223,8 @@ class Replay:
             if row.seq != last + 1 and is_whole:
                 raise _missing(last + 1)
             self._last = last = row.seq
+            if self._tally is not None and last > self._counted:
+                self._count(self._tally, row)
             if row.kind == "decide":
                 self._decide(row)
             elif row.kind == "learn" and self._is_compiled and "expired" not in row.fields:
@@ -268,6 +272,30 @@ class Replay:
             raise
         except Exception as error:
             raise _unplayable(row.seq, error) from error
+
+    def _count(self, tally: Tally, row: Row) -> None:
+        """Count what a row says, as it was counted when it was written."""
+        fields = checked(row).fields
+        if row.kind == "decide":
+            tally.decided(SimpleNamespace(**fields), row.ts)
+            return
+        of = fields.get("of", 0)
+        decided = self._decided.get(of) or self._find(of)
+        if decided is None:  # a row about no decision
+            return
+        arm, explored = decided.fields["arm"], decided.fields["explored"]
+        if "played" in fields:
+            arm, explored = fields["played"], False
+        if row.kind == "expire":
+            tally.expired(arm)
+        elif row.kind == "correct":
+            tally.corrected(arm, fields["old_reward"], fields["new_reward"])
+        elif row.kind == "learn":
+            if "expired" in fields and "played" not in fields:
+                tally.revived(arm)
+            tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, fields.get("source", "reward"))
+        if "status" in fields:
+            tally.answered(fields["status"], row.ts, decided.ts)
 
     def _events(self, row: Row) -> list[Event]:
         return plays_of(row)
@@ -349,29 +377,34 @@ def _missing(seq: int) -> StoreError:
 
 
 def recover(
-    session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry
-) -> tuple[Bandit, int]:
-    """Return the bandit of a loop, and the number of the last row in the snapshot that it was made from."""
-    found = session.snapshot(record.id)
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, Tally, int]:
+    """Return the bandit of a loop, its tally, and the number of the last row in the snapshot that they are made from."""
+    found, counts = session.snapshot(record.id), session.tally(record.id)
+    tally = Tally() if counts is None else Tally.from_json(counts)
     if found is not None and found[0] >= record.base:
         try:
             bandit = from_bytes(found[1], policy=policy)
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
         else:
-            _go_on(bandit, session, record.id, found[0], last, carry)
-            return bandit, found[0]
-    return rebuild(session, record, last, policy, carry), record.base
+            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+            _go_on(replay, session, record.id, found[0], head.seq)
+            return bandit, tally, found[0]
+    bandit = from_bytes(record.start, policy=policy)
+    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+    _go_on(replay, session, record.id, record.base, head.seq)
+    return bandit, tally, record.base
 
 
 def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
-    _go_on(bandit, session, record.id, record.base, last, carry)
+    _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 
 
-def _go_on(bandit: Bandit, session: Session | View, loop: int, after: int, last: int, carry: Carry) -> None:
-    found = Replay(bandit, lambda seq: session.row(loop, seq), carry).play(session.rows(loop, after), after)
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
+    found = replay.play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)

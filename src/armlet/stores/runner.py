@@ -20,10 +20,10 @@ from armlet.kernel import Decision, coins
 from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.ledger import Decided, Early, Found, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.refit import Refit
 from armlet.stores.rewards import Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
-from armlet.stores.refit import Refit
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import Source, Tally
@@ -39,6 +39,7 @@ BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the 
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
+COUNTED, ANSWERED = 256, 64  # rows, and answers without one, until the tally is written
 LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
@@ -91,7 +92,8 @@ class LoopRunner:
         self.reader: Reader | None = None
         self._bandit: Bandit | None = None  # stale, or asleep
         self.tally = Tally()
-        self._has_news = False  # for the tally
+        self._tallied = 0  # the last row that the tally in the ledger has counted
+        self._answered: list[tuple[Status, int]] = []  # without a row, since then; and when
         self._epoch = self._last = self.snapshot = 0  # rows
         self._recent: dict[str, Recent] = {}
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
@@ -189,26 +191,35 @@ class LoopRunner:
         self._recent.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
-        self._bandit, self.snapshot = recover(session, record, head.seq, self.policy, self.terms.carry)
+        self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
+        self._recount(head)
         self.rules = self.terms.rules(self._bandit)
         reader = self._bandit.settings.reader
         if reader != self.reader:
             self.reader = reader
         self._epoch, self._last = head.epoch, head.seq
-        self.tally = Tally.from_json(head.tally) if head.tally else Tally()
         log.debug("loop %s: recovered at row %d from a model of row %d", self.name, self._last, self.snapshot)
 
     def _follow(self, session: Session, draft: Draft) -> None:
         """Play the rows of others."""
         head, rows = draft.found.head, draft.found.rows
-        replay = Replay(self._awake, lambda seq: session.row(self.id, seq), self.terms.carry)
+        if head.tallied > self._tallied:  # another one has written down what he counted
+            self.tally = Tally.from_json(session.tally(self.id) or "")
+            self._recount(head)
+        counted = max(head.tallied, self._last)
+        replay = Replay(self._awake, lambda seq: session.row(self.id, seq), self.terms.carry, self.tally, counted)
         last = replay.play(rows, self._last)
         if last != head.seq:  # there were more than are read on entering
             last = replay.play(session.rows(self.id, last), last)
         if last != head.seq:
             raise StoreError(f"row {last + 1} of the loop is missing; go back to a backup")
         self._last = last
-        self.tally = Tally.from_json(head.tally) if head.tally else Tally()
+
+    def _recount(self, head: Head) -> None:
+        """Count what was answered here without a row, after the tally was read."""
+        self._tallied = head.tallied
+        for status, ts in self._answered:
+            self.tally.answered(status, ts)
 
     @property
     def _awake(self) -> Bandit:
@@ -223,22 +234,27 @@ class LoopRunner:
         """
         is_doubtful = self.policy is not None and not isinstance(error, EventError)
         if is_doubtful or self._last != draft.seq or not isinstance(error, Exception):
-            draft.tally = self.tally.to_json()
             self.stale()
             tx.flush()
             self._recover(tx.session, draft)
 
     def end(self, draft: Draft) -> None:
         """Add what a transaction keeps of a loop besides its rows."""
-        if self._has_news or not draft.is_empty:
-            draft.tally = self.tally.to_json()
-            self._has_news = False
+        if self._last - self._tallied >= COUNTED or len(self._answered) >= ANSWERED:
+            self._write_tally(draft)
         bandit = self._bandit
         if bandit is not None and self._last - self.snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
             self.save(draft)
 
+    def _write_tally(self, draft: Draft) -> None:
+        draft.tally = self.tally.to_json()
+        self._tallied = draft.seq
+        self._answered.clear()
+
     def save(self, draft: Draft) -> None:
         """Keep a snapshot of what has been learned so far."""
+        if self._last > self._tallied or self._answered:
+            self._write_tally(draft)
         if self._bandit is not None and self._last > self.snapshot:
             draft.snapshot = (self._last, self._bandit.to_bytes())
             self.snapshot = self._last
@@ -328,13 +344,16 @@ class LoopRunner:
         if known.outcome.due is not None and known.outcome.due <= now.steady:
             self._close(draft, now, known)  # its turn has not come yet, but it is over
         verdict = self._judge(known, told)
-        if verdict.act != "nothing":
-            status = self._count(draft, now, known, told, verdict)
-        else:
-            status = verdict.status
-        self.tally.answered(status, now.wall, known.at)
-        self._has_news = True
-        return status
+        if verdict.act in ("nothing", "note"):
+            self._answer(verdict.status, now)
+        if verdict.act == "nothing":
+            return verdict.status
+        return self._count(draft, now, known, told, verdict)
+
+    def _answer(self, status: Status, now: Moment) -> None:
+        """Count an answer of which no row tells."""
+        self.tally.answered(status, now.wall)
+        self._answered.append((status, now.wall))
 
     def _judge(self, known: Recent, told: Reward) -> Verdict:
         if told.played is None:
@@ -355,16 +374,15 @@ class LoopRunner:
             after = after._replace(played=None)
         value = 0.0 if verdict.value is None else verdict.value
         if verdict.act == "hold":
-            fields = {"of": before.seq, "id": known.decision.id, "reward": told.value}
+            fields = {"of": before.seq, "id": known.decision.id, "reward": told.value, "status": status}
             self._append(draft, now, "reward", before.t, fields)
         elif verdict.act == "learn":
-            if not self._learn(draft, now, known, after, value, expired=before.phase == "expired"):
+            if not self._learn(draft, now, known, after, value, expired=before.phase == "expired", status=status):
                 after, status = after._replace(phase="expired"), "counted"
-            if before.phase == "expired":
-                self.tally.revived(known.arm)
-            self._tell(now, known, after, value, "reward")
         elif verdict.act == "correct":
-            self._correct(draft, now, known, value)
+            self._correct(draft, now, known, value, status)
+        if verdict.act != "note":
+            self.tally.answered(status, now.wall, known.at)
         known.outcome = after
         draft.change(after)
         return status
@@ -373,23 +391,39 @@ class LoopRunner:
         self, draft: Draft, now: Moment, known: Recent, outcome: Outcome, value: float, *, expired: bool, **marks: str
     ) -> bool:
         """Learn a value, of the arm that was played; return whether the policy can."""
-        decision, bandit = known.decision, self._awake
+        decision = known.decision
+        if outcome.played is not None:
+            return self._learn_other(draft, now, known, outcome.played, value, expired=expired, **marks)
+        self._awake.learn(decision, value)
+        fields = {"of": outcome.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks}
+        if expired:
+            fields["expired"] = True
+            self.tally.revived(decision.arm)
+        self._append(draft, now, "learn", outcome.t, fields)
+        source: Source = "default" if marks.get("source") == "default" else "reward"
+        self.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source)
+        return True
+
+    def _learn_other(
+        self, draft: Draft, now: Moment, known: Recent, played: Arm, value: float, *, expired: bool, **marks: str
+    ) -> bool:
+        """Learn the value of an arm that was played instead; return whether the policy can."""
+        decision, bandit, outcome = known.decision, self._awake, known.outcome
         about = {"of": outcome.seq, "id": decision.id}
-        if outcome.played is None:
-            bandit.learn(decision, value)
-            late = {"expired": True} if expired else {}
-            self._append(draft, now, "learn", outcome.t, {**about, "reward": value, "weight": 1.0, **marks, **late})
-            return True
+        learns = bandit.policy.learns_from != "explored steps"  # which nobody's coin has chosen
         if not expired:
             bandit.expire(decision)
-            self._append(draft, now, "expire", outcome.t, about)
-        if bandit.policy.learns_from == "explored steps":  # chosen by nobody's coin
+            self.tally.expired(decision.arm)
+            told = {} if learns or "status" not in marks else {"status": "counted"}
+            self._append(draft, now, "expire", outcome.t, {**about, **told})
+        if not learns:
             return False
-        other = self._substitute(known, outcome.played)
+        other = self._substitute(known, played)
         bandit.learn(other, value)
         known.decision = other
-        fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": outcome.played}
+        fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
         self._append(draft, now, "learn", outcome.t, fields)
+        self.tally.learned(played, value, False, known.at, now.wall, "reward")
         return True
 
     def _substitute(self, known: Recent, played: Arm) -> Decision:
@@ -399,23 +433,17 @@ class LoopRunner:
         row = Row(known.outcome.seq, known.at, "decide", known.outcome.t, fields, x)
         return decision_of(substitute(row, played), expired=True)
 
-    def _correct(self, draft: Draft, now: Moment, known: Recent, value: float) -> None:
+    def _correct(self, draft: Draft, now: Moment, known: Recent, value: float, status: Status) -> None:
         outcome, decision = known.outcome, known.decision
         old = 0.0 if outcome.value is None else outcome.value
         if outcome.phase == "expired":  # it was counted, and not learned
             return
-        fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value}
+        fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
         if outcome.played is not None:
             fields["played"] = outcome.played
         self._awake.correct(decision, old, value)
         self._append(draft, now, "correct", outcome.t, fields)
         self.tally.corrected(known.arm, old, value)
-
-    def _tell(self, now: Moment, known: Recent, outcome: Outcome, value: float, source: Source) -> None:
-        """Let the tally know the first value that was learned of a decision."""
-        played, decision = outcome.played, known.decision
-        arm, explored = (decision.arm, decision.explored) if played is None else (played, False)
-        self.tally.learned(arm, value, explored, known.at, now.wall, source)
 
     # ---- rewards before their decision
 
@@ -424,8 +452,7 @@ class LoopRunner:
         status: Status = "unknown" if early is None else "early"
         if early is not None:
             draft.early.append(Early(event, now.steady + early, told.to_dict()))
-        self.tally.answered(status, now.wall)
-        self._has_news = True
+        self._answer(status, now)
         return status
 
     def _arrive(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
@@ -466,7 +493,6 @@ class LoopRunner:
         phase: Phase = "expired" if not is_learned else "learned" if came else "default"
         known.outcome = before._replace(phase=phase, value=value, due=None)
         draft.change(known.outcome)
-        self._tell(now, known, known.outcome, value, source)
 
     def settling(self) -> Chore[None]:
         """Close all windows that are due when it begins, and drop rewards whose decision never came."""
@@ -643,7 +669,7 @@ class LoopRunner:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
-    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:  # noqa: ARG002
+    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:
         """Return what was counted."""
         raise NotImplementedError
 

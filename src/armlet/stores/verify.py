@@ -109,6 +109,8 @@ def verify_loop(
     if head is None:
         raise StoreError(f"the head of loop {record.name!r} is missing; {WAY_OUT}")
     _check_counts(head, usage)
+    if (tally := view.tally(record.id)) is not None:
+        Tally.from_json(tally)
     reading = _Reading(progress, usage.rows + usage.outcomes)
     _check_before(reading.through(_upto(view.rows(record.id, 0), record.base)))
     bandit, snapshot = _replay(view, record, head, reading, policy)
@@ -154,8 +156,8 @@ def _check_counts(head: Head, usage: Usage) -> None:
         if expected != found:
             words = "outcomes" if what == "outcomes" else "early rewards"
             raise StoreError(f"there are {found:,} {words}, but {expected:,} were written; {WAY_OUT}")
-    if head.tally:
-        Tally.from_json(head.tally)
+    if head.tallied > head.seq:
+        raise StoreError(f"{head.tallied:,} rows are counted, but {head.seq:,} were written; {WAY_OUT}")
 
 
 def _upto(rows: Iterable[Row], last: int) -> Iterator[Row]:

@@ -1,13 +1,13 @@
 """The one thread that writes: it commits all calls that wait, in one transaction, and only then answers.
 
 A call is handed over as a ticket: a thread waits for its answer, an event loop gets those of a whole batch by one
-callback, so that a server needs no thread a request. While a batch is on its way to the disk the next one gathers by itself, so that many callers share a commit and one
-alone waits for nobody; there is no timer. Deciding, judging and learning happen in this thread too, so that rows are
-numbered in the order in which the bandit did them.
+callback, so that a server needs no thread a request. While a batch is on its way to the disk the next one gathers by
+itself, so that many callers share a commit and one alone waits for nobody; there is no timer. Deciding, judging and
+learning happen in this thread too, so that rows are numbered in the order in which the bandit did them.
 
-Between two batches it does a slice of maintenance, if there is any: one transaction at which errands take turns, piece
-by piece, until its CPU time is spent, so that nobody who decides waits for more than one. Errands that delete something
-wait for one scrub of the ledger's files, which all that are done by then share.
+Between two batches it does a slice of maintenance, if there is any: one transaction at which errands of a loop take
+turns, piece by piece, until its CPU time is spent, so that nobody who decides waits for more than one. Errands that
+delete something wait for one scrub of the ledger's files, which all that are done by then share.
 """
 
 from __future__ import annotations

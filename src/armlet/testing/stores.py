@@ -103,7 +103,8 @@ def _all_by(tx: Transaction, record: LoopRecord) -> list[object]:
         early = [list(session.early(record.id, f"early {t}")) for t in range(10)]
         due = list(session.due(record.id, 10**9, 99))
         rows = list(session.rows(record.id, 0))
-        return [session.find(record.name), entered, decided, early, due, rows, session.snapshot(record.id)]
+        found = [session.find(record.name), session.snapshot(record.id), session.tally(record.id)]
+        return [*found, entered, decided, early, due, rows]
 
 
 def check_transactions_are_whole_or_nothing(place: Place) -> None:
@@ -134,6 +135,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         require(_all_of(ledger, record) == before, "what was written is not what is read after reopening")
         head = ledger.head(record.id)
         require(head and head.early == 0, "an early reward that has arrived is still counted")
+        require(head and head.tallied == 1, "the last row that a tally has counted is another one")
 
 
 def check_calls_are_whole_or_nothing(place: Place) -> None:

@@ -27,7 +27,7 @@ _SINCE_7 = """
     CREATE TABLE head (
         loop INTEGER PRIMARY KEY, clock INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
         steady INTEGER NOT NULL, epoch INTEGER NOT NULL, outcomes INTEGER NOT NULL, early INTEGER NOT NULL,
-        tally TEXT NOT NULL, made INTEGER NOT NULL, crc INTEGER NOT NULL);
+        tallied INTEGER NOT NULL, made INTEGER NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE outcome (
         loop INTEGER NOT NULL, t INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, phase TEXT NOT NULL,
         value REAL, due INTEGER, rank INTEGER NOT NULL, names TEXT NOT NULL, played TEXT, crc INTEGER NOT NULL,
@@ -39,6 +39,7 @@ _SINCE_7 = """
         fields TEXT NOT NULL, crc INTEGER NOT NULL);
     CREATE INDEX early_by_event ON early (loop, event);
     CREATE INDEX early_by_time ON early (loop, until);
+    CREATE TABLE tally (loop INTEGER PRIMARY KEY, counts TEXT NOT NULL, crc INTEGER NOT NULL);
 """
 _SINCE_6 = """
     CREATE TABLE event (

@@ -38,6 +38,7 @@ BY_STEP: Final = f"""SELECT 0, {_JOINED}
     FROM outcome CROSS JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ? AND outcome.t"""
 EARLY: Final = f"SELECT {', '.join(encoding.EARLY)} FROM early WHERE loop = ? AND event = ? ORDER BY id"
+TALLY: Final = f"SELECT {', '.join(encoding.TALLY)} FROM tally WHERE loop = ?"
 SNAPSHOT: Final = f"SELECT {', '.join(encoding.SNAPSHOT)} FROM snapshot WHERE loop = ?"
 
 _NEW_EVENT = f"INSERT INTO event VALUES ({marks(len(encoding.EVENT))})"
@@ -48,6 +49,7 @@ _CHANGED = """
 _NEW_EARLY = f"INSERT INTO early ({', '.join(encoding.EARLY)}) VALUES ({marks(len(encoding.EARLY))})"
 _NEW_HEAD = f"INSERT OR REPLACE INTO head VALUES ({marks(len(encoding.HEAD))})"
 _NEW_SNAPSHOT = f"INSERT OR REPLACE INTO snapshot VALUES ({marks(len(encoding.SNAPSHOT))})"
+_NEW_TALLY = f"INSERT OR REPLACE INTO tally VALUES ({marks(len(encoding.TALLY))})"
 _NEW_LOOP = f"INSERT INTO loop VALUES ({marks(len(encoding.LOOP))})"
 _NEEDED = f"SELECT 1 FROM {_HEARD.format('?', '?')} AND seq > ? LIMIT 1"
 _DROP_HEARD = "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'"
@@ -140,6 +142,8 @@ class SQLiteSession:
                 self._run("DELETE FROM early INDEXED BY early_by_event WHERE loop = ? AND event = ?", (loop, event))
             if draft.snapshot is not None:
                 self._run(_NEW_SNAPSHOT, encoding.snapshot_values(loop, *draft.snapshot))
+            if draft.tally is not None:
+                self._run(_NEW_TALLY, encoding.tally_values(loop, draft.tally))
             self._run(_NEW_HEAD, encoding.head_values(loop, draft.head, self._made[loop]))
 
     def find(self, name: str) -> LoopRecord | None:
@@ -170,6 +174,9 @@ class SQLiteSession:
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return encoding.read_snapshot(self._one(SNAPSHOT, loop))
+
+    def tally(self, loop: int) -> str | None:
+        return encoding.read_tally(self._one(TALLY, loop))
 
     # ---- maintenance
 
@@ -261,8 +268,9 @@ class SQLiteSession:
             if gone := self._connection.changes():
                 self._count(loop, outcomes=-gone if sql is _SOME_OUTCOMES else 0)
                 return True
-        for table, key in (("early", "loop"), ("snapshot", "loop"), ("head", "loop"), ("loop", "id")):
-            self._run(f"DELETE FROM {table} WHERE {key} = ?", (loop,))
+        for table in ("early", "snapshot", "tally", "head"):
+            self._run(f"DELETE FROM {table} WHERE loop = ?", (loop,))
+        self._run("DELETE FROM loop WHERE id = ?", (loop,))
         return False
 
     def shrink(self, most: int) -> bool:

@@ -14,7 +14,7 @@ from armlet.errors import StoreError
 from armlet.stores import encoding
 from armlet.stores.ledger import Head, LoopRecord, Row, Told, Usage
 from armlet.stores.sqlite.schema import check_counts, check_pages, fetch
-from armlet.stores.sqlite.session import EVENT, HEAD, LOOP, PAGE, SNAPSHOT, read_rows
+from armlet.stores.sqlite.session import EVENT, HEAD, LOOP, PAGE, SNAPSHOT, TALLY, read_rows
 
 _COLUMNS = ", ".join(
     [
@@ -76,6 +76,9 @@ class SQLiteView:
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return encoding.read_snapshot(self._one(SNAPSHOT, loop))
+
+    def tally(self, loop: int) -> str | None:
+        return encoding.read_tally(self._one(TALLY, loop))
 
     def usage(self, loop: int) -> Usage:
         rows, size = self._one(_BYTES, loop)

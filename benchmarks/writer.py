@@ -1,0 +1,140 @@
+"""What a decision and a reward cost inside the thread that writes, by the size of a batch, in two trees.
+
+    python benchmarks/writer.py OLD/.venv/bin/python NEW/.venv/bin/python 5          # rounds; JSON at the end
+
+CPU time of the whole process, in microseconds a call: K = 10 arms, d = 16, the default policy, SQLite with
+synchronous=FULL, events of growing names, rewards of the decisions of the batch before. Both trees take turns, each in
+a process and a file of its own, so that a busy machine hits both; a figure is the median of the rounds. Then what a full
+replay costs, a row, of a loop whose rewards come up to 500 decisions late.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WORKER = """
+import json, sys, tempfile, time
+from pathlib import Path
+import numpy as np
+import armlet
+from armlet.stores import Store, SQLite
+from armlet.stores import writer as W
+from armlet.stores.rewards import Reward
+
+K, D = 10, 16
+rng = np.random.default_rng(1)
+X = list(np.ascontiguousarray(rng.normal(size=(512, D))))
+is_new = hasattr(W, "Call")
+
+def tickets_of(loop, kind, names):
+    runner = loop._runner
+    if is_new:
+        if kind == "decide":
+            reader = runner.reader
+            def make(i, n):
+                return lambda tx, draft, now: runner.decide(tx, draft, now, X[i % 512], n, {}, reader)
+        else:
+            def make(i, n):
+                told = Reward(0.25 * (i % 4))
+                return lambda tx, draft, now: runner.reward(tx, draft, now, n, told)
+        return [W.Call(runner, make(i, n), (n,)) for i, n in enumerate(names)]
+    if kind == "decide":
+        def make(i, n):
+            return lambda tx, now: runner.decide(tx, now, X[i % 512], n, None)
+    else:
+        def make(i, n):
+            told = Reward(0.25 * (i % 4))
+            return lambda tx, now: runner.reward(tx, now, n, told)
+    return [W.Ticket(make(i, n), runner) for i, n in enumerate(names)]
+
+def serve(writer, tickets):
+    writer._batch.extend(tickets)
+    started = time.process_time()
+    writer._serve()
+    took = time.process_time() - started
+    for ticket in tickets:
+        assert ticket.error is None, ticket.error
+    return took
+
+def costs(path, batch, rounds):
+    with Store(SQLite(path)) as store:
+        loop = store.loop("bench", arms=list(range(K)), dim=D, seed=1)
+        took, number = {"decide": 0.0, "reward": 0.0}, 0
+        for turn in range(rounds + rounds // 4):
+            names = [f"order-{number + i:09d}" for i in range(batch)]
+            number += batch
+            for kind in ("decide", "reward"):
+                spent = serve(store._writer, tickets_of(loop, kind, names))
+                if turn >= rounds // 4:
+                    took[kind] += spent
+        return {kind: 1e6 * spent / (batch * rounds) for kind, spent in took.items()}
+
+def replay(path, n):
+    with Store(SQLite(path)) as store:
+        loop = store.loop("bench", arms=list(range(K)), dim=D, seed=1)
+        writer, late = store._writer, []
+        for first in range(0, n, 250):
+            names = [f"order-{first + i:09d}" for i in range(250)]
+            serve(writer, tickets_of(loop, "decide", names))
+            late += names
+            rng.shuffle(late)
+            while len(late) > 500:
+                serve(writer, tickets_of(loop, "reward", [late.pop() for _ in range(250)]))
+        expected = loop.model().digest()
+        def work(tx, *_):
+            if is_new:
+                from armlet.stores.rows import rebuild
+                from armlet.stores.terms import Terms
+                record = tx.session.find("bench")
+                tx.enter([__import__("armlet.stores.ledger", fromlist=["Want"]).Want(record.id)])
+                last = tx.draft(record.id).seq
+                started = time.process_time()
+                bandit = rebuild(tx.session, record, last, None, Terms.read(record).carry)
+            else:
+                from armlet.stores.runner import rebuild
+                record = tx.find("bench")
+                last = tx.last(record.id)
+                started = time.process_time()
+                bandit = rebuild(tx, record)
+            took = time.process_time() - started
+            assert bandit.digest() == expected
+            return 1e6 * took / last
+        return store._writer.do(work)
+
+folder = Path(tempfile.mkdtemp(dir=sys.argv[1]))
+out = {str(batch): costs(folder / f"{batch}.db", batch, rounds) for batch, rounds in ((1, 200), (16, 100), (64, 60), (256, 20))}
+out["replay"] = replay(folder / "replay.db", int(sys.argv[2]))
+print(json.dumps(out))
+"""
+
+
+def measure(python: str, folder: str, rows: int) -> dict[str, dict[str, float]]:
+    command = [python, "-c", WORKER, folder, str(rows)]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+    found: dict[str, dict[str, float]] = json.loads(run.stdout)
+    return found
+
+
+def flat(found: dict[str, dict[str, float]]) -> dict[str, float]:
+    calls = {f"{kind} {batch}": cost for batch in found if batch != "replay" for kind, cost in found[batch].items()}
+    return {**calls, "replay": found["replay"]}  # type: ignore[dict-item]
+
+
+def main(pythons: list[str], rounds: int) -> dict[str, dict[str, float]]:
+    taken: list[list[dict[str, float]]] = [[], []]
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk: /tmp may be memory
+        for turn in range(rounds):
+            for i in (0, 1) if turn % 2 else (1, 0):
+                taken[i].append(flat(measure(pythons[i], folder, 20_000)))
+    median = [{name: statistics.median(each[name] for each in turns) for name in turns[0]} for turns in taken]
+    return {name: {"old": old, "new": median[1][name], "ratio": median[1][name] / old} for name, old in median[0].items()}
+
+
+if __name__ == "__main__":
+    report = main(sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 3)
+    for name, row in report.items():
+        print(f"{name:12} {row['old']:8.1f} {row['new']:8.1f} us  {row['ratio']:.2f}", file=sys.stderr)
+    print(json.dumps(report))
