@@ -611,7 +611,9 @@ class LoopRunner:
         tx.direct(self.id).rebase(self.id, self._last, self._awake.to_bytes())
         self._epoch += 1
         self.snapshot = self._last
-        self.end(self.open(tx, now))
+        draft = self.open(tx, now)
+        self._write_tally(draft)  # rows before are not counted again
+        self.end(draft)
 
     @_undoing
     def add_rows(self, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
