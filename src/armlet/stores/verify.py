@@ -182,12 +182,25 @@ def _replay(
     replay = Replay(bandit, lambda seq: view.row(loop, seq), Terms.read(record).carry)
     snapshot = _snapshot(view, record, head)
     if snapshot is not None:
-        last = replay.play(reading.through(_upto(view.rows(loop, last), snapshot[0])), last)
+        rows = reading.through(_upto(view.rows(loop, last), snapshot[0]))
+        last = replay.play(_as_wide(rows, bandit), last)
         _check_last(last, snapshot[0])
         _compare(bandit, snapshot, policy)
-    last = replay.play(reading.through(view.rows(loop, last)), last)
+    last = replay.play(_as_wide(reading.through(view.rows(loop, last)), bandit), last)
     _check_last(last, head.seq)
     return bandit, None if snapshot is None else snapshot[0]
+
+
+def _as_wide(rows: Iterable[Row], bandit: Bandit) -> Iterator[Row]:
+    """Yield rows whose contexts have a value for each feature that the bandit has when they come."""
+    for row in rows:
+        if row.x is not None and len(row.x) != 8 * bandit.settings.dim:
+            values = len(row.x) // 8
+            raise StoreError(
+                f"row {row.seq} of the loop has a context of {values} values, where there are {bandit.settings.dim} "
+                f"features; {WAY_OUT}"
+            )
+        yield row
 
 
 def _snapshot(view: View, record: LoopRecord, head: Head) -> tuple[int, bytes] | None:
