@@ -34,7 +34,7 @@ def play(loop: Loop, ticks: Ticks, start: int, n: int) -> None:
     for i in range(start, start + n):
         if i % 11 == 5:
             loop.reward(f"e{i}", 0.25)
-        loop.decide({name: (i % 5) / 4 for name in loop.model().settings.features or ()}, event=f"e{i}")
+        loop.decide(dict.fromkeys(loop.model().settings.features or (), i % 5 / 4), event=f"e{i}")
         ticks.now += 10
         if i % 3:
             loop.reward(f"e{i - i % 2}", (i % 4) / 4, played="a" if i % 7 == 1 else None)
