@@ -22,7 +22,7 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Arm, Float64, Policy
@@ -143,7 +143,7 @@ class LoopLog:
     loop goes on from, it can: `replayable`.
     """
 
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
 
@@ -413,7 +413,7 @@ def _missing(seq: int) -> StoreError:
 
 
 def recover(
-    session: Session, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
@@ -433,14 +433,14 @@ def recover(
     return bandit, tally, record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
     _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 
 
-def _go_on(replay: Replay, session: Session, loop: int, after: int, last: int) -> None:
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
     found = replay.play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)
