@@ -182,7 +182,8 @@ def read_tally(found: Sequence[Any] | None) -> str | None:
     if found is None:
         return None
     loop, counts, _ = found
-    _check(type(counts) is str and tally_values(loop, counts) == tuple(found), "the tally of the loop")
+    if type(counts) is not str or tally_values(loop, counts) != tuple(found):
+        raise StoreError(f"the tally of the loop is damaged: its checksum is wrong; {WAY_OUT}")
     return counts
 
 
