@@ -14,7 +14,6 @@ from armlet.stores.postgresql.statements import WHOLE, Query, Statement
 
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 LOOPS: Final = Statement(f"SELECT {', '.join(encoding.LOOP)} FROM loop ORDER BY id")
-_ROW, _LAST = len(encoding.OUTCOME), len(encoding.OUTCOME) + len(encoding.EVENT)
 _PARTS = (("o", encoding.OUTCOME), ("e", encoding.EVENT), ("l", encoding.EVENT))
 _TOLD = Statement(
     f"""SELECT {", ".join(f"{table}.{name}" for table, names in _PARTS for name in names)} FROM (
@@ -75,7 +74,7 @@ class PostgreSQLView:
     def outcomes(self, loop: int) -> Iterator[Told]:
         after = -1
         while page := self._all(_TOLD(loop, after, PAGE)):
-            yield from map(_read_told, page)
+            yield from map(encoding.read_told, page)
             after = page[-1][1]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
@@ -89,12 +88,3 @@ class PostgreSQLView:
         outcomes, early, snapshots = (self._all(statement(loop))[0][0] for statement in _COUNTS.values())
         return Usage(rows, outcomes, early, snapshots, size)
 
-
-def _read_told(found: Sequence[Any]) -> Told:
-    if found[_ROW] is None:
-        outcome = encoding.read_outcome(found[:_ROW])
-        raise StoreError(
-            f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; go back to a backup"
-        )
-    last = None if found[_LAST] is None else encoding.read_event(found[_LAST:])
-    return Told(*encoding.read_decided(found[:_LAST]), last)
