@@ -75,7 +75,8 @@ ENTER: Final = Statement(
 ROWS_OF_OTHERS: Final = Statement(
     f"""SELECT {_columns(encoding.EVENT, "e")} FROM {unnest(WHOLE, WHOLE)} AS w (loop, after)
     CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = w.loop AND seq > w.after ORDER BY seq LIMIT {MOST}) AS e
+        SELECT {_columns(encoding.EVENT)} FROM event
+        WHERE loop = w.loop AND seq > w.after ORDER BY seq LIMIT {MOST}) AS e
     ORDER BY e.loop, e.seq""",
     ARRAYS[WHOLE],
     ARRAYS[WHOLE],
