@@ -6,6 +6,7 @@ Check values are written down here a second time, as the file has them: a file o
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -66,6 +67,15 @@ def check_tally(loop: int, counts: str) -> int:
     return zlib.crc32(counts.encode(), loop)
 
 
+CHECKS: tuple[Callable[..., int], ...] = (
+    check_values,
+    check_outcome,
+    check_event,
+    check_made,
+    check_snapshot,
+    check_tally,
+)
+
 MEND_EVENT = ("UPDATE event SET crc = check_event(loop, seq, ts, kind, t, fields, x)",)
 MEND_OUTCOME = ("UPDATE outcome SET crc = check_outcome(loop, t, event, seq, phase, value, due, rank, names, played)",)
 MEND_TALLY = ("UPDATE tally SET crc = check_tally(loop, counts)",)
@@ -85,7 +95,7 @@ MENDS = (*MEND_EVENT, *MEND_OUTCOME, *MEND_SNAPSHOT, *MEND_TALLY, *MEND_EARLY, *
 def tools(path: Path) -> apsw.Connection:
     """Open a file as somebody with SQLite would, with functions that mend check values."""
     connection = apsw.Connection(str(path))
-    for check in (check_values, check_outcome, check_event, check_made, check_snapshot, check_tally):
+    for check in CHECKS:
         connection.create_scalar_function(check.__name__, check)
     return connection
 

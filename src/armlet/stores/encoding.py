@@ -182,7 +182,7 @@ def read_tally(found: Sequence[Any] | None) -> str | None:
         return None
     loop, counts, _ = found
     _check(type(counts) is str and tally_values(loop, counts) == tuple(found), "the tally of the loop")
-    return counts
+    return str(counts)
 
 
 def _check(holds: bool, what: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from types import NoneType, SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
     is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
-    if is_fit and not (kind == "decide" and fields["eligible"]):
+    if is_fit and not (kind == "decide" and fields.get("eligible", row)):
         return row
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(fields.get(name, row), types):
@@ -248,7 +248,7 @@ class Replay:
                 raise _missing(last + 1)
             self._last = last = seq
             if tally is not None and seq > self._counted:
-                self._count(tally, row)
+                self._try_to_count(tally, row)
             if kind == "decide":
                 checked(row, "decide")
                 if t is None:
@@ -275,8 +275,10 @@ class Replay:
             self._ended.append(decided)
         _, _, _, t, fields, x = decided
         weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
-        columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
-        self._learned.append(columns)
+        propensity = fields.get("propensity")
+        if propensity is None:
+            raise _damaged(decided, "decide", "propensity is missing")
+        self._learned.append((t, x, fields["arm"], told["reward"], weight, propensity, fields["explored"], tag))
 
     def _get(self, row: Row) -> Row:
         decided = self.decided(row.fields["of"])
@@ -293,11 +295,17 @@ class Replay:
         except Exception as error:
             raise _unplayable(row.seq, error) from error
 
+    def _try_to_count(self, tally: Tally, row: Row) -> None:
+        try:
+            self._count(tally, row)
+        except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
+            raise _damaged(row, row.kind, error) from error
+
     def _count(self, tally: Tally, row: Row) -> None:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(SimpleNamespace(**fields), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -340,7 +348,9 @@ class Replay:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
-        self._begun.clear(), self._learned.clear(), self._ended.clear()
+        self._begun.clear()
+        self._learned.clear()
+        self._ended.clear()
         if len(self._decided) > KEPT:
             for seq in list(self._decided)[: -KEPT // 2]:
                 del self._decided[seq]
