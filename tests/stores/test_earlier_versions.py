@@ -19,7 +19,8 @@ from armlet.stores import Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.ledger import SQLiteReader
 from support.lived import LOOPS, Ticks, context, live, opened, play, tell
-from support.stores import check_values, edit, rebuilt, tools
+from support.loops import rebuilt
+from support.store_files import check_values, edit, tools
 
 DATA = Path(__file__).parent / "data"
 TOLD: dict[str, Any] = json.loads((DATA / "version_6.json").read_text())

@@ -14,7 +14,7 @@ import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.schema import VERSION
-from support.stores import rebuilt
+from support.loops import rebuilt
 
 
 def rows_of(loop: Loop) -> list[tuple[str, int | None]]:

@@ -26,7 +26,7 @@ from armlet.stores.draft import Draft
 from armlet.stores.runner import WINDOWS
 from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins
-from support.stores import rebuilt
+from support.loops import rebuilt
 
 pytestmark = pytest.mark.spread
 

@@ -1,4 +1,4 @@
-"""Loops made again from their rows, and check values of a store's file for whoever edits it by SQL.
+"""Files of stores for whoever edits them by SQL: check values, and statements that mend them.
 
 Check values are written down here a second time, as the file has them: a file of today must be read tomorrow.
 """
@@ -10,30 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import apsw
-
-from armlet.bandit import Bandit
-from armlet.stores import Moment, Store
-from armlet.stores.draft import Transaction
-from armlet.stores.ledger import Want
-from armlet.stores.rows import rebuild
-from armlet.stores.terms import Terms
-from armlet.types import Policy
-
-
-def rebuilt(store: Store, name: str = "homepage", policy: Policy | None = None) -> Bandit:
-    """Return the bandit of a loop from its start model and its rows, without its snapshot."""
-
-    def work(tx: Transaction, _: Moment) -> Bandit:
-        record = tx.session.find(name)
-        found = None if record is None else tx.session.enter([Want(record.id)])[0]
-        if record is None or found is None:
-            raise AssertionError(f"loop {name!r} is gone")
-        return rebuild(tx.session, record, found.head.seq, policy, Terms.read(record).carry)
-
-    return store._writer.do(work)
-
-
-# ---- files
 
 
 def check_values(*values: object) -> int:
