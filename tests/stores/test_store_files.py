@@ -145,6 +145,7 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
         ("UPDATE tally SET counts = replace(counts, 'format', 'form')", *MEND_TALLY),
         ("UPDATE head SET outcomes = 29", MEND_HEAD[1]),
         ("UPDATE head SET loop = 7", MEND_HEAD[1]),
+        ("UPDATE head SET seq = 7, epoch = -1", "DELETE FROM snapshot", *MEND_HEAD),
         ("DELETE FROM snapshot", "UPDATE head SET tallied = 0", "DELETE FROM tally", BARE, *MEND_EVENT, *MEND_HEAD),
         ("UPDATE loop SET name = CAST(x'ff' AS TEXT)",),
         ("UPDATE event SET fields = CAST(x'ff' AS TEXT) WHERE kind = 'decide'",),
