@@ -26,7 +26,7 @@ from armlet.stores.writer import Chore
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
 from support.loops import rebuilt
-from support.store_files import MENDS, tools
+from support.stores.files import MENDS, tools
 
 LENGTH = 50  # damaged files of one sound one
 EVENTS = 24

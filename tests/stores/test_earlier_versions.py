@@ -1,7 +1,7 @@
 """Files of the version before are brought up to date when they are opened, and go on as if nothing had been.
 
-`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.lived`; what it had
-answered and learned is in `data/version_6.json`.
+`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.stores.lived`; what it
+had answered and learned is in `data/version_6.json`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import armlet
 from armlet.stores import Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.ledger import SQLiteReader
-from support.lived import LOOPS, Ticks, context, live, opened, play, tell
 from support.loops import rebuilt
-from support.store_files import check_values, edit, tools
+from support.stores.files import check_values, edit, tools
+from support.stores.lived import LOOPS, Ticks, context, live, opened, play, tell
 
 DATA = Path(__file__).parent / "data"
 TOLD: dict[str, Any] = json.loads((DATA / "version_6.json").read_text())

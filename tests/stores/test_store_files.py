@@ -16,7 +16,7 @@ import pytest
 import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.sqlite import ledger
-from support.store_files import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, MEND_TALLY, MENDS, edit
+from support.stores.files import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, MEND_TALLY, MENDS, edit
 
 SECONDS = 1e9
 BARE = "UPDATE event SET fields = json_remove(fields, '$.exploration_rate')"
