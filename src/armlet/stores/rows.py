@@ -22,7 +22,7 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Arm, Float64, Policy
@@ -91,7 +91,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
     is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
-    if is_fit and not (kind == "decide" and fields.get("eligible", row)):
+    if is_fit and not (kind == "decide" and fields["eligible"]):
         return row
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(fields.get(name, row), types):
@@ -143,7 +143,7 @@ class LoopLog:
     loop goes on from, it can: `replayable`.
     """
 
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
 
@@ -266,7 +266,7 @@ class Replay:
                 raise _missing(last + 1)
             self._last = last = seq
             if tally is not None and seq > self._counted:
-                self._try_to_count(tally, row)
+                self._count(tally, row)
             if kind == "decide":
                 self._decided[seq] = self._begun[seq] = row
                 self._clock = t
@@ -290,10 +290,8 @@ class Replay:
             self._ended.append(decided)
         _, _, _, t, fields, x = decided
         weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
-        propensity = fields.get("propensity")
-        if propensity is None:
-            raise _damaged(decided, "decide", "propensity is missing")
-        self._learned.append((t, x, fields["arm"], told["reward"], weight, propensity, fields["explored"], tag))
+        columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
+        self._learned.append(columns)
 
     def _get(self, row: Row) -> Row:
         decided = self.decided(row.fields["of"])
@@ -309,12 +307,6 @@ class Replay:
             raise
         except Exception as error:
             raise _unplayable(row.seq, error) from error
-
-    def _try_to_count(self, tally: Tally, row: Row) -> None:
-        try:
-            self._count(tally, row)
-        except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
-            raise _damaged(row, row.kind, error) from error
 
     def _count(self, tally: Tally, row: Row) -> None:
         """Count what a row says, as it was counted when it was written."""
@@ -365,9 +357,8 @@ class Replay:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
-        self._begun.clear()
-        self._learned.clear()
-        self._ended.clear()
+        for gathered in (self._begun, self._learned, self._ended):
+            gathered.clear()
         if len(self._decided) > KEPT:
             for seq in list(self._decided)[: -KEPT // 2]:
                 del self._decided[seq]
@@ -423,7 +414,7 @@ def _missing(seq: int) -> StoreError:
 
 
 def recover(
-    session: Session, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
@@ -443,14 +434,14 @@ def recover(
     return bandit, tally, record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
     _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 
 
-def _go_on(replay: Replay, session: Session, loop: int, after: int, last: int) -> None:
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
     found = replay.play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)
