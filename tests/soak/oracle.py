@@ -11,7 +11,7 @@ import numpy as np
 import armlet
 from armlet.stores import Row
 from soak.environment import ARMS, DIM, context, loop_of
-from support.stores import rebuilt
+from support.loops import rebuilt
 
 Answer = list[Any]
 

@@ -197,7 +197,8 @@ class LoopRunner:
         self._recent.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
-        self._policies = [each for each in self._policies if each[0] <= head.epoch]
+        first, *later = self._policies
+        self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
         self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
         self._recount(head)
