@@ -13,10 +13,11 @@ A fault starts at a step between 5,000 and 20,000 of a loop in which it can be s
 - silence: all rewards stop; at least 3 % of decisions had one;
 - unknown, out_of_range, conflict: 3.1 % more answers with this status; rewards are reported for 85 % of decisions;
 - missing_rewards: half of the rewards of an arm with 20 to 80 % of plays get lost, of 2 to 4 arms;
-- defaults: twice as many of the windows close without a reward, 5 to 15 % before;
-- propensities: every second exploration plays the first of 2 to 6 arms; 10 or 30 % of steps explore;
+- defaults: twice as many windows close without a reward, 5 to 15 % before; windows last 200 decisions at most;
+- propensities: every second exploration plays the first of 3 to 6 arms; 10 or 30 % of steps explore;
 - exploration rates: those that are logged are half of the true ones, 10 or 30 %;
-- change: click rates of 10 to 30 % become half of that; change of reals: rewards drop by 0.4 of their noise.
+- change: click rates of 10 to 30 % become half of that; change of reals: rewards drop by 0.4 standard deviations of
+  those of an arm.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def judge_faults(loops: int, seed: int, processes: int) -> None:
         if noticed is None:
             continue
         found[kind].append(noticed)
+        if noticed.before:
+            print(f"  {kind} of loop {number}: {noticed.before} before it started\n    {scenario}", flush=True)
         if noticed.named is None:
             print(f"  {kind} of loop {number} was not named, but {noticed.first}\n    {scenario}", flush=True)
     print(f"faults, seed {seed}: named within 2,000 decisions of their start")

@@ -39,7 +39,8 @@ BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the 
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
-COUNTED, ANSWERED = 256, 64  # rows, and answers without one, until the tally is written
+COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
+NEVER: Final = 2**63 - 1  # in steady time
 LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
@@ -178,10 +179,12 @@ class LoopRunner:
             self._follow(tx.session, draft)
         for decided in found.decided:
             self._remember(decided)
-        self._absent -= self._recent.keys()
+        if found.decided:
+            self._absent -= {decided.outcome.event for decided in found.decided}
         if found.due or found.rows or found.decided:
             draft.found = Found(head)
-        self._close_due(draft, now, found.due)
+        if found.due or self._has_more_due:
+            self._close_due(draft, now, found.due)
         return draft
 
     def _recover(self, session: Session, draft: Draft) -> None:
@@ -671,9 +674,17 @@ class LoopRunner:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
-    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:
+    def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""
-        raise NotImplementedError
+        oldest = tx.session.due(self.id, NEVER, 1) if self.terms.has_windows else ()
+        return Stats.of(
+            self.name,
+            self.tally,
+            now.wall,
+            oldest_open_at=oldest[0].row.ts if oldest else None,
+            rows_since_snapshot=self.rows_since_snapshot,
+            size=size,
+        )
 
     @property
     def objective(self) -> Objective:

@@ -300,8 +300,8 @@ class Store:
             calls=counts.calls,
             failed=counts.failures,
             largest_batch=counts.largest,
-            seconds=counts.seconds,
-            queue=self._writer.depth,
+            commit_seconds=counts.seconds,
+            queue_depth=self._writer.depth,
         )
 
     def _let_some_sleep(self, tx: Transaction, now: Moment) -> None:

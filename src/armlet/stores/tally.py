@@ -24,7 +24,10 @@ Source: TypeAlias = Literal["reward", "default"]
 
 FORMAT: Final = 1
 TYPICAL: Final = 0.9  # of rewards have come, when a cohort is judged
-OLD: Final = 2  # times the typical delay: the age of a loop that knows it
+PARTS: Final = 8  # of a bin of delays, to look at how many decisions reached them
+LONG_GAP: Final = 64  # decisions; shorter ones are not worth the time to look at, unless they are the longest
+GAPS: Final = 10  # silences between answers, which tell what is usual
+OLD: Final = 4  # times the typical delay: the age of a loop that knows it
 FAULTS: Final = ("unknown", "out_of_range", "conflict")
 COUNTS: Final = frozenset(("accepted", "late", "counted"))  # statuses of a reward that counts
 SHARES: Final = (0.01, 0.03)  # of answers: still in order, and a fault
@@ -43,6 +46,7 @@ COUNTERS: Final = (
     "last_answer_at",
     "_at_answer",
     "_longest_gap",
+    "gaps",
 )
 COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
 SUMMED: Final = ("_total", "_squares", "_drawn_total")
@@ -131,6 +135,7 @@ class Tally:
         "faults",
         "first_at",
         "forgotten_open",
+        "gaps",
         "known",
         "labels",
         "last_answer_at",
@@ -145,6 +150,7 @@ class Tally:
         self.statuses: dict[str, int] = {}
         self.first_at = self.last_at = self.last_answer_at = 0  # of decisions, and of answers; 0 if there were none
         self._at_answer = self._longest_gap = 0  # decisions until the last answer, most between two answers
+        self.gaps = 0  # times that an answer came after other decisions than the one before
         self.most_expected = 0.0  # answers in that gap
         self.faults = {status: StatusShare() for status in FAULTS}
         self.delays, self._lags = Delays(), Delays()  # from decision to report, and to learning it
@@ -227,15 +233,21 @@ class Tally:
         self.answers += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         gap = self.decisions - self._at_answer
-        if gap > self._longest_gap and self.answers > 1:
-            self.most_expected = max(self.most_expected, self.expected_answers(ts))
-            self._longest_gap = gap
+        if gap:
+            self._end_gap(gap, ts)
         self._at_answer, self.last_answer_at = self.decisions, ts
         if status in COUNTS:
             if decided_at is not None:
                 self.delays.add(ts - decided_at)
         elif status in self.faults:
             self.faults[status].add(self.answers, ts)
+
+    def _end_gap(self, gap: int, ts: int) -> None:
+        """Remember a silence of so many decisions, if it may have been the longest."""
+        self.gaps += 1
+        if self.gaps > 1 and (gap > self._longest_gap or (gap >= LONG_GAP and 4 * gap > self._longest_gap)):
+            self.most_expected = max(self.most_expected, self.expected_answers(ts))
+            self._longest_gap = max(gap, self._longest_gap)
 
     def learned(self, arm: Arm, value: float, explored: bool, decided_at: int, ts: int, source: Source) -> None:
         """Count the first value that is learned of a decision: a reward, or the default of its window."""
@@ -328,13 +340,15 @@ class Tally:
     def expected_answers(self, now: int) -> float:
         """Return how many rewards should have come since the last one, by how many come at which age: few, if unsure.
 
-        For each bin of delays, decisions are counted that reached its shortest or its longest delay since, whichever
-        are fewer. So nights and weekends count for nothing, nor do decisions that are too young for a reward.
+        For each bin of delays, decisions are counted that reached one of its delays since, for the delay that has the
+        fewest. So nights and weekends count for nothing, nor do decisions that are too young for a reward.
         """
         total = 0.0
         for at, share in enumerate(self.delays.shares(self._times, now, self.decisions)):
             if share:
-                total += share * min(self._came_of_age(least_delay(end), now) for end in (at, at + 1))
+                start, end = least_delay(at), least_delay(at + 1)
+                delays = (start + (end - start) * part // PARTS for part in range(PARTS + 1))
+                total += share * min(self._came_of_age(delay, now) for delay in delays)
         return total
 
     def _came_of_age(self, delay: int, now: int) -> int:
@@ -344,6 +358,8 @@ class Tally:
 
     def _wait(self, now: int) -> int | None:
         """Return how long most values take to be learned; None if the loop is too young to tell."""
+        if self.gaps < GAPS:
+            return None
         shares = self._lags.shares(self._times, now, self.decisions)
         total, so_far = sum(shares), 0.0
         for at, share in enumerate(shares):
@@ -402,7 +418,14 @@ class Tally:
         tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
         tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
         tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
+        tally._check_sums()
         return tally
+
+    def _check_sums(self) -> None:
+        if sum(self.statuses.values()) != self.answers or sum(self._decided) != self.decisions:
+            raise ValueError("its counts do not add up")
+        if self.most_expected < 0.0 or min(self._decided, default=0) < 0:
+            raise ValueError("a count is negative")
 
     def _restore_columns(self, columns: list[list[float]]) -> None:
         for name, column in zip(COUNTED + SUMMED, columns, strict=True):

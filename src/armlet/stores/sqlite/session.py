@@ -64,12 +64,10 @@ REFUSALS = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the tra
 def read_rows(connection: apsw.Connection, loop: int, after: int) -> Iterator[Row]:
     """Read rows in order, a page at a time, so that nobody waits for the reader."""
     while page := fetch(connection, f"{EVENT} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
-        for found in page:
-            row = encoding.read_event(found)
-            if row.seq <= after:  # or this might never end
-                raise StoreError(f"row {row.seq} of the loop is damaged: it stands twice; {encoding.WAY_OUT}")
-            yield row
-            after = row.seq
+        yield from map(encoding.read_event, page)
+        if page[-1][1] <= after:  # or this might never end
+            raise StoreError(f"row {after} of the loop is damaged: it stands twice; {encoding.WAY_OUT}")
+        after = page[-1][1]
 
 
 def _read_decided(found: Sequence[Any]) -> Decided:
