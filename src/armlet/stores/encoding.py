@@ -133,18 +133,22 @@ def read_outcome(found: Sequence[Any]) -> Outcome:
 
 def read_decided(found: Sequence[Any]) -> Decided:
     """Read an outcome and the row of its decision, one behind the other."""
-    outcome, row = read_outcome(found[: len(OUTCOME)]), read_event(found[len(OUTCOME) :])
+    outcome, rest = read_outcome(found[: len(OUTCOME)]), found[len(OUTCOME) :]
+    if rest[0] is None:
+        raise StoreError(f"row {outcome.seq} of the loop is missing; {WAY_OUT}")
+    row = read_event(rest)
     _check(row.kind == "decide" and row.t == outcome.t, f"the outcome of step {outcome.t} of the loop")
     return Decided(outcome, row)
 
 
 def read_told(found: Sequence[Any]) -> Told:
-    """Read an outcome, the row of its decision and the last row about that, one behind the other."""
-    own, last = len(OUTCOME), len(OUTCOME) + len(EVENT)
-    if found[own] is None:
-        outcome = read_outcome(found[:own])
+    """Read an outcome, the row of its decision, and the last one about it, one behind the other; None where missing."""
+    row, last = len(OUTCOME), len(OUTCOME) + len(EVENT)
+    if found[row] is None:
+        outcome = read_outcome(found[:row])
         raise StoreError(f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; {WAY_OUT}")
-    return Told(*read_decided(found[:last]), None if found[last] is None else read_event(found[last:]))
+    heard = None if found[last] is None else read_event(found[last:])
+    return Told(*read_decided(found[:last]), heard)
 
 
 def read_head(found: Sequence[Any] | None) -> tuple[Head, int]:
@@ -188,7 +192,8 @@ def read_tally(found: Sequence[Any] | None) -> str | None:
     if found is None:
         return None
     loop, counts, _ = found
-    _check(type(counts) is str and tally_values(loop, counts) == tuple(found), "the tally of the loop")
+    if type(counts) is not str or tally_values(loop, counts) != tuple(found):
+        raise StoreError(f"the tally of the loop is damaged: its checksum is wrong; {WAY_OUT}")
     return counts
 
 

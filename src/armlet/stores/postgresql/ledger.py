@@ -21,7 +21,7 @@ from armlet.stores.postgresql.connection import Address, Connection, Pool, Rows
 from armlet.stores.postgresql.schema import COMMIT, bring_up_to_date
 from armlet.stores.postgresql.session import BY_STEP, HEAD, REFUSALS, PostgreSQLSession, read_page
 from armlet.stores.postgresql.statements import Query, Statement
-from armlet.stores.postgresql.view import BEGIN_VIEW, LOOPS, PostgreSQLView
+from armlet.stores.postgresql.view import BEGIN, LOOPS, PostgreSQLView
 
 _NEWEST = Statement(f"SELECT {', '.join(encoding.HEAD)} FROM head WHERE seq > 0 ORDER BY steady DESC LIMIT 1")
 _SIZE = Statement(
@@ -85,20 +85,20 @@ class PostgreSQL:
         except psycopg.Error as error:
             raise StoreError(f"the database cannot be read: {error}") from error
 
+    def _read(self, query: Query) -> Rows:
+        with self._reading() as connection:
+            return connection.run([query])[0]
+
     @contextmanager
     def view(self) -> Iterator[PostgreSQLView]:
         with self._reading() as connection:
             try:
-                connection.run([BEGIN_VIEW()])
+                connection.run([BEGIN()])
                 yield PostgreSQLView(connection)
                 connection.run([COMMIT()])
             except BaseException:
                 connection.close()  # which ends its transaction
                 raise
-
-    def _read(self, query: Query) -> Rows:
-        with self._reading() as connection:
-            return connection.run([query])[0]
 
     def newest(self) -> Moment | None:
         found = self._read(_NEWEST())

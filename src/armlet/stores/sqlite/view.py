@@ -85,3 +85,4 @@ class SQLiteView:
             for table in ("outcome", "early", "snapshot")
         )
         return Usage(rows, outcomes, early, snapshots, int(size))
+
