@@ -42,6 +42,7 @@ _TYPES = {
     "snapshot": (_WHOLE, _WHOLE, _BYTES, _WHOLE),
 }
 _SHAPES = {table: frozenset(product(*kinds)) for table, kinds in _TYPES.items()}
+_new = tuple.__new__
 _EVENT = _SHAPES["event"]
 _PHASES = frozenset(get_args(Phase))
 _decode = msgspec.json.Decoder().decode
@@ -107,7 +108,7 @@ def read_event(found: Sequence[Any]) -> Row:
     if tuple(map(type, found)) in _EVENT:  # millions of them are read, so nothing is called that need not be
         value = zlib.crc32(f"{loop} {seq} {ts} {kind} {t} {text}".encode())
         if crc == (value if x is None else zlib.crc32(x, value)):
-            return Row(seq, ts, kind, t, _parsed(text, seq), x)
+            return _new(Row, (seq, ts, kind, t, _parsed(text, seq), x))
     what = f"row {seq} of the loop"
     _check_types("event", found, what)
     _check(False, what)
@@ -132,7 +133,10 @@ def read_outcome(found: Sequence[Any]) -> Outcome:
 
 def read_decided(found: Sequence[Any]) -> Decided:
     """Read an outcome and the row of its decision, one behind the other."""
-    outcome, row = read_outcome(found[: len(OUTCOME)]), read_event(found[len(OUTCOME) :])
+    outcome, rest = read_outcome(found[: len(OUTCOME)]), found[len(OUTCOME) :]
+    if rest[0] is None:
+        raise StoreError(f"row {outcome.seq} of the loop is missing; {WAY_OUT}")
+    row = read_event(rest)
     _check(row.kind == "decide" and row.t == outcome.t, f"the outcome of step {outcome.t} of the loop")
     return Decided(outcome, row)
 

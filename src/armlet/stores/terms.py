@@ -23,6 +23,7 @@ from armlet.stores.rewards import Aggregation, RewardRules
 USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
 LONGEST_WINDOW: Final = 1e9  # seconds
 SECOND: Final = 1_000_000  # microseconds
+GOING: Final = '{"is_deleted": true}'  # instead of terms: somebody is deleting the loop, or was
 
 
 class Carry:
@@ -71,6 +72,10 @@ class Terms:
     @classmethod
     def read(cls, record: LoopRecord) -> Self:
         """Read what a ledger has; an editor of a table can mend a checksum too."""
+        if record.about == GOING:
+            raise StoreError(
+                f"loop {record.name!r} is being deleted; wait, or finish it with store.delete({record.name!r})"
+            )
         try:
             about = json.loads(record.about)
             about.pop("arms", None)  # of earlier versions
