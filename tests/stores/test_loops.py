@@ -44,7 +44,10 @@ def test_a_loop_that_cannot_be_is_refused_and_not_made(given: dict[str, Any], wo
         assert store.loops == []
 
 
-MADE_WITH, HAS = "was made with .*; give that, or the name alone, or make a loop of another name", "has .*; to change it"
+MADE_WITH, HAS = (
+    "was made with .*; give that, or the name alone, or make a loop of another name",
+    "has .*; to change it",
+)
 
 
 @pytest.mark.parametrize(

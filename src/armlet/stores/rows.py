@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from types import NoneType, SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -320,7 +320,7 @@ class Replay:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(SimpleNamespace(**fields), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -365,7 +365,8 @@ class Replay:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
-        self._begun.clear(), self._learned.clear(), self._ended.clear()
+        for gathered in (self._begun, self._learned, self._ended):
+            gathered.clear()
         if len(self._decided) > KEPT:
             for seq in list(self._decided)[: -KEPT // 2]:
                 del self._decided[seq]

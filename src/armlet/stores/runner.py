@@ -35,7 +35,7 @@ from armlet.types import Arm, Float64, Policy
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
 
-SPACING: Final = 2000  # rows between snapshots, at least
+SPACING: Final = 1000  # rows between snapshots, at least
 BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond

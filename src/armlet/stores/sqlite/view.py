@@ -31,8 +31,6 @@ _TOLD: Final = f"""SELECT {_COLUMNS} FROM outcome
     WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
 _BYTES: Final = """
     SELECT count(*), total(octet_length(fields)) + total(octet_length(x)) FROM event WHERE loop = ?"""
-_ROW: Final = len(encoding.OUTCOME)
-_LAST: Final = _ROW + len(encoding.EVENT)
 
 
 class SQLiteView:
@@ -69,7 +67,7 @@ class SQLiteView:
     def outcomes(self, loop: int) -> Iterator[Told]:
         after = -1
         while page := self._all(_TOLD, loop, after, PAGE):
-            yield from map(_read_told, page)
+            yield from map(encoding.read_told, page)
             if page[-1][1] <= after:  # or this might never end
                 raise StoreError(f"the outcome of step {after} of the loop stands twice; {encoding.WAY_OUT}")
             after = page[-1][1]
@@ -88,12 +86,3 @@ class SQLiteView:
         )
         return Usage(rows, outcomes, early, snapshots, int(size))
 
-
-def _read_told(found: Sequence[Any]) -> Told:
-    if found[_ROW] is None:
-        outcome = encoding.read_outcome(found[:_ROW])
-        raise StoreError(
-            f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; go back to a backup"
-        )
-    last = None if found[_LAST] is None else encoding.read_event(found[_LAST:])
-    return Told(*encoding.read_decided(found[:_LAST]), last)
