@@ -167,6 +167,9 @@ class SQLiteSession:
         found = self._one(f"{EVENT} = ?", loop, seq)
         return None if found is None else encoding.read_event(found)
 
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return read_rows(self._connection, loop, after)
 
