@@ -66,6 +66,8 @@ class Store:
     ) -> None:
         self._ledger, self._memory = ledger, memory
         self._runners: dict[str, LoopRunner] = {}
+        self._awake: dict[LoopRunner, int] = {}  # about how many bytes each takes; the one used last is the last
+        self._bytes = 0
         self._is_closed = False
         clock = Clock(ledger.newest(), wall, elapsed)
         self._writer = Writer(ledger, clock, self._stale, self._let_some_sleep, deadline)
@@ -310,16 +312,20 @@ class Store:
 
     def _let_some_sleep(self, tx: Transaction, now: Moment) -> None:
         """Let go of loops that were not used for the longest time, if all of them take too much memory."""
-        awake = [runner for runner in self._runners.values() if not runner.is_asleep]
-        total = sum(runner.memory for runner in awake)
-        if total <= self._memory:
+        for runner in self._writer.entered:
+            size = runner.memory
+            self._bytes += size - self._awake.pop(runner, 0)
+            if size:
+                self._awake[runner] = size
+        self._writer.entered.clear()
+        if self._bytes <= self._memory:
             return
-        for runner in sorted(awake, key=lambda runner: runner.used)[:-1]:
-            if total <= self._memory // 2:
+        for runner in list(self._awake)[:-1]:
+            if self._bytes <= self._memory // 2:
                 return
-            total -= runner.memory
             if tx.draft(runner.id) is None:
                 runner.rest(tx, now)
+                self._bytes -= self._awake.pop(runner)
 
     def _stale(self) -> None:
         for runner in self._runners.values():

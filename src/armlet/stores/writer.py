@@ -420,6 +420,7 @@ class Writer:
         self._on_failure = on_failure  # called where memory may know more than what is kept
         self._on_idle = on_idle  # called after the calls of a batch, before they are committed
         self.counts = Counts()
+        self.entered: set[LoopRunner] = set()  # loops that were used since somebody looked
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
