@@ -1,5 +1,5 @@
 # `make run` and `make test` set up whatever is missing. Everything lives in .venv, but for the browser of the page's tests:
-# where there is none, `make test-page` installs Debian's Chromium if it may.
+# where there is none, `make test-page` installs Debian's Chromium if it may, and `make test-postgresql` its PostgreSQL.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -18,7 +18,7 @@ CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
+.PHONY: help run test test-page test-postgresql test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -26,7 +26,7 @@ help: ## List the targets
 run: $(VENV)/installed ## Set up, then run the main job: the paper's evaluation, a verdict for every claim
 	$(BIN)/armlet-lab paper --out results/paper
 
-test: $(VENV)/installed $(ALONE)/installed lint ## Set up, then run every check but those in a browser and the long ones; ends with what cost most
+test: $(VENV)/installed $(ALONE)/installed lint ## Set up, then run every check but those in a browser, those in PostgreSQL and the long ones; ends with what cost most
 	@echo "==> the library, without the laboratory"
 	$(PYTEST_ALONE) $(CHOSEN) tests src/armlet
 	@echo "==> the laboratory and the documentation"
@@ -37,9 +37,14 @@ test-page: $(VENV)/installed browser ## The pages that Armlet writes, in a real 
 	@echo "==> pages in a browser"
 	$(PYTEST) $(CHOSEN) tests/page lab/tests/page
 
+test-postgresql: $(VENV)/installed ## Stores in PostgreSQL, in a private cluster; ARMLET_POSTGRESQL=postgresql://... for a database that is there
+	@echo "==> stores in PostgreSQL"
+	@[ -n "$$ARMLET_POSTGRESQL" ] || $(BIN)/python tools/postgresql.py
+	$(PYTEST) $(CHOSEN) tests/postgresql
+
 test-all: PROFILE = nightly
 test-all: CHOSEN = -m ''
-test-all: test test-page test-processors soak ## All of it: ten times the examples, the long statistics, the browser, other processors, processes that are killed
+test-all: test test-page test-postgresql test-processors soak ## All of it: ten times the examples, the long statistics, the browser, the database, other processors, processes that are killed
 
 # numpy and its BLAS add in another order on every kind of processor: what compares bits or bounds must not depend on it
 test-processors: $(VENV)/installed ## The numbers once more as older processors add them
@@ -121,7 +126,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots,data,store]' --editable ./lab
+	$(PIP) --no-build-isolation --editable '.[plots,data,store,postgresql]' --editable ./lab
 	@touch $@
 
 # the same packages, but for the laboratory: what users of the library alone have

@@ -130,7 +130,9 @@ def main(pythons: list[str], rounds: int) -> dict[str, dict[str, float]]:
             for i in (0, 1) if turn % 2 else (1, 0):
                 taken[i].append(flat(measure(pythons[i], folder, 20_000)))
     median = [{name: statistics.median(each[name] for each in turns) for name in turns[0]} for turns in taken]
-    return {name: {"old": old, "new": median[1][name], "ratio": median[1][name] / old} for name, old in median[0].items()}
+    return {
+        name: {"old": old, "new": median[1][name], "ratio": median[1][name] / old} for name, old in median[0].items()
+    }
 
 
 if __name__ == "__main__":

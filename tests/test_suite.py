@@ -62,6 +62,7 @@ def test_tests_of_a_file_stay_on_one_worker_unless_they_are_spread(tmp_path: Pat
 def test_every_command_of_the_tests_is_run_where_it_should_be() -> None:
     assert [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")] == [
         "make test",
+        "make test-postgresql",
         "make test-page",
     ]
 

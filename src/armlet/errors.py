@@ -207,7 +207,13 @@ def _bare(word: str) -> str:
     return "".join(filter(str.isalnum, word.lower()))
 
 
-EXTRAS: Final = {"apsw": "store", "distributed": "cluster", "matplotlib": "plots", "pyarrow": "data"}
+EXTRAS: Final = {
+    "apsw": "store",
+    "distributed": "cluster",
+    "matplotlib": "plots",
+    "psycopg": "postgresql",
+    "pyarrow": "data",
+}
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 
 

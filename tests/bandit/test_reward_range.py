@@ -11,6 +11,7 @@ import pytest
 import armlet
 from armlet import Algorithm1, Bandit, Policy
 from armlet.policies.fixed_epsilon import FixedEpsilon
+from support.recorder import Notebook
 
 POLICIES: list[Policy] = [Algorithm1(p=100), FixedEpsilon()]
 WILD: dict[str, Callable[[Bandit, float], object]] = {
@@ -55,6 +56,48 @@ def test_range_is_kept_in_files_and_copies() -> None:
 def test_range_that_is_none_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"reward_range is .*; give \(lowest, highest\)"):
         Bandit(["a", "b"], 1, policy=armlet.LinUCB(), reward_range=wrong)
+
+
+# ---- replaced
+
+
+def test_a_range_is_replaced_from_now_on() -> None:
+    notebook = Notebook()
+    bandit = Bandit(["a", "b"], 1, policy=armlet.LinUCB(), reward_range=(0, 1), seed=1, log=notebook)
+    pending, records = bandit.decide([1.0]), bandit.state.records()
+    with pytest.raises(ValueError, match=r"reward is 2\.0 but reward_range is .*replace\(reward_range="):
+        bandit.learn(pending, 2.0)
+    bandit.replace(reward_range=(-1, 5))
+    assert bandit.settings.reward_range == armlet.from_bytes(bandit.to_bytes()).settings.reward_range == (-1.0, 5.0)
+    assert bandit.state.records().tobytes() == records.tobytes()
+    assert notebook.events[-1] == {"kind": "replace", "reward_range": [-1.0, 5.0]}
+    bandit.learn(pending, 2.0)
+    bandit.replace(reward_range=(0, 1))
+    with pytest.raises(ValueError, match=r"reward is 2\.0 but reward_range is \(0\.0, 1\.0\)"):
+        bandit.learn(bandit.decide([1.0]), 2.0)
+    bandit.correct(pending, 2.0, 0.5)  # what was learned before may lie outside
+
+
+@pytest.mark.parametrize("wrong", [(1, 0), "01", (0, float("inf"))])
+def test_a_range_that_is_none_replaces_nothing(wrong: Any) -> None:
+    bandit = Bandit(["a", "b"], 1, policy=armlet.LinUCB(), reward_range=(0, 1), seed=1)
+    with pytest.raises(ValueError, match=r"reward_range is .*; give \(lowest, highest\)"):
+        bandit.replace(reward_range=wrong)
+    assert bandit.settings.reward_range == (0.0, 1.0)
+
+
+def test_a_range_stays_within_that_of_the_policy() -> None:
+    bandit = Bandit(["a", "b"], 1, policy=Bounded(), seed=1)
+    bandit.replace(reward_range=(0.0, 0.5))
+    with pytest.raises(ValueError, match=r"reward_range is \(0\.0, 2\.0\), but Bounded learns from 0\.0 to 1\.0 only"):
+        bandit.replace(reward_range=(0.0, 2.0))
+    assert bandit.settings.reward_range == (0.0, 0.5)
+
+
+class Bounded(FixedEpsilon):
+    """Epsilon-greedy that learns from 0 to 1 only."""
+
+    reward_range = (0.0, 1.0)
 
 
 # ---- the clock

@@ -113,6 +113,22 @@ def test_decisions_of_long_ago_are_found_and_carried(
     assert again.digest() == life.bandit.digest()
 
 
+def test_a_decision_that_was_found_is_carried_again_after_the_next_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "RECENT", 8)
+    log = Log(tmp_path / "a.jsonl")
+    bandit = Bandit(["a", "b"], features=["x", "y"], policy=armlet.LinUCB(), seed=3, log=log)
+    decision = bandit.decide([1.0, 0.25])
+    for _ in range(20):  # until it is of long ago
+        bandit.decide([0.5, 0.5])
+    bandit.learn(decision, 0.5)
+    bandit.replace(features=["y", "x"])  # as wide as before: a mistake would not be refused
+    bandit.correct(decision, 0.5, 0.75)
+    log.close()
+    assert armlet.audit(log.path, log.start_path).ok
+
+
 def test_a_decision_from_before_its_log_is_recorded_as_features_are_now(tmp_path: Path) -> None:
     bandit = Bandit(["a", "b"], features=["x", "y"], policy=armlet.LinUCB(), seed=3)
     bandit.learn(bandit.decide([1.0, 0.5]), 1.0)

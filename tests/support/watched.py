@@ -33,6 +33,7 @@ HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 MONDAY: Final = 1_767_571_200  # 2026-01-05, seconds since 1970
 LOOK: Final = 100  # decisions from one look at the alarms to the next
+SLOPE: Final = 0.25  # standard deviation of what a feature does to a reward
 WHOLE: Final = 100_000  # decisions in the span of a scenario
 
 POLICIES: Final[dict[str, Policy]] = {
@@ -79,6 +80,7 @@ class Scenario:
     delay: float  # seconds on average
     shape: Literal["exponential", "lognormal", "fixed"]
     slow: float  # times as long until a failure is reported
+    batch: float  # seconds from one delivery of rewards to the next; 0 if each comes by itself
     window: float | None  # seconds
     span: float  # seconds for 100,000 decisions
     rhythm: float  # of traffic over a day: 0 is none, above 1 has pauses
@@ -89,10 +91,11 @@ class Scenario:
     duplicates: float
 
     def __str__(self) -> str:
+        batch = f" every {self.batch:.0f} s" if self.batch else ""
         window = "no window" if self.window is None else f"window {self.window:.0f} s"
         return (
             f"{self.policy}, K {self.n_arms}, {self.rewards} {self.base:.3f}, {self.reports} reported, missing "
-            f"{self.missing:.2f}, delay {self.delay:.0f} s {self.shape} x{self.slow:.0f}, {window}, span "
+            f"{self.missing:.2f}, delay {self.delay:.0f} s {self.shape} x{self.slow:.0f}{batch}, {window}, span "
             f"{self.span / DAY:.1f} d, rhythm {self.rhythm:.1f}, weekends {self.weekends}, {len(self.changes)} changes"
         )
 
@@ -118,6 +121,8 @@ def draw(seed: int, n: int = WHOLE) -> Scenario:
     delay = _spread(rng, 2.0, min(DAY, span / 8))
     clicks = rng.random() < 0.75
     windowed = rng.random() < 0.5
+    slow = float(rng.choice([1.0, 3.0]))
+    batch = min(float(rng.choice([0.0, 900.0, 6 * HOUR, DAY], p=[0.85, 0.05, 0.05, 0.05])), span / 20)
     changing = rng.random() < 0.3
     steps = sorted(rng.integers(n // 20, n, size=int(rng.integers(1, 5))).tolist()) if changing else []
     return Scenario(
@@ -131,8 +136,9 @@ def draw(seed: int, n: int = WHOLE) -> Scenario:
         missing=float(rng.uniform(0.0, 0.3)),
         delay=delay,
         shape=str(rng.choice(["exponential", "lognormal", "fixed"])),  # type: ignore[arg-type]
-        slow=float(rng.choice([1.0, 3.0])),
-        window=delay * float(rng.uniform(2.0, 8.0)) if windowed else None,
+        slow=slow,
+        batch=batch,
+        window=delay * slow * float(rng.uniform(1.5, 6.0)) + 2 * batch if windowed else None,
         span=span,
         rhythm=float(rng.choice([0.0, 0.8, 1.5])),
         weekends=bool(rng.random() < 0.3),
@@ -147,9 +153,9 @@ def draw_for(kind: FaultKind, seed: int) -> tuple[Scenario, Fault]:
     """Draw a scenario in which a fault can be seen within 2,000 decisions, and the step at which it starts."""
     rng = np.random.default_rng([seed, 1])
     start = int(rng.integers(5_000, 20_000))
-    scenario = replace(draw(seed), changes=(), season=0.0)
+    scenario = replace(draw(seed), changes=(), season=0.0, batch=0.0)
     short = scenario.span / WHOLE * float(rng.uniform(1.0, 50.0))  # a delay of at most 50 decisions on average
-    quick = replace(scenario, delay=short, window=None if scenario.window is None else 4 * short)
+    quick = replace(scenario, delay=short, window=None if scenario.window is None else 2 * scenario.slow * short)
     full = replace(quick, reports="all", missing=min(scenario.missing, 0.15))
     if kind == "silence":
         return replace(quick, base=max(quick.base, 0.03), missing=min(quick.missing, 0.15)), Fault(kind, start)
@@ -163,7 +169,7 @@ def draw_for(kind: FaultKind, seed: int) -> tuple[Scenario, Fault]:
         return replace(full, missing=missing, delay=soon, window=10 * soon, slow=1.0), Fault(kind, start)
     if kind in ("propensities", "exploration rates"):
         policy = str(rng.choice(["epsilon 0.1", "epsilon 0.3"]))
-        return replace(quick, policy=policy, n_arms=int(rng.integers(2, 7))), Fault(kind, start)
+        return replace(quick, policy=policy, n_arms=int(rng.integers(3, 7))), Fault(kind, start)
     rewards: Literal["clicks", "reals"] = "clicks" if kind == "change" else "reals"
     base = float(rng.uniform(0.1, 0.3)) if kind == "change" else float(rng.uniform(0.3, 2.0))
     paid = replace(full, reports="all" if full.window is None else scenario.reports, rewards=rewards, base=base)
@@ -184,7 +190,7 @@ def moments(scenario: Scenario, n: int, rng: np.random.Generator) -> Int64:
         flow[(grid // DAY).astype(np.int64) % 7 >= 5] = 0.0
     passed = np.concatenate([[0.0], np.cumsum(flow)[:-1]]) * step
     due = rng.uniform(0.0, DAY) + np.cumsum(rng.exponential(size=n)) * scenario.span / WHOLE
-    return ((MONDAY + np.interp(due, passed, grid)) * 1e6).astype(np.int64)
+    return np.asarray((MONDAY + np.interp(due, passed, grid)) * 1e6).astype(np.int64)
 
 
 class World(NamedTuple):
@@ -217,10 +223,11 @@ def _rewards(
     scenario: Scenario, rng: np.random.Generator, X: Float64, at: Int64, n_arms: int, fault: Fault | None
 ) -> Float64:
     n = len(X)
-    theta = np.column_stack([rng.normal(0.0, 0.4, n_arms), rng.normal(0.0, 0.25, (n_arms, scenario.dim - 1))])
+    theta = np.column_stack([rng.normal(0.0, 0.4, n_arms), rng.normal(0.0, SLOPE, (n_arms, scenario.dim - 1))])
     fallen = np.arange(n) >= (n if fault is None else fault.start)
     if scenario.rewards == "reals":
-        drop = 0.4 * scenario.base if fault is not None and fault.kind == "change of reals" else 0.0
+        spread = np.sqrt(scenario.base**2 + SLOPE**2 * (scenario.dim - 1))  # of the rewards of an arm
+        drop = 0.4 * spread if fault is not None and fault.kind == "change of reals" else 0.0
         return np.asarray(1.0 + X @ theta.T + rng.normal(0.0, scenario.base, (n, n_arms)) - drop * fallen[:, None])
     rates = scenario.base * np.exp(np.clip(X @ theta.T, -2.0, 1.2))
     rates *= 1.0 + scenario.season * np.sin(2 * np.pi * (at / 1e6 / DAY))[:, None]
@@ -287,9 +294,9 @@ class Played:
     def _agenda(self) -> tuple[Int64, Int64, Int64]:
         """Return when what may happen to which decision: 0 made, 1 success reported, 2 failure reported, 3 closed."""
         at, delays, scenario = self.world.at, self.world.delays, self.scenario
-        columns = [at, at + delays + 1]
+        columns = [at, self._delivered(at + delays)]
         if scenario.reports == "all":
-            columns.append(at + (delays * scenario.slow).astype(np.int64) + 1)
+            columns.append(self._delivered(at + (delays * scenario.slow).astype(np.int64)))
         kinds = list(range(len(columns)))
         if scenario.window is not None:
             columns.append(at + int(scenario.window * 1e6) + 1)
@@ -298,6 +305,10 @@ class Played:
         order = np.argsort(times, kind="stable")
         order = order[times[order] <= at[-1]]
         return times[order], np.repeat(kinds, self.n)[order], np.tile(np.arange(self.n), len(columns))[order]
+
+    def _delivered(self, times: Int64) -> Int64:
+        period = int(self.scenario.batch * 1e6)
+        return times + 1 if not period else (times // period + 1) * period
 
     def _decide(self, i: int, ts: int) -> None:
         if i in self._shifts:

@@ -150,7 +150,8 @@ double Engine::read_reward(nb::handle value) const {
 void Engine::check_reward(double reward) const {
     if (range_ && !(reward >= range_->low && reward <= range_->high))
         fail(PyExc_ValueError, "reward is " + text(reward) + " but reward_range is (" + text(range_->low) + ", " +
-                                   text(range_->high) + "); leave it out, or make a bandit with a wider range");
+                                   text(range_->high) +
+                                   "); leave it out, or take a wider range: replace(reward_range=...)");
 }
 
 // Said once, before the row is learned and before the turn is taken, since a warning may run Python.

@@ -5,11 +5,11 @@
 
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decisions.hpp"
-#include "bindings/engine/features.hpp"
 #include "bindings/engine/python_policy.hpp"
 #include "bindings/engine/recording.hpp"
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
+#include "bindings/feature_history.hpp"
 #include "rules/rules.hpp"
 #include "state/digits.hpp"
 

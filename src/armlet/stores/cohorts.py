@@ -24,14 +24,17 @@ MEMORY: Final = 0.95  # of what is usual, from one cohort to the next: about 4,0
 DOUBTED: Final = 0.2  # times the weight of a cohort, where evidence says that something is wrong
 ENOUGH: Final = 3.0 * SIZE  # rows that tell what is usual
 FEWEST: Final = 20.0  # rows of an arm
-STEADY: Final = 0.25  # of plays may go to other arms than usual; with more, what is usual is learned again
+LONGER: Final = 1.5  # times as long to wait: what is usual is learned again
+STEADY: Final = 0.15  # of plays may go to other arms than usual; with more, what is usual is learned again
+PLAYED: Final = 0.05  # of plays: an arm with more that has none is retired
+MEAN_DEVIATION: Final = math.sqrt(2.0 / math.pi)  # of a normal, in standard deviations
 SLACK: Final = 0.07  # standard deviations of a reward: a drop that is not a change
 REPORTED: Final = 0.5  # of decisions: with fewer rewards, whether there is one may depend on what it is
 LACKING: Final = (0.75, 0.5)  # times the share of other arms: still in order, and a fault
-DEFAULTS: Final = (1.3, 2.0)  # times the usual share: still in order, and a fault
+DEFAULTS: Final = (1.2, 1.7)  # times the usual share: still in order, and a fault
 RAREST: Final = 0.01  # share
 CAP: Final = 2.0  # times the evidence of an alarm: the most that is kept, so that it ends once the fault has
-EVIDENCE: Final = {"change": 100.0, "lack": 12.0, "defaults": 10.0}
+EVIDENCE: Final = {"change": 90.0, "lack": 10.0, "defaults": 7.0}
 """Where evidence becomes an alarm: in standard deviations of a reward for a change, else a logarithm of likelihoods."""
 
 
@@ -108,6 +111,7 @@ class Cohorts:
         "_followed",
         "_last",
         "_starts",
+        "_wait",
         "drop",
         "fewer",
         "judged",
@@ -123,6 +127,7 @@ class Cohorts:
         self._starts: list[int] = []
         self._filling: Cohort | None = None  # the newest of them
         self._last = -1  # when the last decision was made
+        self._wait = 0  # how long the last cohorts waited, in microseconds
         self.ripe = NEVER  # when to ask whether the first can be judged
         self.judged = 0
         self.usual: list[list[float]] = []  # by arm: what a cohort has, added up with less weight for older ones
@@ -166,21 +171,41 @@ class Cohorts:
 
     def learned(self, place: int, value: float, reported: bool, decided_at: int) -> None:
         """Count what was learned of a decision, if it is in a cohort that is followed."""
-        at = bisect_right(self._starts, decided_at) - 1
-        if at < 0 or decided_at > self._followed[at].end:
-            return
-        row = self._followed[at].rows.get(place)
+        row = self._row(place, decided_at)
         if row is not None:
             row[1] += 1.0
             row[2] += reported
             row[3] += value
             row[4] += value * value
 
+    def corrected(self, place: int, old: float, new: float, decided_at: int) -> None:
+        """Count another value instead of one that was learned."""
+        row = self._row(place, decided_at)
+        if row is not None:
+            row[3] += new - old
+            row[4] += new * new - old * old
+
+    def forgotten(self, place: int, value: float, decided_at: int) -> None:
+        """Let the mean of the others of its arm stand in for a value that must not be kept."""
+        row = self._row(place, decided_at)
+        if row is not None:
+            others = row[1] - 1.0
+            self.corrected(place, value, (row[3] - value) / others if others > 0.0 else 0.0, decided_at)
+
+    def _row(self, place: int, decided_at: int) -> list[float] | None:
+        at = bisect_right(self._starts, decided_at) - 1
+        if at < 0 or decided_at > self._followed[at].end:
+            return None
+        return self._followed[at].rows.get(place)
+
     def judge(self, ts: int, wait: int | None, complete: bool) -> None:
         """Judge cohorts that have waited long enough, and set when to ask again; None if that is not known yet.
 
         `complete` says that rewards are reported regardless of their values.
         """
+        if wait is not None and wait > LONGER * self._wait:
+            self._forget()  # what earlier cohorts say is usual lacks the rewards that take longer
+            self.lack, self.usually, self._wait = [Evidence() for _ in self.lack], [0.0, 0.0], wait
         while self._followed and self._followed[0] is not self._filling:
             first = self._followed[0]
             if wait is None or ts - first.end < wait:
@@ -239,7 +264,7 @@ class Cohorts:
         learned, before = cohort.total(1), sum(row[1] for row in self.usual)
         if before < ENOUGH or learned < SIZE / 4:
             return
-        if self._moved(cohort, learned, before) > STEADY:
+        if self._moved(cohort, learned, before):
             self._forget()
             return
         n, total, usual, variance = self._compared(cohort)
@@ -248,12 +273,19 @@ class Cohorts:
             self.drop.add(-z - SLACK * n, most, cohort.start, found)
             self.rise.add(z - SLACK * n, most, cohort.start, found)
 
-    def _moved(self, cohort: Cohort, learned: float, before: float) -> float:
-        """Return which share of plays went to other arms than usual."""
-        shares = ((cohort.rows[place][1] if place in cohort.rows else 0.0) for place in range(len(self.usual)))
-        return 0.5 * sum(abs(n / learned - row[1] / before) for n, row in zip(shares, self.usual, strict=True))
+    def _moved(self, cohort: Cohort, learned: float, before: float) -> bool:
+        """Whether an arm that was played is gone, or more plays went to other arms than usual than by chance."""
+        moved = chance = 0.0
+        for place, (_, n, _, _, _) in enumerate(self.usual):
+            usual, now = n / before, (cohort.rows[place][1] if place in cohort.rows else 0.0) / learned
+            if usual > PLAYED and now == 0.0:
+                return True
+            moved += abs(now - usual)
+            chance += math.sqrt(usual * (1.0 - usual) * (1.0 / learned + 1.0 / before))
+        return 0.5 * (moved - MEAN_DEVIATION * chance) > STEADY
 
     def _forget(self) -> None:
+        """Let what rewards are usual be learned again."""
         self.usual = [[0.0] * 5 for _ in self.usual]
         self.drop, self.rise = Evidence(), Evidence()
 
@@ -275,6 +307,7 @@ class Cohorts:
             "judged": self.judged,
             "last": self._last,
             "ripe": self.ripe,
+            "wait": self._wait,
             "filling": self._filling is not None,
             "cohorts": [cohort.state() for cohort in self._followed],
             "usual": self.usual,
@@ -287,7 +320,8 @@ class Cohorts:
     def restore(state: dict[str, Any], n_arms: int) -> Cohorts:
         """Return the cohorts that had this state; a ValueError, TypeError or KeyError says that it is not one."""
         cohorts = Cohorts()
-        cohorts.judged, cohorts._last, cohorts.ripe = (whole(state[name]) for name in ("judged", "last", "ripe"))
+        cohorts.judged, cohorts._last = whole(state["judged"]), whole(state["last"])
+        cohorts.ripe, cohorts._wait = whole(state["ripe"]), whole(state["wait"])
         cohorts._followed = [Cohort.restore(one, n_arms) for one in state["cohorts"]]
         cohorts._starts = [cohort.start for cohort in cohorts._followed]
         cohorts._filling = cohorts._followed[-1] if state["filling"] else None

@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Outcome, Row, Session, Want
 
 _Table: TypeAlias = dict[int, Outcome]
-
-
-class Mark(NamedTuple):
-    """How much a draft had before a call."""
-
-    clock: int
-    seq: int
-    ts: int
-    steady: int
-    rows: int
-    early: int
-    arrived: int
-    undo: int
+Mark: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+"""How much a draft had before a call."""
 
 
 class Draft:
@@ -116,16 +105,8 @@ class Draft:
 
     def mark(self) -> Mark:
         """Remember how things are, before a call."""
-        return Mark(
-            self.clock,
-            self.seq,
-            self.ts,
-            self.steady,
-            len(self.rows),
-            len(self.early),
-            len(self.arrived),
-            len(self._undo),
-        )
+        ends = len(self.rows), len(self.early), len(self.arrived), len(self._undo)
+        return (self.clock, self.seq, self.ts, self.steady, *ends)
 
     def undo(self, mark: Mark) -> None:
         """Go back to where things were."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.stores.cohorts import EVIDENCE, Evidence
-from armlet.stores.tally import FAULTS, Tally
+from armlet.stores.tally import FAULTS, GAPS, Tally
 from armlet.types import Arm
 
 Rule: TypeAlias = Literal[
@@ -23,27 +23,28 @@ Rule: TypeAlias = Literal[
 
 RULES: Final[Mapping[Rule, str]] = {
     "silence": (
-        "No reward for longer than usual: by how many come at which age, at least 20 should have come since the last "
-        "one, and at least twice as many as in the longest silence so far. Time without decisions does not count."
+        "No reward for longer than usual: by how many come at which age, at least 15 should have come since the last "
+        "one, and at least three times as many as in the longest silence so far, of 10 or more. Time without decisions "
+        "does not count. Before the first rewards nothing is usual, so a loop that never had any raises no alarm."
     ),
     "unknown": (
-        "Rewards of unknown events are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 8."
+        "Rewards of unknown events are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 7."
     ),
     "out_of_range": (
-        "Rewards that are out of range are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 8."
+        "Rewards that are out of range are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, above 7."
     ),
     "conflict": (
         "Rewards in conflict with earlier ones are more than 1 % of all: CUSUM of the likelihoods of 3 % and 1 %, "
-        "above 8."
+        "above 7."
     ),
     "missing_rewards": (
         "An arm lacks rewards more than others: CUSUM of the likelihoods of 0.5 and 0.75 times the share of other "
-        "arms in the same cohorts of decisions, above 12. Only where rewards of several values are reported for half "
+        "arms in the same cohorts of decisions, above 10. Only where rewards of several values are reported for half "
         "of all decisions or more; where successes alone are reported, an arm that lacks them is one that fails."
     ),
     "defaults": (
-        "More windows close without a reward than usual: CUSUM of the likelihoods of 2 and 1.3 times the usual share, "
-        "above 10. Only where rewards of several values are reported for half of all decisions or more."
+        "More windows close without a reward than usual: CUSUM of the likelihoods of 1.7 and 1.2 times the usual "
+        "share, above 7. Only where rewards of several values are reported for half of all decisions or more."
     ),
     "propensities": (
         "Arms are not drawn as often as the propensities say, or steps do not explore as often: bets against them, "
@@ -52,15 +53,15 @@ RULES: Final[Mapping[Rule, str]] = {
     ),
     "change": (
         "Rewards dropped below what the same arms usually earn (rose above, where costs are learned): CUSUM over "
-        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 100. What is usual is learned again "
-        "when a quarter of plays goes to other arms. A rise is what learning looks like, so it is no alarm."
+        "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 90. What is usual is learned again "
+        "when 15 % of plays go to other arms, or an arm is gone. A rise is what learning looks like, so it is no alarm."
     ),
 }
 """What every rule looks at, and what it cannot see."""
 
-SILENCE: Final = 20.0  # rewards that should have come
-LONGER: Final = 2.0  # times the longest silence so far
-SHARE: Final = 8.0  # evidence that a status is too frequent
+SILENCE: Final = 15.0  # rewards that should have come
+LONGER: Final = 3.0  # times the longest silence so far
+SHARE: Final = 7.0  # evidence that a status is too frequent
 ALPHA: Final = 0.002  # right propensities are accused at most that often, by draws or by coins
 
 WORDS: Final = {
@@ -122,7 +123,7 @@ def alarms(tally: Tally, now: int, *, objective: Literal["max", "min"] = "max") 
 
 
 def _silence(tally: Tally, now: int) -> list[Alarm]:
-    if not tally.answers:
+    if tally.gaps < GAPS:
         return []
     expected = tally.expected_answers(now)
     if expected < max(SILENCE, LONGER * tally.most_expected):

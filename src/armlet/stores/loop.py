@@ -448,7 +448,8 @@ class Loop:
     @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
-        return self._writer.call(self._runner, self._runner.stats)
+        size = self._ledger.size()
+        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size))
 
     @refusing()
     def health(self) -> list[Alarm]:

@@ -32,9 +32,9 @@ Status: TypeAlias = Literal[
 
 accepted: it counts. duplicate: it was reported before. conflict: another value was reported before, which stays.
 outranked: a reward of a higher rank was reported before, which stays. replaced: it counts instead of an earlier one.
-late: its window had closed; it counts instead of what was learned then. counted: another arm was played than decided, and
-the policy cannot learn it. early: there is no such event yet, and it waits for its decision. unknown: there is no such
-event. out_of_range: the loop does not take such values.
+late: its window had closed; it counts instead of what was learned then. counted: another arm was played than decided,
+and the policy cannot learn it. early: there is no such event yet, and it waits for its decision. unknown: there is no
+such event. out_of_range: the loop does not take such values.
 """
 
 Aggregation: TypeAlias = Literal["first", "last", "sum"]

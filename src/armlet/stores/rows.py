@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from types import NoneType, SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,21 @@ _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
 }
 
 
+class _Shapes(NamedTuple):
+    """What a row of a kind has: the names of its fields, and which types these have together."""
+
+    names: tuple[str, ...]
+    types: frozenset[tuple[type, ...]]
+
+
+def _shapes(fields: Mapping[str, type | tuple[type, ...]]) -> _Shapes:
+    kinds = (types if isinstance(types, tuple) else (types,) for types in fields.values())
+    return _Shapes(tuple(fields), frozenset(product(*kinds)))
+
+
+_SHAPES = {kind: _shapes(fields) for kind, fields in _FIELDS.items()}
+
+
 def fields_of(decision: Decision, event: str) -> dict[str, Any]:
     """Return all of a decision but its step and context, which a row has of its own, in plain JSON types."""
     fields = decision.to_dict()
@@ -69,11 +85,14 @@ def checked(row: Row, kind: str | None = None) -> Row:
     Traceback (most recent call last):
     armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not str; go back ...
     """
-    if row.kind not in _FIELDS:
+    fields, shapes = row.fields, _SHAPES.get(kind or row.kind)
+    if shapes is None or row.kind not in _SHAPES:
         raise StoreError(
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
-    fields = row.fields
+    is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
+    if is_fit and not (kind == "decide" and fields["eligible"]):
+        return row
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(fields.get(name, row), types):
             what = getattr(types, "__name__", "such value")
@@ -201,15 +220,18 @@ def event_of(row: Row, seq: int) -> Event:
         return {**head, "kind": "note", **fields}
     if row.kind == "decide":
         return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
+    if row.kind == "correct":
+        fields["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
     return {**head, **fields}
 
 
 # ---- the state that rows lead to
 
-KEPT: Final = 2**14  # decisions that a replay remembers; older ones are read again
+KEPT: Final = 2**13  # decisions that a replay remembers; older ones are read again
 PAGE: Final = 5000  # learned at once
 
 Find = Callable[[int], Row | None]
+_Learned = tuple[int | None, bytes | None, Arm, float, float, float, bool, int]
 
 
 class Replay:
@@ -224,49 +246,52 @@ class Replay:
         self._is_compiled = compiled_rule(bandit.policy) is not None
         self._decided: dict[int, Row] = {}
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
-        self._learned: list[tuple[Row, float, float]] = []
+        self._learned: list[_Learned] = []
         self._ended: list[Row] = []  # decisions under way whose reward is in the columns
         self._clock: int | None = None
         self._last = 0
 
     def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
         """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
+        try:
+            return self._play(rows, last, is_whole)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # of fields that are not what they should be
+            raise _refused(self._last, error) from error
+
+    def _play(self, rows: Iterable[Row], last: int, is_whole: bool) -> int:
+        tally, learned, compiled = self._tally, self._learned, self._is_compiled
         for row in rows:
-            if row.seq != last + 1 and is_whole:
+            seq, _, kind, t, fields, _ = row
+            if seq != last + 1 and is_whole:
                 raise _missing(last + 1)
-            self._last = last = row.seq
-            if self._tally is not None and last > self._counted:
-                self._count(self._tally, row)
-            if row.kind == "decide":
-                self._decide(row)
-            elif row.kind == "learn" and self._is_compiled and "expired" not in row.fields:
-                self._learn(checked(row))
-            elif row.kind != "reward":  # which waits for its window to close
+            self._last = last = seq
+            if tally is not None and seq > self._counted:
+                self._count(tally, row)
+            if kind == "decide":
+                self._decided[seq] = self._begun[seq] = row
+                self._clock = t
+                if len(self._begun) >= KEPT or not compiled:
+                    self.settle()
+            elif kind == "learn" and compiled and "expired" not in fields:
+                self._learn(row)
+                if len(learned) >= PAGE:
+                    self.settle()
+            elif kind != "reward":  # which waits for its window to close
                 self.settle()
                 self._act(checked(row))
-            if len(self._learned) >= PAGE or len(self._begun) >= KEPT:
-                self.settle()
         self.settle()
         return last
 
-    def _decide(self, row: Row) -> None:
-        checked(row, "decide")
-        if row.t is None:
-            raise StoreError(f"row {row.seq} of the loop is a decision without its step")
-        if len(self._decided) >= KEPT:
-            for seq in list(self._decided)[: KEPT // 2]:
-                del self._decided[seq]
-        self._decided[row.seq] = self._begun[row.seq] = row
-        self._clock = row.t
-        if not self._is_compiled:
-            self.settle()
-
     def _learn(self, row: Row) -> None:
-        decided = self._begun.pop(row.fields["of"], None)
+        told = row.fields
+        decided = self._begun.pop(told["of"], None)
         if decided is None:
             decided = self._get(row)
             self._ended.append(decided)
-        self._learned.append((decided, row.fields["reward"], row.fields.get("weight", 1.0)))
+        _, _, _, t, fields, x = decided
+        weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
+        columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
+        self._learned.append(columns)
 
     def _get(self, row: Row) -> Row:
         decided = self.decided(row.fields["of"])
@@ -299,7 +324,8 @@ class Replay:
         if row.kind == "expire":
             tally.expired(arm)
         elif row.kind == "correct":
-            tally.corrected(arm, fields["old_reward"], fields["new_reward"])
+            old, new = fields["old_reward"], fields["new_reward"]
+            tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
         elif row.kind == "forget":
             tally.forgotten(arm, fields["reward"])
         elif row.kind == "learn":
@@ -326,12 +352,15 @@ class Replay:
             for row in self._begun.values():
                 self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
             if self._learned:
-                self._bandit.partial_fit(_columns(self._learned))
+                self._bandit.partial_fit(_table(self._learned))
             for row in self._ended:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
-            raise _unplayable(max([*self._begun, *(row.seq for row, _, _ in self._learned)]), error) from error
-        self._begun, self._learned, self._ended = {}, [], []
+            raise _unplayable(self._last, error) from error
+        self._begun.clear(), self._learned.clear(), self._ended.clear()
+        if len(self._decided) > KEPT:
+            for seq in list(self._decided)[: -KEPT // 2]:
+                del self._decided[seq]
 
 
 def plays_of(row: Row) -> list[Event]:
@@ -342,19 +371,12 @@ def plays_of(row: Row) -> list[Event]:
     return [{**each, "seq": row.seq, "kind": "replace"} for each in row.fields["replaces"]]
 
 
-def _columns(learned: list[tuple[Row, float, float]]) -> Mapping[str, Any]:
+def _table(learned: list[_Learned]) -> Mapping[str, Any]:
     """Return decisions and their rewards as a table of `partial_fit`."""
-    fields = [row.fields for row, _, _ in learned]
-    return {
-        "t": [row.t for row, _, _ in learned],
-        "x": np.array([np.frombuffer(row.x or b"", dtype=BYTES) for row, _, _ in learned], dtype=np.float64),
-        "arm": [each["arm"] for each in fields],
-        "reward": [reward for _, reward, _ in learned],
-        "weight": [weight for _, _, weight in learned],
-        "propensity": [each["propensity"] for each in fields],
-        "explored": [each["explored"] for each in fields],
-        "tag": [each.get("tag", 0) for each in fields],
-    }
+    t, x, arm, reward, weight, propensity, explored, tag = zip(*learned, strict=True)
+    contexts = np.frombuffer(b"".join(x), dtype=BYTES).reshape(len(t), -1)
+    columns = {"t": t, "arm": arm, "reward": reward, "weight": weight, "propensity": propensity}
+    return {"x": contexts, **columns, "explored": explored, "tag": tag}
 
 
 class RowPast:
@@ -379,8 +401,10 @@ class RowPast:
 
 
 def _unplayable(seq: int, error: Exception) -> Exception:
-    if not is_unplayable(error):
-        return error
+    return _refused(seq, error) if is_unplayable(error) else error
+
+
+def _refused(seq: int, error: Exception) -> StoreError:
     return StoreError(f"row {seq} of the loop cannot be played again: {error}; go back to a backup")
 
 
@@ -391,7 +415,7 @@ def _missing(seq: int) -> StoreError:
 def recover(
     session: Session, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
-    """Return the bandit of a loop, its tally, and the number of the last row in the snapshot that they are made from."""
+    """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
     tally = Tally() if counts is None else Tally.from_json(counts)
     if found is not None and found[0] >= record.base:

@@ -35,12 +35,13 @@ from armlet.types import Arm, Float64, Policy
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
 
-SPACING: Final = 1000  # rows between snapshots, at least
+SPACING: Final = 2000  # rows between snapshots, at least
 BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
-COUNTED, ANSWERED = 256, 64  # rows, and answers without one, until the tally is written
+COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
+NEVER: Final = 2**63 - 1  # in steady time
 LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
@@ -184,10 +185,12 @@ class LoopRunner:
             self._follow(tx.session, draft)
         for decided in found.decided:
             self._remember(decided)
-        self._absent -= self._recent.keys()
+        if found.decided:
+            self._absent -= {decided.outcome.event for decided in found.decided}
         if found.due or found.rows or found.decided:
             draft.found = Found(head)
-        self._close_due(draft, now, found.due)
+        if found.due or self._has_more_due:
+            self._close_due(draft, now, found.due)
         return draft
 
     def _recover(self, session: Session, draft: Draft) -> None:
@@ -243,7 +246,12 @@ class LoopRunner:
         is_doubtful = self.policy is not None and not isinstance(error, EventError)
         if is_doubtful or self._bandit is None or self._last != draft.seq or not isinstance(error, Exception):
             self.stale()
+            self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()
+
+    def wake(self, tx: Transaction, draft: Draft) -> None:
+        """Make the bandit again from its rows, if a call before has left it in doubt."""
+        if self._bandit is None:
             self._recover(tx.session, draft)
 
     def end(self, draft: Draft) -> None:
@@ -466,7 +474,10 @@ class LoopRunner:
             fields["played"] = outcome.played
         self._awake.correct(decision, old, value)
         self._append(draft, now, "correct", outcome.t, fields)
-        self.tally.corrected(known.arm, old, value)
+        self.tally.corrected(known.arm, old, value, explored=self._has_explored(known), decided_at=known.at)
+
+    def _has_explored(self, known: Recent) -> bool:
+        return known.decision.explored and known.outcome.played is None
 
     def _take_back(self, draft: Draft, now: Moment, known: Recent) -> None:
         """Unlearn the default of a window, of an arm that was not played."""
@@ -604,7 +615,7 @@ class LoopRunner:
             self.tally.forgotten(known.arm, None)
         elif outcome.phase != "expired" and outcome.value is not None:
             bandit.forget(known.decision, outcome.value)
-            self.tally.forgotten(known.arm, outcome.value)
+            self.tally.forgotten(known.arm, outcome.value, explored=self._has_explored(known), decided_at=known.at)
 
     def _drop_early(self, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
         if draft.found.head.early:
@@ -659,7 +670,7 @@ class LoopRunner:
         self._epoch += 1
         self.snapshot = self._last
         draft = self.open(tx, now)
-        self._write_tally(draft)  # the rows before are not read again
+        self._write_tally(draft)  # the rows before are not counted again, and may be gone
         self.end(draft)
 
     @_undoing
@@ -720,9 +731,17 @@ class LoopRunner:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
-    def stats(self, tx: Transaction, draft: Draft, now: Moment) -> Stats:
+    def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""
-        raise NotImplementedError
+        oldest = tx.session.due(self.id, NEVER, 1) if self.terms.has_windows else ()
+        return Stats.of(
+            self.name,
+            self.tally,
+            now.wall,
+            oldest_open_at=oldest[0].row.ts if oldest else None,
+            rows_since_snapshot=self.rows_since_snapshot,
+            size=size,
+        )
 
     @contextmanager
     def counting(self) -> Iterator[None]:

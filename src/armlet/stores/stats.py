@@ -1,19 +1,313 @@
-from dataclasses import dataclass
+"""Stats: what a loop and the writer of a store have done so far, to be read, sent as JSON, or scraped by Prometheus.
+
+`Stats.of` copies a tally in O(arms); nothing is read from rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from armlet.stores.tally import ArmCounts, Tally
+from armlet.types import Arm
+
+MICROSECONDS: Final = 1e6
+
+Kind: TypeAlias = Literal["counter", "gauge"]
 
 
-@dataclass
-class Stats: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a loop has done so far.
+
+    Examples
+    --------
+    >>> print(Stats.of("shop", Tally(), now=0, oldest_open_at=None, rows_since_snapshot=0, size=4096))
+    loop 'shop': 0 decisions, 0 explored; 0 rewards
+    open: 0
+    last reward: none
+    rows since snapshot: 0; 4,096 bytes
+    """
+
+    name: str
+    decisions: int
+    explored: int
+    rewards: int  # calls that reported one
+    statuses: Mapping[str, int]  # these calls by what became of them
+    learned: int  # decisions with a first value, reported or by default
+    defaults: int  # of these, by default
+    open: int  # decisions that wait for their first value
+    oldest_open: float | None  # seconds that the first of them has waited; None if none waits
+    rewarded_by_age: tuple[tuple[int, float], ...]  # seconds, and the share of older decisions rewarded by then
+    first_decision_at: float | None  # seconds since 1970, as all moments here
+    last_decision_at: float | None
+    last_reward_at: float | None
+    rows_since_snapshot: int
+    size: int  # bytes
+    arms: tuple[ArmCounts, ...]
+
+    @staticmethod
+    def of(
+        name: str, tally: Tally, now: int, *, oldest_open_at: int | None, rows_since_snapshot: int, size: int
+    ) -> Stats:
+        """Return the stats of a loop by its tally; times are microseconds since 1970.
+
+        Parameters
+        ----------
+        name
+            Of the loop.
+        tally
+            Its sums.
+        now
+            The present.
+        oldest_open_at
+            When the first decision was made that still waits for its reward; None if none does.
+        rows_since_snapshot, size
+            Rows that a restart would play again, and bytes of the loop or of its store.
+        """
+        arms = tuple(tally.arms)
+        return Stats(
+            name=name,
+            decisions=tally.decisions,
+            explored=sum(arm.explored for arm in arms),
+            rewards=tally.answers,
+            statuses=dict(tally.statuses),
+            learned=tally.known,
+            defaults=sum(arm.defaults for arm in arms),
+            open=tally.open,
+            oldest_open=None if oldest_open_at is None else max(now - oldest_open_at, 0) / MICROSECONDS,
+            rewarded_by_age=tuple(tally.rewarded_by_age(now)),
+            first_decision_at=_seconds(tally.first_at),
+            last_decision_at=_seconds(tally.last_at),
+            last_reward_at=_seconds(tally.last_answer_at),
+            rows_since_snapshot=rows_since_snapshot,
+            size=size,
+            arms=arms,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        fields = asdict(self)
+        return {
+            **fields,
+            "rewarded_by_age": [list(pair) for pair in self.rewarded_by_age],
+            "arms": list(fields["arms"]),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        statuses = ", ".join(f"{n:,} {status}" for status, n in self.statuses.items())
+        yield (
+            f"loop {self.name!r}: {self.decisions:,} decisions, {self.explored:,} explored; {self.rewards:,} rewards"
+            + (f" ({statuses})" if statuses else "")
+        )
+        yield f"open: {self.open:,}" + (f", the oldest for {_span(self.oldest_open)}" if self.oldest_open else "")
+        if self.rewarded_by_age:
+            ages = ", ".join(f"{share:.0%} within {_span(age)}" for age, share in self.rewarded_by_age)
+            yield f"rewarded: {ages}"
+        since = _ago(self.last_decision_at, self.last_reward_at)
+        yield f"last reward: {since}"
+        yield f"rows since snapshot: {self.rows_since_snapshot:,}; {self.size:,} bytes"
+        if self.arms:
+            yield from _table(self.arms)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStats:
+    """What the writer of a store has done so far.
+
+    Examples
+    --------
+    >>> print(WriterStats(commits=2, calls=65, failed=0, largest_batch=64, commit_seconds=0.004, queue_depth=3))
+    2 commits of 32.5 calls on average, 64 at most; 2.00 ms a commit; 0 failed; 3 calls wait
+    """
+
     commits: int
     calls: int
-    failed: int
-    largest_batch: int
-    seconds: float
-    queue: int
+    failed: int  # transactions
+    largest_batch: int  # calls
+    commit_seconds: float  # of all commits together
+    queue_depth: int  # calls that wait
+
+    @property
+    def mean_batch(self) -> float:
+        """Calls in a transaction; 0 if there was none."""
+        return self.calls / self.commits if self.commits else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {**asdict(self), "mean_batch": self.mean_batch}
+
+    def __str__(self) -> str:
+        each = 1000 * self.commit_seconds / self.commits if self.commits else 0.0
+        return (
+            f"{self.commits:,} commits of {self.mean_batch:.1f} calls on average, {self.largest_batch:,} at most; "
+            f"{each:.2f} ms a commit; {self.failed:,} failed; {self.queue_depth:,} calls wait"
+        )
 
 
-def prometheus(loops, writer):
-    return ""
+def _seconds(ts: int) -> float | None:
+    return ts / MICROSECONDS if ts else None
+
+
+def _span(seconds: float) -> str:
+    """Return a length of time in words.
+
+    Examples
+    --------
+    >>> _span(2), _span(4096), _span(86400 * 3)
+    ('2 s', '1.1 h', '3 d')
+    """
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"
+
+
+def _ago(last_decision: float | None, last_reward: float | None) -> str:
+    if last_reward is None or last_decision is None:
+        return "none"
+    gap = last_decision - last_reward
+    return f"{_span(gap)} before the last decision" if gap > 0 else "after the last decision"
+
+
+def _table(arms: Iterable[ArmCounts]) -> Iterator[str]:
+    rows = [("arm", "decisions", "explored", "rewards", "defaults", "mean")]
+    rows += [
+        (repr(a.arm), f"{a.decisions:,}", f"{a.explored:,}", f"{a.rewards:,}", f"{a.defaults:,}", _mean(a.mean))
+        for a in arms
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for first, *numbers in rows:
+        cells = (number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True))
+        yield "  ".join((first.ljust(widths[0]), *cells))
+
+
+def _mean(mean: float | None) -> str:
+    return "-" if mean is None else f"{mean:.4g}"
+
+
+# ---- Prometheus
+
+
+class Sample(NamedTuple):
+    """One number with its labels."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+class Metric(NamedTuple):
+    """A name of the text exposition format, with all its samples."""
+
+    name: str
+    kind: Kind
+    text: str
+    samples: list[Sample]
+
+
+def prometheus(stats: Iterable[Stats], writer: WriterStats) -> str:
+    r"""Return the text exposition format of Prometheus, to be served as `text/plain; version=0.0.4`.
+
+    An arm has two labels, its text and the type of it, so that `1` and `"1"` are two arms here as well.
+
+    Examples
+    --------
+    >>> idle = WriterStats(commits=0, calls=0, failed=0, largest_batch=0, commit_seconds=0.0, queue_depth=0)
+    >>> print(prometheus([], idle).splitlines()[:3])
+    ['# HELP armlet_commits_total Transactions that were committed.', '# TYPE armlet_commits_total counter', ...]
+    """
+    loops = list(stats)
+    metrics = [*_loop_metrics(loops), *_arm_metrics(loops), *_writer_metrics(writer)]
+    return "".join(_exposed(metric) for metric in metrics if metric.samples)
+
+
+def _writer_metrics(writer: WriterStats) -> Iterator[Metric]:
+    for name, kind, text, value in _WRITER:
+        yield Metric(f"armlet_{name}", kind, text, [Sample({}, getattr(writer, value))])
+
+
+_WRITER: Final[tuple[tuple[str, Kind, str, str], ...]] = (
+    ("commits_total", "counter", "Transactions that were committed.", "commits"),
+    ("calls_total", "counter", "Calls in these transactions.", "calls"),
+    ("failed_transactions_total", "counter", "Transactions that failed and were undone.", "failed"),
+    ("commit_seconds_total", "counter", "Seconds spent on commits.", "commit_seconds"),
+    ("largest_batch", "gauge", "The most calls in one transaction.", "largest_batch"),
+    ("queue_depth", "gauge", "Calls that wait for a transaction.", "queue_depth"),
+)
+
+_LOOP: Final[tuple[tuple[str, Kind, str, str], ...]] = (
+    ("learned_total", "counter", "Decisions of which a first value was learned.", "learned"),
+    ("open_decisions", "gauge", "Decisions that wait for their reward.", "open"),
+    ("oldest_open_seconds", "gauge", "How long the first of them has waited.", "oldest_open"),
+    ("last_decision_timestamp_seconds", "gauge", "When the last decision was made.", "last_decision_at"),
+    ("last_reward_timestamp_seconds", "gauge", "When the last reward was reported.", "last_reward_at"),
+    ("rows_since_snapshot", "gauge", "Rows that a restart would play again.", "rows_since_snapshot"),
+    ("size_bytes", "gauge", "Bytes on disk.", "size"),
+)
+
+_ARM: Final[tuple[tuple[str, Kind, str, str], ...]] = (
+    ("decisions_total", "counter", "Decisions for an arm.", "decisions"),
+    ("explored_decisions_total", "counter", "Those that explored.", "explored"),
+    ("rewarded_decisions_total", "counter", "Those whose first value was reported.", "rewards"),
+    ("defaulted_decisions_total", "counter", "Those whose window closed without a reward.", "defaults"),
+    ("learned_values", "gauge", "Values that are learned now; fewer after some were forgotten.", "learned"),
+    ("mean_reward", "gauge", "Their mean.", "mean"),
+)
+
+
+def _loop_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    answers = [
+        Sample({"loop": loop.name, "status": status}, n) for loop in loops for status, n in loop.statuses.items()
+    ]
+    yield Metric("armlet_rewards_total", "counter", "Rewards that were reported, by what became of them.", answers)
+    ages = [
+        Sample({"loop": loop.name, "seconds": str(age)}, share) for loop in loops for age, share in loop.rewarded_by_age
+    ]
+    yield Metric("armlet_rewarded_share", "gauge", "Share of older decisions that had a reward by this age.", ages)
+    for name, kind, text, field in _LOOP:
+        samples = [Sample({"loop": loop.name}, value) for loop in loops if (value := getattr(loop, field)) is not None]
+        yield Metric(f"armlet_{name}", kind, text, samples)
+
+
+def _arm_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    for name, kind, text, field in _ARM:
+        samples = [
+            Sample({"loop": loop.name, **_arm_labels(arm.arm)}, value)
+            for loop in loops
+            for arm in loop.arms
+            if (value := getattr(arm, field)) is not None
+        ]
+        yield Metric(f"armlet_{name}", kind, text, samples)
+
+
+def _arm_labels(arm: Arm) -> dict[str, str]:
+    return {"arm": str(arm), "arm_type": type(arm).__name__}
+
+
+def _exposed(metric: Metric) -> str:
+    lines = [f"# HELP {metric.name} {metric.text}", f"# TYPE {metric.name} {metric.kind}"]
+    lines += [f"{metric.name}{_labels(sample.labels)} {_number(sample.value)}" for sample in metric.samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}" if labels else ""
+
+
+def _escaped(text: str) -> str:
+    """Escape what the format uses itself, and what UTF-8 has no bytes for."""
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    return plain.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)

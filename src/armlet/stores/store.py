@@ -279,6 +279,7 @@ class Store:
         """Answer all that is waiting, keep snapshots for a quick start, and close the file; twice is fine."""
         if self._is_closed:
             return
+        self._writer.check_caller()  # before anything is closed
         self._is_closed = True
         runners = sorted(self._runners.values(), key=lambda runner: runner.id)
 
@@ -306,8 +307,8 @@ class Store:
             calls=counts.calls,
             failed=counts.failures,
             largest_batch=counts.largest,
-            seconds=counts.seconds,
-            queue=self._writer.depth,
+            commit_seconds=counts.seconds,
+            queue_depth=self._writer.depth,
         )
 
     def _let_some_sleep(self, tx: Transaction, now: Moment) -> None:

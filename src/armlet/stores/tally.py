@@ -24,7 +24,10 @@ Source: TypeAlias = Literal["reward", "default"]
 
 FORMAT: Final = 1
 TYPICAL: Final = 0.9  # of rewards have come, when a cohort is judged
-OLD: Final = 2  # times the typical delay: the age of a loop that knows it
+PARTS: Final = 8  # of a bin of delays, to look at how many decisions reached them
+LONG_GAP: Final = 64  # decisions; shorter ones are not worth the time to look at, unless they are the longest
+GAPS: Final = 10  # silences between answers, which tell what is usual
+OLD: Final = 4  # times the typical delay: the age of a loop that knows it
 FAULTS: Final = ("unknown", "out_of_range", "conflict")
 COUNTS: Final = frozenset(("accepted", "late", "counted"))  # statuses of a reward that counts
 SHARES: Final = (0.01, 0.03)  # of answers: still in order, and a fault
@@ -43,7 +46,9 @@ COUNTERS: Final = (
     "last_answer_at",
     "_at_answer",
     "_longest_gap",
+    "gaps",
 )
+SEVERAL: Final = [0.0, 1.0]  # values were reported; which ones may be somebody's secret
 COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
 SUMMED: Final = ("_total", "_squares", "_drawn_total")
 
@@ -60,7 +65,7 @@ class ArmCounts:
     learned: int  # values that are learned now
     mean: float | None  # of these; None if there are none
     variance: float | None  # of these; None if there are fewer than 2
-    explored_mean: float | None  # of the first values of explored decisions, which no context chose
+    explored_mean: float | None  # of the values of explored decisions, which no context chose
 
 
 class StatusShare:
@@ -131,6 +136,7 @@ class Tally:
         "faults",
         "first_at",
         "forgotten_open",
+        "gaps",
         "known",
         "labels",
         "last_answer_at",
@@ -145,10 +151,11 @@ class Tally:
         self.statuses: dict[str, int] = {}
         self.first_at = self.last_at = self.last_answer_at = 0  # of decisions, and of answers; 0 if there were none
         self._at_answer = self._longest_gap = 0  # decisions until the last answer, most between two answers
+        self.gaps = 0  # times that an answer came after other decisions than the one before
         self.most_expected = 0.0  # answers in that gap
         self.faults = {status: StatusShare() for status in FAULTS}
         self.delays, self._lags = Delays(), Delays()  # from decision to report, and to learning it
-        self._range: list[float] = []  # the lowest and the highest reward
+        self._range: list[float] = []  # of rewards while all of them are alike, and then that of SEVERAL
         self.labels: list[Arm] = []
         self._places: dict[Arm, int] = {}
         self._decided: list[int] = []  # by arm, as all that follow
@@ -158,7 +165,7 @@ class Tally:
         self._count: list[int] = []
         self._total: list[float] = []
         self._squares: list[float] = []
-        self._drawn: list[int] = []  # first values of explored decisions
+        self._drawn: list[int] = []  # values of explored decisions
         self._drawn_total: list[float] = []
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
 
@@ -227,15 +234,21 @@ class Tally:
         self.answers += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         gap = self.decisions - self._at_answer
-        if gap > self._longest_gap and self.answers > 1:
-            self.most_expected = max(self.most_expected, self.expected_answers(ts))
-            self._longest_gap = gap
+        if gap:
+            self._end_gap(gap, ts)
         self._at_answer, self.last_answer_at = self.decisions, ts
         if status in COUNTS:
             if decided_at is not None:
                 self.delays.add(ts - decided_at)
         elif status in self.faults:
             self.faults[status].add(self.answers, ts)
+
+    def _end_gap(self, gap: int, ts: int) -> None:
+        """Remember a silence of so many decisions, if it may have been the longest."""
+        self.gaps += 1
+        if self.gaps > 1 and (gap > self._longest_gap or (gap >= LONG_GAP and 4 * gap > self._longest_gap)):
+            self.most_expected = max(self.most_expected, self.expected_answers(ts))
+            self._longest_gap = max(gap, self._longest_gap)
 
     def learned(self, arm: Arm, value: float, explored: bool, decided_at: int, ts: int, source: Source) -> None:
         """Count the first value that is learned of a decision: a reward, or the default of its window."""
@@ -259,26 +272,40 @@ class Tally:
     def _see(self, value: float) -> None:
         if not self._range:
             self._range = [value, value]
-        elif value < self._range[0]:
-            self._range[0] = value
-        elif value > self._range[1]:
-            self._range[1] = value
+        elif self._range != [value, value]:
+            self._range = SEVERAL
 
-    def corrected(self, arm: Arm, old: float, new: float) -> None:
+    def corrected(
+        self, arm: Arm, old: float, new: float, *, explored: bool = False, decided_at: int | None = None
+    ) -> None:
         """Count another value instead of one that was learned."""
         place = self._place(arm)
         self._total[place] += new - old
         self._squares[place] += new * new - old * old
+        self._see(new)
+        if explored:
+            self._drawn_total[place] += new - old
+        if decided_at is not None:
+            self.cohorts.corrected(place, old, new, decided_at)
 
-    def forgotten(self, arm: Arm, value: float | None) -> None:
+    def forgotten(
+        self, arm: Arm, value: float | None, *, explored: bool = False, decided_at: int | None = None
+    ) -> None:
         """Take back a value that was learned; None if the decision still waited for its first one."""
         place = self._place(arm)
         if value is None:
             self.forgotten_open += 1
-        else:
-            self._count[place] -= 1
-            self._total[place] -= value
-            self._squares[place] -= value * value
+            return
+        self._count[place] -= 1
+        self._total[place] -= value
+        self._squares[place] -= value * value
+        if self._range == [value, value]:
+            self._range = []
+        if explored:
+            self._drawn[place] -= 1
+            self._drawn_total[place] -= value
+        if decided_at is not None:
+            self.cohorts.forgotten(place, value, decided_at)
 
     def expired(self, arm: Arm) -> None:
         """Stop waiting for the reward of a decision."""
@@ -328,13 +355,15 @@ class Tally:
     def expected_answers(self, now: int) -> float:
         """Return how many rewards should have come since the last one, by how many come at which age: few, if unsure.
 
-        For each bin of delays, decisions are counted that reached its shortest or its longest delay since, whichever
-        are fewer. So nights and weekends count for nothing, nor do decisions that are too young for a reward.
+        For each bin of delays, decisions are counted that reached one of its delays since, for the delay that has the
+        fewest. So nights and weekends count for nothing, nor do decisions that are too young for a reward.
         """
         total = 0.0
         for at, share in enumerate(self.delays.shares(self._times, now, self.decisions)):
             if share:
-                total += share * min(self._came_of_age(least_delay(end), now) for end in (at, at + 1))
+                start, end = least_delay(at), least_delay(at + 1)
+                delays = (start + (end - start) * part // PARTS for part in range(PARTS + 1))
+                total += share * min(self._came_of_age(delay, now) for delay in delays)
         return total
 
     def _came_of_age(self, delay: int, now: int) -> int:
@@ -344,6 +373,8 @@ class Tally:
 
     def _wait(self, now: int) -> int | None:
         """Return how long most values take to be learned; None if the loop is too young to tell."""
+        if self.gaps < GAPS:
+            return None
         shares = self._lags.shares(self._times, now, self.decisions)
         total, so_far = sum(shares), 0.0
         for at, share in enumerate(shares):
@@ -402,7 +433,14 @@ class Tally:
         tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
         tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
         tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
+        tally._check_sums()
         return tally
+
+    def _check_sums(self) -> None:
+        if sum(self.statuses.values()) != self.answers or sum(self._decided) != self.decisions:
+            raise ValueError("its counts do not add up")
+        if self.most_expected < 0.0 or min(self._decided, default=0) < 0:
+            raise ValueError("a count is negative")
 
     def _restore_columns(self, columns: list[list[float]]) -> None:
         for name, column in zip(COUNTED + SUMMED, columns, strict=True):

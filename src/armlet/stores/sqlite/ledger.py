@@ -39,6 +39,7 @@ _SETTINGS = (
     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),  # or a statement is planned anew for every value
 )
 
 

@@ -27,15 +27,15 @@ HEAD: Final = f"SELECT {', '.join(encoding.HEAD)} FROM head"
 EVENT: Final = f"SELECT {', '.join(encoding.EVENT)} FROM event WHERE loop = ? AND seq"
 _JOINED = ", ".join([*(f"outcome.{name}" for name in encoding.OUTCOME), *(f"event.{name}" for name in encoding.EVENT)])
 _HEARD = "event AS heard INDEXED BY event_by_step WHERE heard.loop = {} AND heard.t = {} AND heard.kind <> 'decide'"
-# an outcome that knows of no reward is believed only if there is no row of one
+# an outcome that knows of no reward is believed only if there is no row of one; one without a row is damage, not nothing
 _DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL
         AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")}), {_JOINED}
-    FROM outcome INDEXED BY {{}} CROSS JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
+    FROM outcome INDEXED BY {{}} LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ?"""
 BY_EVENT: Final = _DECIDED.format("outcome_by_event") + " AND outcome.event IN ({})"
 BY_DUE: Final = _DECIDED.format("outcome_by_due") + " AND outcome.due <= ? ORDER BY outcome.due, outcome.t LIMIT ?"
 BY_STEP: Final = f"""SELECT 0, {_JOINED}
-    FROM outcome CROSS JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
+    FROM outcome LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ? AND outcome.t"""
 EARLY: Final = f"SELECT {', '.join(encoding.EARLY)} FROM early WHERE loop = ? AND event = ? ORDER BY id"
 TALLY: Final = f"SELECT {', '.join(encoding.TALLY)} FROM tally WHERE loop = ?"
@@ -64,12 +64,10 @@ REFUSALS = (apsw.ConstraintError, apsw.TooBigError)  # of one statement; the tra
 def read_rows(connection: apsw.Connection, loop: int, after: int) -> Iterator[Row]:
     """Read rows in order, a page at a time, so that nobody waits for the reader."""
     while page := fetch(connection, f"{EVENT} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
-        for found in page:
-            row = encoding.read_event(found)
-            if row.seq <= after:  # or this might never end
-                raise StoreError(f"row {row.seq} of the loop is damaged: it stands twice; {encoding.WAY_OUT}")
-            yield row
-            after = row.seq
+        yield from map(encoding.read_event, page)
+        if page[-1][1] <= after:  # or this might never end
+            raise StoreError(f"row {after} of the loop is damaged: it stands twice; {encoding.WAY_OUT}")
+        after = page[-1][1]
 
 
 def _read_decided(found: Sequence[Any]) -> Decided:

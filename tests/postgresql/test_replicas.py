@@ -1,0 +1,56 @@
+"""Replicas of a loop: several stores over one database decide and learn as one would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from armlet.policies import LinUCB
+from armlet.stores import Store
+from armlet.stores.postgresql import PostgreSQL
+from support.postgresql import Server
+
+N = 60  # decisions of each replica
+
+
+@pytest.fixture
+def stores(server: Server, schema: str) -> Iterator[list[Store]]:
+    opened = [Store(PostgreSQL(server.conninfo, schema=schema)) for _ in range(2)]
+    for store in opened:
+        store.loop("homepage", arms=["a", "b"], dim=2, policy=LinUCB(units="as given"), seed=5)
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def play(stores: list[Store], which: int) -> list[tuple[int, str, float, float]]:
+    """Decide at one replica and reward at the other; contexts in eighths and rewards in quarters add up exactly."""
+    played = []
+    here, there = (each.loop("homepage") for each in (stores[which], stores[1 - which]))
+    for i in range(N):
+        x = (i * 7 + which) % 8 / 8
+        decision = here.decide([1.0, x], event=f"{which} {i}")
+        again = there.decide([1.0, x], event=f"{which} {i}")
+        assert (again.t, again.arm, again.propensity) == (decision.t, decision.arm, decision.propensity)
+        reward = i % 5 / 4
+        assert there.reward(f"{which} {i}", reward) == "accepted"
+        assert here.reward(f"{which} {i}", reward) == "duplicate"
+        played.append((decision.t, str(decision.arm), x, reward))
+    return played
+
+
+def test_two_replicas_are_one_loop(stores: list[Store]) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        played = sorted(each for part in pool.map(lambda which: play(stores, which), (0, 1)) for each in part)
+    models = [store.loop("homepage").model() for store in stores]
+    assert models[0].to_bytes() == models[1].to_bytes()
+    assert [t for t, *_ in played] == list(range(1, 2 * N + 1))
+    expected = {arm: np.zeros(3) for arm in ("a", "b")}
+    for _, arm, x, reward in played:
+        expected[arm] += (1.0, reward, reward * x)
+    state = models[0].state
+    found = [[state.n[k], *state.b[k]] for k in range(2)]
+    assert found == [list(expected[arm]) for arm in ("a", "b")]
