@@ -151,7 +151,8 @@ class LoopRunner:
 
     def want(self, now: Moment, events: Iterable[str] = ()) -> Want:
         """Return what to read when the loop is locked."""
-        self._writer.entered.add(self)
+        self._writer.entered.pop(self, None)
+        self._writer.entered[self] = None
         if self._is_shared:
             self._recent.clear()  # others may have changed what is known of them
         elif len(self._recent) > RECENT:
@@ -729,7 +730,6 @@ class LoopRunner:
         self.save(draft)
         if change.arms is not None:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
-        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""

@@ -160,13 +160,16 @@ class Store:
             on_change=on_change,
         )
         made = spec.bandit()
-        runner = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        for what in done:  # and kept
+            log.info("loop %s: %s", name, what)
         return Loop(runner, self._writer, self._ledger)
 
-    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> LoopRunner:
-        record = tx.session.find(spec.name)
+    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> tuple[LoopRunner, list[str]]:
+        record, done = tx.session.find(spec.name), []
         if record is None:
             record = self._create(tx, spec, made)
+            done.append("made")
         runner = self._runners.get(spec.name)
         if runner is None or runner.id != record.id or runner.is_gone:
             runner = self._runner_of(record, spec.own_policy)
@@ -175,16 +178,16 @@ class Store:
             change = spec.differences(made, runner.terms, runner.bandit)
             if change is not None:
                 runner.change(tx, now, change)
+                done.append(f"changed {', '.join(change.names)}")
         if spec.arms is not None and (changes := runner.arms_to(tx, now, spec.arms)):
             runner.add_rows(tx, now, changes)
         runner.is_in_use = True
         self._runners[spec.name] = runner
-        return runner
+        return runner, done
 
     def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
         if made is None:
             raise StoreError(f"there is no loop {spec.name!r}; give arms to make it")
-        log.info("loop %s: made", spec.name)
         return tx.session.create(spec.name, spec.terms.to_json(), made.to_bytes(), made.t)
 
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
@@ -196,7 +199,10 @@ class Store:
 
         Whoever still has the loop is refused from then on. What was deleted is overwritten in the store's files.
         """
-        return self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
+        was_there = self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
+        if was_there:
+            log.info("loop %s: deleted", name)
+        return was_there
 
     def _deleting(self, name: str) -> Chore[bool]:
         tx, _ = yield
@@ -211,7 +217,6 @@ class Store:
         while True:
             tx.enter([Want(record.id)])
             if not tx.direct(record.id).delete(record.id, DELETED):
-                log.info("loop %s: deleted", name)
                 return True
             tx, _ = yield
 
