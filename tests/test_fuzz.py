@@ -111,17 +111,18 @@ def test_fuzzer_finds_an_audit_that_lets_a_log_pass(monkeypatch: pytest.MonkeyPa
 def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when nobody looked whether a file holds together."""
     for check in ("check_ours", "check_counts"):
-        monkeypatch.setattr(f"armlet.stores.sqlite.{check}", lambda *_: None)
+        monkeypatch.setattr(f"armlet.stores.sqlite.ledger.{check}", lambda *_: None)
     assert finds("stores", range(3), "was decided again")
 
 
 def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.runner.checked", lambda row, *_: row)
-    assert finds("stores", range(30, 32), "raised KeyError")
+    for reader in ("rows", "runner"):
+        monkeypatch.setattr(f"armlet.stores.{reader}.checked", lambda row, *_: row)
+    assert finds("stores", range(32, 34), "raised KeyError")
 
 
 def test_fuzzer_finds_a_descriptor_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.stores.sqlite._Lock.close", lambda _: None)
+    monkeypatch.setattr("armlet.stores.sqlite.ledger._Lock.close", lambda _: None)
     assert finds("stores", range(3), "descriptors are left open")
 
 

@@ -21,10 +21,10 @@ import apsw
 import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.runner import rebuild
-from armlet.stores.sqlite import check_made, check_snapshot, check_value, check_values
+from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
+from support.stores import MENDS, rebuilt, tools
 
 LENGTH = 50  # damaged files of one sound one
 EVENTS = 24
@@ -81,6 +81,7 @@ def live(rng: Random, path: Path) -> Sound:
         window=window,
         default_reward=None if window is None else 0.0,
         aggregation=sound.aggregation,  # type: ignore[arg-type]
+        early_window=rng.choice((None, 1000.0)),
         seed=rng.randrange(2**64),
     )
     for i in range(EVENTS):
@@ -90,6 +91,10 @@ def live(rng: Random, path: Path) -> Sound:
         ticks[0] += rng.choice((0, 1, 20))
         step(rng, loop, sound, f"e{i}")
     forget_some(rng, loop, sound)
+    if rng.random() < 0.5:
+        loop.reward("not yet", 0.5)  # which may wait
+    if rng.random() < 0.5:
+        loop.change(reward_range=(-2.0, 2.0), aggregation=sound.aggregation)  # type: ignore[arg-type]
     if rng.random() < 0.3:
         loop.retire_arm("b")
     if rng.random() < 0.3:
@@ -163,9 +168,8 @@ def use(rng: Random, store: Store, sound: Sound, *, is_forged: bool) -> None:
         with suppress(ArmletError):
             call(rng, store, loop)
     with suppress(ArmletError):
-        record, model = loop._runner.record, loop.model()
-        again = store._writer.do(lambda tx, _: rebuild(tx, tx.find(record.name) or record))
-        _same(is_forged, model.digest(), again.digest(), "the state is not what the rows say")
+        digest = loop.model().digest()
+        _same(is_forged, rebuilt(store).digest(), digest, "the state is not what the rows say")
 
 
 def _same(is_forged: bool, found: str, expected: str, told: str) -> None:
@@ -181,6 +185,10 @@ CALLS: list[Callable[[Random, Store, Loop], object]] = [
     lambda _, __, loop: armlet.audit(loop.log.replayable, loop.log.start),
     lambda _, __, loop: loop.log.find(loop.decide([1.0, 0.5]).id),
     lambda _, __, loop: loop.add_arm("new"),
+    lambda _, __, loop: loop.health(),
+    lambda _, __, loop: loop.decide([1.0, 0.5], event="not yet"),
+    lambda _, __, loop: loop.change(window=30.0, default_reward=0.25),
+    lambda _, store, __: store.delete("homepage"),
     lambda _, __, loop: loop.retire_arm("a"),
     lambda _, store, __: store.loop("homepage", arms=["a", "z"], dim=2, policy=armlet.LinUCB()),
     lambda _, store, __: store.prune(NOW + 20),
@@ -232,19 +240,21 @@ def exchange(rng: Random, path: Path, sound: Sound, other: Sound) -> str:
 # ---- edits by SQL
 
 TABLES = {
-    "loop": ("id", "name", "about", "start", "clock", "seq", "ts", "base", "steady", "outcomes", "made", "crc"),
-    "event": ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc"),
-    "outcome": ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "crc"),
-    "snapshot": ("loop", "seq", "model", "crc"),
+    "loop": LOOP,
+    "head": HEAD,
+    "event": EVENT,
+    "outcome": OUTCOME,
+    "early": ("id", *EARLY),
+    "snapshot": SNAPSHOT,
 }
-MENDS = (
-    "UPDATE event SET crc = check_value(loop, seq, ts, kind, t, fields, x)",
-    "UPDATE outcome SET crc = check_values(loop, t, event, seq, phase, value, due, rank, names)",
-    "UPDATE snapshot SET crc = check_snapshot(loop, seq, model)",
-    "UPDATE loop SET made = check_made(id, name, about, start, base)",
-    "UPDATE loop SET outcomes = (SELECT count(*) FROM outcome WHERE outcome.loop = loop.id)",
-    "UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, outcomes, made)",
-)
+KEYS = {
+    "loop": "id",
+    "head": "loop",
+    "event": "loop, seq",
+    "outcome": "loop, t",
+    "early": "id",
+    "snapshot": "loop",
+}
 NUMBERS = (0, 1, -1, 2, 7, 2**31, 2**53, 2**63 - 1, -(2**63), 0.5, -0.0, 1e308, float("inf"))
 TEXTS = ("", "a", "x" * 300, "1-0f", "null", "\0", "snow ☃", "decide", "learn", "correct", "reward", "open", "default")
 JSON = ("[]", "{}", "[1]", "[" * 100_000, '{"of": 1}', '{"arm": "a"}', '{"reward": NaN}')
@@ -261,7 +271,7 @@ def edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     )
     sql, some = f"UPDATE OR IGNORE {table} SET {column} = {expression}", rng.choice((None, 1, 2, 5))
     if some is not None:
-        keys = {"loop": "id", "event": "loop, seq", "outcome": "loop, t", "snapshot": "loop"}[table]
+        keys = KEYS[table]
         picked = f"SELECT {keys} FROM {table} LIMIT {some} OFFSET {rng.randrange(10) if ',' in keys else 0}"
         sql += f" WHERE ({keys}) IN ({picked})"
     told = run(rng, connection, sql, (value,) if "?" in expression else ())
@@ -294,14 +304,23 @@ def json_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 
 def about_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into what a loop was made with."""
-    field = rng.choice(("arms", "window", "default_reward", "aggregation"))
+    fields = ("window", "default_reward", "aggregation", "early_window", "has_windows", "last_default", "changes")
+    field = rng.choice((*fields, "unheard_of"))
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", "last", 2**62, True))
     return run(rng, tools(path), f"UPDATE loop SET about = json_set(about, '$.{field}', ?)", (value,))
 
 
+def tally_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
+    """Put something odd into what was counted of a loop."""
+    where = rng.choice(("format", "counts", "statuses", "columns[0]", "arms", "times", "bets", "cohorts", "cohorts.usual"))
+    value = rng.choice((None, 0, -1, 0.5, 1e300, "x", 2**62, True))
+    sql = f"UPDATE head SET tally = json_set(tally, '$.{where}', ?) WHERE tally <> ''"
+    return run(rng, tools(path), sql, (value,))
+
+
 def delete(rng: Random, path: Path, _: Sound, __: Sound) -> str:
-    table = rng.choice(("event", "outcome", "outcome", "snapshot", "loop"))
-    key = {"event": "seq", "outcome": "t", "snapshot": "loop", "loop": "id"}[table]
+    table = rng.choice(("event", "outcome", "outcome", "snapshot", "loop", "head", "early"))
+    key = KEYS[table].rpartition(" ")[2]
     return run(rng, tools(path), f"DELETE FROM {table} WHERE {key} % {rng.choice((1, 2, 7))} = {rng.randrange(2)}", ())
 
 
@@ -319,6 +338,8 @@ def reschema(rng: Random, path: Path, _: Sound, __: Sound) -> str:
             "DROP INDEX event_by_step",
             "DROP TABLE snapshot",
             "DROP TABLE outcome",
+            "DROP TABLE head",
+            "DROP TABLE early",
             "ALTER TABLE outcome RENAME COLUMN value TO worth",
             "ALTER TABLE event ADD COLUMN more",
             "ANALYZE",
@@ -326,6 +347,7 @@ def reschema(rng: Random, path: Path, _: Sound, __: Sound) -> str:
             "PRAGMA user_version = 1",
             "PRAGMA user_version = 2",
             "PRAGMA user_version = 3",
+            "PRAGMA user_version = 6",
             "PRAGMA user_version = -1",
             "PRAGMA user_version = 99",
             "PRAGMA application_id = 0",
@@ -339,15 +361,6 @@ def reschema(rng: Random, path: Path, _: Sound, __: Sound) -> str:
         connection.execute(sql)
     connection.close()
     return sql
-
-
-def tools(path: Path) -> apsw.Connection:
-    """Open a file as somebody with SQLite would, with functions that mend check values."""
-    connection = apsw.Connection(str(path))
-    functions: tuple[Callable[..., int], ...] = (check_made, check_snapshot, check_value, check_values)
-    for function in functions:
-        connection.create_scalar_function(function.__name__, function)
-    return connection
 
 
 def run(rng: Random, connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> str:
@@ -365,4 +378,4 @@ def run(rng: Random, connection: apsw.Connection, sql: str, values: tuple[Any, .
 
 
 PAGES = (flip, flip, scribble, scribble, cut, exchange, exchange)
-WAYS = (*PAGES, edit, edit, edit, json_edit, json_edit, about_edit, delete, reschema)
+WAYS = (*PAGES, edit, edit, edit, json_edit, json_edit, about_edit, tally_edit, delete, reschema)

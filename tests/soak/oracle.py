@@ -10,8 +10,8 @@ import numpy as np
 
 import armlet
 from armlet.stores import Row
-from armlet.stores.runner import rebuild
 from soak.environment import ARMS, DIM, context, loop_of
+from support.stores import rebuilt
 
 Answer = list[Any]
 
@@ -49,8 +49,8 @@ class Oracle:
         with armlet.open_store(path) as store:
             loop = loop_of(store)
             bandit = loop.model()
-            rows = list(loop._ledger.rows(loop._runner.record.id))
-            again = store._writer.do(lambda tx, _: rebuild(tx, loop._runner.record))
+            rows = list(loop._ledger.rows(loop._runner.id))
+            again = rebuilt(store, loop.name)
         _require(bandit.to_bytes() == again.to_bytes(), "the state is not what the rows say")
         decided, learned = self._compare(rows)
         self._compare_rewards(decided, learned)

@@ -18,12 +18,13 @@ from pathlib import Path
 import numpy as np
 
 import armlet
-from armlet.stores import Loop, Outcome, SQLite, Store, Transaction
-from armlet.stores.ledger import Moment
-from armlet.stores.runner import LoopRunner, rebuild
+from armlet.stores import Loop, Moment, SQLite, Store
+from armlet.stores.draft import Draft
+from armlet.stores.runner import LoopRunner, Recent
 from armlet.stores.writer import Upkeep
 from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError
+from support.stores import rebuilt
 
 THREADS = 8
 WINDOW = 60.0  # seconds, of a clock that is set forward
@@ -115,9 +116,9 @@ def _watched(report: Report) -> Iterator[None]:
         if is_busy:
             report.slices.append(time.thread_time() - started)
 
-    def counted(runner: LoopRunner, tx: Transaction, now: Moment, outcome: Outcome) -> Outcome:
+    def counted(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
         report.windows += 1
-        return close(runner, tx, now, outcome)
+        close(runner, draft, now, known)
 
     Upkeep.run, LoopRunner._close = timed, counted  # type: ignore[method-assign,assignment]
     try:
@@ -187,8 +188,7 @@ def _maintain(
 
 def _check(store: Store, loops: list[Loop], gone: set[str]) -> None:
     for loop in loops:
-        again = store._writer.do(lambda tx, _, loop=loop: rebuild(tx, tx.find(loop.name)))  # type: ignore[misc]
-        if loop.model().to_bytes() != again.to_bytes():
+        if loop.model().to_bytes() != rebuilt(store, loop.name).to_bytes():
             raise LostError(f"the state of {loop.name} is not what the rows say")
         if not armlet.audit(loop.log.replayable, loop.log.start).ok:
             raise LostError(f"{loop.name} cannot be audited")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import armlet
-from armlet.stores.sqlite import SQLite, SQLiteTransaction
+from armlet.stores.sqlite import SQLite, SQLiteSession
 from soak.environment import context, loop_of, reward
 
 THREADS = 4
@@ -56,25 +56,23 @@ def tell(kind: str, event: str, answer: list[object]) -> None:
 
 def answer_too_early() -> None:
     """Break the store: of ten transactions nine are answered before they are committed."""
-    ends_well, count = SQLite.transaction, 0
+    ends_well, count = SQLite.session, 0
 
     @contextmanager
-    def transaction(self: SQLite) -> Iterator[SQLiteTransaction]:
+    def session(self: SQLite) -> Iterator[SQLiteSession]:
         nonlocal count
         count += 1
         if count % 10 == 0 and not self._connection.in_transaction:
-            with ends_well(self) as tx:
-                yield tx
+            with ends_well(self) as sound:
+                yield sound
             return
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        tx = SQLiteTransaction(self._connection)
-        yield tx
-        tx.finish()
+        yield SQLiteSession(self._connection)
         if count % 10 == 0:
             self._connection.execute("COMMIT")
 
-    SQLite.transaction = transaction  # type: ignore[method-assign]
+    SQLite.session = session  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from armlet.stores import Ledger, Memory, Outcome, SQLite
-from armlet.stores.memory import MemoryTransaction
+from armlet.stores import Ledger, LoopRecord, Memory, SQLite
+from armlet.stores.draft import Draft
+from armlet.stores.ledger import Decided, Early, Found, Want
+from armlet.stores.memory import MemorySession, _Book
 from armlet.testing import STORE_CHECKS, check_store
 from armlet.testing.stores import Place, StoreCheck
 
@@ -31,60 +33,20 @@ def test_stores_keep_the_contract(new: Callable[[Path], Place], check: StoreChec
     check(new(tmp_path))
 
 
-# --- the contract refuses --------------------------------------------------------------------------------------------
+# --- the contract refuses ledgers ------------------------------------------------------------------------------------
 
 
 class KeepsWhatWasBrokenOff(Memory):
     @contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
+    def session(self) -> Iterator[MemorySession]:
         error = None
-        with super().transaction() as tx:
+        with super().session() as session:
             try:
-                yield tx
+                yield session
             except Exception as raised:
                 error = raised
         if error is not None:
             raise error
-
-
-class WithPen(Memory):
-    tx: type[MemoryTransaction]
-
-    @contextmanager
-    def transaction(self) -> Iterator[MemoryTransaction]:
-        with super().transaction() as tx:
-            tx.__class__ = self.tx
-            yield tx
-
-
-class LeasesTwice(WithPen):
-    class tx(MemoryTransaction):  # noqa: N801
-        def lease(self, loop: int, steps: int) -> int:
-            return super().lease(loop, 1) if steps > 1 else super().lease(loop, steps)
-
-
-class ForgetsEvents(WithPen):
-    class tx(MemoryTransaction):  # noqa: N801
-        def outcome(self, loop: int, event: str) -> Outcome | None:
-            return super().outcome(loop, f"not {event}")
-
-
-class ClosesEarly(WithPen):
-    class tx(MemoryTransaction):  # noqa: N801
-        def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-            return super().due(loop, now + 1_000_000, most)
-
-
-class NeverCloses(WithPen):
-    class tx(MemoryTransaction):  # noqa: N801
-        def due(self, loop: int, now: int, most: int) -> Sequence[Outcome]:
-            return super().due(loop, now, most)[:0]
-
-
-class SnapshotsOffByOne(WithPen):
-    class tx(MemoryTransaction):  # noqa: N801
-        def keep(self, loop: int, seq: int, model: bytes) -> None:
-            super().keep(loop, seq - 1, model)
 
 
 class ShowsHalf(Memory):
@@ -98,22 +60,196 @@ class LosesAllOnClosing(Memory):
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "promise"),
     [
-        KeepsWhatWasBrokenOff,
-        LeasesTwice,
-        ForgetsEvents,
-        ClosesEarly,
-        NeverCloses,
-        SnapshotsOffByOne,
-        ShowsHalf,
-        LosesAllOnClosing,
+        (KeepsWhatWasBrokenOff, "a transaction that was broken off left something behind"),
+        (ShowsHalf, r"a reader saw \[1\] rows of a transaction of 2"),
+        (LosesAllOnClosing, "loop 'homepage' is gone"),
     ],
 )
-def test_faulty_stores_are_refused(kind: type[Memory]) -> None:
-    def new() -> Callable[[], Ledger]:
-        ledger = kind()
-        return lambda: ledger
+def test_faulty_ledgers_are_refused(kind: type[Memory], promise: str) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_store(lambda: opening(kind()))
 
-    with pytest.raises(AssertionError):
-        check_store(new)
+
+def opening(ledger: Ledger) -> Place:
+    return lambda: ledger
+
+
+# --- and their sessions ----------------------------------------------------------------------------------------------
+
+
+class WithSessions(Memory):
+    """A ledger whose transactions are of another kind."""
+
+    def __init__(self, kind: type[MemorySession]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    @contextmanager
+    def session(self) -> Iterator[MemorySession]:
+        with super().session() as sound:
+            session = self._kind(self._books, self._ids)
+            session._undo = sound._undo
+            yield session
+
+
+class KeepsTheClock(MemorySession):
+    """Lets a step of the clock be decided twice."""
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        before = {draft.loop: self._books[draft.loop].head.clock for draft in drafts}
+        super().write(drafts)
+        for loop, clock in before.items():
+            self._set(self._books[loop], "head", self._books[loop].head._replace(clock=clock))
+
+
+class ForgetsEvents(MemorySession):
+    def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
+        return super().decided(loop, [f"not {event}" for event in events])
+
+
+class ForgetsEventsOnEntering(MemorySession):
+    def _found(self, want: Want) -> Found | None:
+        return super()._found(want._replace(events=()))
+
+
+class ClosesEarly(MemorySession):
+    def due(self, loop: int, now: int, most: int) -> Sequence[Decided]:
+        return super().due(loop, now + 1_000_000, most)
+
+
+class NeverCloses(MemorySession):
+    def due(self, loop: int, now: int, most: int) -> Sequence[Decided]:
+        return super().due(loop, now, most)[:0]
+
+
+class NeverClosesOnEntering(MemorySession):
+    def _found(self, want: Want) -> Found | None:
+        return super()._found(want._replace(due=None))
+
+
+class SnapshotsOffByOne(MemorySession):
+    def write(self, drafts: Sequence[Draft]) -> None:
+        super().write(drafts)
+        for draft in drafts:
+            if draft.snapshot is not None:
+                seq, model = draft.snapshot
+                self._set(self._books[draft.loop], "snapshot", (seq - 1, model))
+
+
+class ForgetsTheEpoch(MemorySession):
+    def _count_up(self, book: _Book) -> None:
+        pass
+
+
+class HidesTheRowsOfOthers(MemorySession):
+    def _found(self, want: Want) -> Found | None:
+        return super()._found(want._replace(after=None))
+
+
+class LosesEarlyRewards(MemorySession):
+    def early(self, loop: int, event: str) -> Sequence[Early]:
+        return super().early(loop, event)[:1]
+
+
+class KeepsEarlyRewards(MemorySession):
+    """Lets early rewards wait on when their decision has come, so that they count again."""
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        before = {draft.loop: self._books[draft.loop].early for draft in drafts}
+        super().write(drafts)
+        for draft in drafts:
+            self._set(self._books[draft.loop], "early", (*before[draft.loop], *draft.early))
+
+
+class LosesTheTally(MemorySession):
+    def write(self, drafts: Sequence[Draft]) -> None:
+        super().write(drafts)
+        for draft in drafts:
+            book = self._books[draft.loop]
+            self._set(book, "head", book.head._replace(tally=""))
+
+
+def leaving(what: str) -> type[MemorySession]:
+    """Return sessions that leave a part of a loop that is deleted to the next one, which has its number."""
+    left: list[object] = []
+
+    class Leaves(MemorySession):
+        def delete(self, loop: int, most: int) -> bool:
+            left.append(getattr(self._books[loop], what))
+            return super().delete(loop, most)
+
+        def create(self, name: str, about: str, start: bytes, clock: int) -> LoopRecord:
+            record = super().create(name, about, start, clock)
+            if left:
+                self._set(self._books[record.id], what, left[0])
+            return record
+
+    return Leaves
+
+
+class DeletesAllAtOnce(MemorySession):
+    def delete(self, loop: int, most: int) -> bool:  # noqa: ARG002
+        return super().delete(loop, 10**9) and super().delete(loop, 10**9)
+
+
+class UndoesTooLittle(MemorySession):
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        done = len(self._undo)
+        try:
+            yield
+        except BaseException:
+            self.roll_back(done + 1)
+            raise
+
+
+class UndoesTooMuch(MemorySession):
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+
+
+class CountsWhatIsGone(MemorySession):
+    def _drop(self, book: _Book, old: set[int]) -> None:
+        before = book.head.outcomes
+        super()._drop(book, old)
+        self._set(book, "head", book.head._replace(outcomes=before))
+
+
+@pytest.mark.parametrize(
+    ("kind", "promise"),
+    [
+        (KeepsTheClock, "kept its step of the clock"),
+        (ForgetsEvents, "an outcome is not found by its event"),
+        (ForgetsEventsOnEntering, "an event is not found on entering"),
+        (ClosesEarly, "an outcome is due before its time"),
+        (NeverCloses, "what is due is not found, the first one first"),
+        (NeverClosesOnEntering, "what is due is not found on entering"),
+        (SnapshotsOffByOne, "a restart is not the replay"),
+        (ForgetsTheEpoch, r"epochs are \[0, 0, 0\] after new rules"),
+        (HidesTheRowsOfOthers, "does not get the rows of others"),
+        (LosesEarlyRewards, "early rewards are not found in their order"),
+        (KeepsEarlyRewards, "an early reward that has arrived still waits"),
+        (LosesTheTally, "counts of calls are not kept"),
+        (leaving("rows"), "a new loop has the rows of one that was deleted"),
+        (leaving("early"), r"a new loop has .*Early.* of one that was deleted"),
+        (leaving("snapshot"), "a new loop has .*another model.* of one that was deleted"),
+        (DeletesAllAtOnce, "was deleted in 1 pieces"),
+        (UndoesTooLittle, "a loop was kept whose savepoint was undone"),
+        (UndoesTooMuch, "what was raised at a savepoint left something behind"),
+        (CountsWhatIsGone, "outcomes that are gone are still counted"),
+    ],
+)
+def test_faulty_sessions_are_refused(kind: type[MemorySession], promise: str) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_store(lambda: opening(WithSessions(kind)))
+
+
+def test_the_ledger_that_is_made_faulty_is_sound() -> None:
+    check_store(lambda: opening(WithSessions(MemorySession)))

@@ -11,11 +11,11 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.runner import rebuild
 from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
+from support.stores import rebuilt
 
 DAY = 86_400.0
 
@@ -39,10 +39,6 @@ def test_a_store_is_exact_after_maintenance_in_traffic(tmp_path: Path) -> None:
 
 def make(store: Store, **more: object) -> Loop:
     return store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.LinUCB(), seed=3, **more)  # type: ignore[arg-type]
-
-
-def replayed(store: Store) -> bytes:
-    return store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"))).to_bytes()  # type: ignore[arg-type]
 
 
 def fill(loop: Loop, record: list[str]) -> str:
@@ -69,13 +65,13 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
         with pytest.raises(armlet.errors.StoreError, match="full"):
             loop.decide([0.0, 0.0], event="still full" * 20)
         before = loop.model()
-        assert before.to_bytes() == replayed(store)
+        assert before.to_bytes() == rebuilt(store).to_bytes()
         ledger._connection.pragma("max_page_count", 2**31)  # somebody has made room
         assert loop.decide([1.0, 0.0], event="room").t == before.t + 1
         again = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(len(record))]
         assert again == record
         after = loop.model().to_bytes()
-        assert after == replayed(store)
+        assert after == rebuilt(store).to_bytes()
     with armlet.open_store(tmp_path / "shop.db") as store:
         assert store.loop("homepage").model().to_bytes() == after
 
@@ -225,7 +221,7 @@ def test_threads_that_race_for_one_event_get_one_answer(tmp_path: Path) -> None:
         assert statuses.count("duplicate") == 70
         model = loop.model()
         assert (model.t, model.state.n.sum()) == (10, 10)
-        assert model.to_bytes() == replayed(store)
+        assert model.to_bytes() == rebuilt(store).to_bytes()
 
 
 def test_a_damaged_row_is_named(tmp_path: Path) -> None:

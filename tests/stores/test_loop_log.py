@@ -14,7 +14,7 @@ from armlet.log.events import DECIDE, Event, Events, check_start
 from armlet.log.exporting import write
 from armlet.log.reader import read
 from armlet.stores import Loop, Store
-from armlet.stores.runner import LoopLog
+from armlet.stores.rows import LoopLog
 
 pytestmark = pytest.mark.spread
 
@@ -130,6 +130,7 @@ def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path:
             loop.decide([1.0, 0.5], event=f"e{i}")
             loop.reward(f"e{i}", 0.5)
         assert loop.reward("e59", 0.5) == "accepted"  # of a decision that was made before
+        assert loop.reward("e58", 0.75, rank=1) == "replaced"  # of what was learned before
         log = loop.log.replayable
         assert log.about["digest"] == armlet.from_bytes(log.start).digest()
         assert replayed(log).to_bytes() == loop.model().to_bytes()

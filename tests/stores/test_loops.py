@@ -11,8 +11,8 @@ import pytest
 import armlet
 from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
 from armlet.stores.rewards import Reward, RewardRules, judge
-from armlet.stores.runner import rebuild
 from armlet.types import Arm
+from support.stores import rebuilt
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
 
@@ -44,27 +44,30 @@ def test_a_loop_that_cannot_be_is_refused_and_not_made(given: dict[str, Any], wo
         assert store.loops == []
 
 
+MADE_WITH, HAS = "was made with .*; give that, or the name alone, or make a loop of another name", "has .*; to change it"
+
+
 @pytest.mark.parametrize(
-    "given",
+    ("given", "words"),
     [
-        {"dim": 3},
-        {"policy": armlet.LinUCB(alpha=2.0)},
-        {"objective": "min"},
-        {"normalize": "l2"},
-        {"aggregation": "last"},
-        {"window": 60.0, "default_reward": 0.0},
-        {"reward_range": (0.0, 1.0)},
-        {"seed": 4},
+        ({"dim": 3}, MADE_WITH),
+        ({"policy": armlet.LinUCB(alpha=2.0)}, rf"{HAS}: loop.change\(policy="),
+        ({"objective": "min"}, MADE_WITH),
+        ({"normalize": "l2"}, MADE_WITH),
+        ({"aggregation": "last"}, rf"{HAS}: loop.change\(aggregation="),
+        ({"window": 60.0, "default_reward": 0.0}, rf"{HAS}: loop.change\(window="),
+        ({"reward_range": (0.0, 1.0)}, rf"{HAS}: loop.change\(reward_range="),
+        ({"seed": 4}, MADE_WITH),
     ],
 )
-def test_a_loop_goes_on_only_with_what_it_was_made_with(given: dict[str, Any]) -> None:
+def test_a_loop_goes_on_only_with_what_it_has(given: dict[str, Any], words: str) -> None:
     with in_memory() as store:
         loop = store.loop("homepage", **MADE)
         loop.decide([1.0, 0.5])
-        with pytest.raises(
-            armlet.errors.StoreError, match=f"{next(iter(given))} is .*, but loop 'homepage' was made with"
-        ):
+        before, rows = loop.model().to_bytes(), list(loop.log)
+        with pytest.raises(armlet.errors.StoreError, match=f"{next(iter(given))} is .*, but loop 'homepage' {words}"):
             store.loop("homepage", **(MADE | given))
+        assert (loop.model().to_bytes(), list(loop.log)) == (before, rows)
         assert store.loop("homepage", **MADE).decide([1.0, 0.5]).t == 2
         assert store.loop("homepage").decide([1.0, 0.5]).t == 3
 
@@ -94,7 +97,7 @@ def test_a_list_of_arms_is_what_is_played_from_then_on(tmp_path: Path) -> None:
             assert arms_of(loop) == expected
             assert loop.decide([1.0, 0.5]).arm in [arm for arm, plays in expected.items() if plays]
             after = loop.model().to_bytes()
-            assert store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"))).to_bytes() == after  # type: ignore[arg-type]
+            assert rebuilt(store).to_bytes() == after
             assert armlet.audit(loop.log.replayable, loop.log.start).ok
     with armlet.open_store(path) as store:
         loop = store.loop("homepage")

@@ -8,8 +8,8 @@ import pytest
 
 import armlet
 from armlet.stores import Loop, Memory, Store
-from armlet.stores.runner import rebuild
 from armlet.types import Arm
+from support.stores import rebuilt
 
 
 class Ticks:
@@ -51,8 +51,7 @@ def test_a_loop_that_is_opened_again_waits_for_the_same_rewards(ending: str, tmp
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
         assert waits(loop) == tally([*pending, again])
-        rebuilt = store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage")))  # type: ignore[arg-type]
-        assert rebuilt.to_bytes() == loop.model().to_bytes()
+        assert rebuilt(store).to_bytes() == loop.model().to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
 
 
@@ -93,8 +92,7 @@ def test_what_is_pruned_is_no_longer_waited_for(policy: armlet.types.Policy, tmp
         assert loop.reward(f"e{gone}", 0.5) == "unknown"
         assert waits(loop) == tally([*kept, late])
         found = loop.model()
-        rebuilt = store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage")))  # type: ignore[arg-type]
-        assert rebuilt.to_bytes() == found.to_bytes()
+        assert rebuilt(store).to_bytes() == found.to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).digest == found.digest()
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         assert store.loop("homepage").model().to_bytes() == found.to_bytes()

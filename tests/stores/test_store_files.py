@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 import armlet
-from armlet.stores import Loop, Store, sqlite
-from armlet.stores.sqlite import check_made, check_snapshot, check_value, check_values
+from armlet.stores import Loop, Store
+from armlet.stores.sqlite import ledger
+from support.stores import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, MENDS, edit
 
 SECONDS = 1e9
 
@@ -49,25 +50,6 @@ def opened(path: Path) -> Store:
     return armlet.open_store(path, wall=lambda: SECONDS, elapsed=lambda: SECONDS)
 
 
-def edit(path: Path, *statements: str) -> None:
-    """Edit a file by SQL, with functions that mend check values."""
-    opened = apsw.Connection(str(path))
-    for check in (check_made, check_snapshot, check_value, check_values):
-        function: Callable[..., int] = check
-        opened.create_scalar_function(check.__name__, function)
-    for statement in statements:
-        opened.execute(statement)
-    opened.close()
-
-
-MEND_OUTCOME = "UPDATE outcome SET crc = check_values(loop, t, event, seq, phase, value, due, rank, names)"
-MEND_EVENT = "UPDATE event SET crc = check_value(loop, seq, ts, kind, t, fields, x)"
-MEND_LOOP = (
-    "UPDATE loop SET made = check_made(id, name, about, start, base)",
-    "UPDATE loop SET crc = check_values(id, clock, seq, ts, steady, outcomes, made)",
-)
-
-
 def use(path: Path) -> None:
     """Do what a service does after a restart."""
     with opened(path) as store:
@@ -93,9 +75,15 @@ def descriptors() -> int:
         "UPDATE outcome SET names = '[\"x\"]', rank = 7 WHERE event = 'e5'",
         "UPDATE event SET ts = 9223372036854775807",
         "DELETE FROM outcome WHERE event = 'e5'",
-        "UPDATE loop SET clock = 3",
-        "UPDATE loop SET seq = 3",
-        "UPDATE loop SET steady = 0",
+        "UPDATE outcome SET played = '\"b\"' WHERE event = 'e5'",
+        "UPDATE head SET clock = 3",
+        "UPDATE head SET seq = 3",
+        "UPDATE head SET steady = 0",
+        "UPDATE head SET epoch = 7",
+        "UPDATE head SET outcomes = 29",
+        "UPDATE head SET early = 1",
+        "UPDATE head SET tally = ''",
+        "DELETE FROM head",
         "UPDATE loop SET about = replace(about, 'first', 'last')",
         "UPDATE loop SET base = 7",
         "UPDATE loop SET name = 'homepage' || char(0)",
@@ -111,29 +99,29 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
 @pytest.mark.parametrize(
     "change",
     [
-        ("UPDATE outcome SET value = 'abc'", MEND_OUTCOME),
-        ("UPDATE outcome SET phase = 'shut'", MEND_OUTCOME),
-        ("UPDATE outcome SET names = '{}'", MEND_OUTCOME),
-        ("UPDATE outcome SET names = '[1]'", MEND_OUTCOME),
-        ("UPDATE outcome SET seq = 2", MEND_OUTCOME),  # which is no decision
-        ("UPDATE outcome SET seq = 1000", MEND_OUTCOME),
-        ("UPDATE outcome SET phase = 'open', value = NULL", MEND_OUTCOME),  # as on a page that is older than the others
-        ("DELETE FROM snapshot", "UPDATE event SET fields = '{}'", MEND_EVENT),
-        ("DELETE FROM snapshot", "UPDATE event SET fields = '[]'", MEND_EVENT),
-        ("DELETE FROM snapshot", "UPDATE event SET fields = '{\"of\": 1e400}' WHERE kind = 'learn'", MEND_EVENT),
-        (f"UPDATE event SET fields = '{'[' * 100_000}'", MEND_EVENT),
-        ("UPDATE event SET fields = replace(fields, '0.5', '\"half\"')", "DELETE FROM snapshot", MEND_EVENT),
-        ("UPDATE event SET x = zeroblob(7)", MEND_EVENT),
-        ("UPDATE event SET kind = 'unheard of'", "DELETE FROM snapshot", MEND_EVENT),
-        ("UPDATE event SET t = NULL", "DELETE FROM snapshot", MEND_EVENT),
+        ("UPDATE outcome SET value = 'abc'", *MEND_OUTCOME),
+        ("UPDATE outcome SET phase = 'shut'", *MEND_OUTCOME),
+        ("UPDATE outcome SET names = '{}'", *MEND_OUTCOME),
+        ("UPDATE outcome SET names = '[1]'", *MEND_OUTCOME),
+        ("UPDATE outcome SET seq = 2", *MEND_OUTCOME),  # which is no decision
+        ("UPDATE outcome SET seq = 1000", *MEND_OUTCOME),
+        ("UPDATE outcome SET phase = 'open', value = NULL", *MEND_OUTCOME),  # as on a page that is older than the others
+        ("DELETE FROM snapshot", "UPDATE event SET fields = '{}'", *MEND_EVENT),
+        ("DELETE FROM snapshot", "UPDATE event SET fields = '[]'", *MEND_EVENT),
+        ("DELETE FROM snapshot", "UPDATE event SET fields = '{\"of\": 1e400}' WHERE kind = 'learn'", *MEND_EVENT),
+        (f"UPDATE event SET fields = '{'[' * 100_000}'", *MEND_EVENT),
+        ("UPDATE event SET fields = replace(fields, '0.5', '\"half\"')", "DELETE FROM snapshot", *MEND_EVENT),
+        ("UPDATE event SET x = zeroblob(7)", *MEND_EVENT),
+        ("UPDATE event SET kind = 'unheard of'", "DELETE FROM snapshot", *MEND_EVENT),
+        ("UPDATE event SET t = NULL", "DELETE FROM snapshot", *MEND_EVENT),
         ("DELETE FROM event WHERE seq = 9", "DELETE FROM snapshot"),
         ("DELETE FROM event WHERE seq < 12",),
-        ("UPDATE loop SET about = 'no JSON'", *MEND_LOOP),
-        ("UPDATE loop SET about = '5'", *MEND_LOOP),
-        (f"UPDATE loop SET about = '{'[' * 100_000}'", *MEND_LOOP),
-        ("UPDATE loop SET about = replace(about, 'null', '\"x\"')", *MEND_LOOP),
-        ("UPDATE loop SET about = replace(about, 'first', 'best')", *MEND_LOOP),
-        ("UPDATE loop SET start = zeroblob(100)", "DELETE FROM snapshot", *MEND_LOOP),
+        ("UPDATE loop SET about = 'no JSON'", *MEND_LOOP, *MEND_HEAD),
+        ("UPDATE loop SET about = '5'", *MEND_LOOP, *MEND_HEAD),
+        (f"UPDATE loop SET about = '{'[' * 100_000}'", *MEND_LOOP, *MEND_HEAD),
+        ("UPDATE loop SET about = replace(about, 'null', '\"x\"')", *MEND_LOOP, *MEND_HEAD),
+        ("UPDATE loop SET about = replace(about, 'first', 'best')", *MEND_LOOP, *MEND_HEAD),
+        ("UPDATE loop SET start = zeroblob(100)", "DELETE FROM snapshot", *MEND_LOOP, *MEND_HEAD),
         ("UPDATE loop SET name = CAST(x'ff' AS TEXT)",),
         ("UPDATE event SET fields = CAST(x'ff' AS TEXT) WHERE kind = 'decide'",),
     ],
@@ -210,7 +198,7 @@ def test_what_is_refused_leaves_neither_descriptors_nor_files(path: Path, tmp_pa
     assert descriptors() == held
 
 
-@pytest.mark.parametrize("name", ["", ":memory:", "file:shop.db", "postgresql://localhost/shop", "a\0b"])
+@pytest.mark.parametrize("name", ["", ":memory:", "file:shop.db", "mysql://localhost/shop", "a\0b"])
 def test_what_names_no_file_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(armlet.errors.StoreError, match=r"give the path of a file.*Memory\(\)"):
@@ -266,7 +254,7 @@ def test_a_backup_that_fails_leaves_nothing_and_can_be_tried_again(path: Path, t
 def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk where SQLite finds no room until the store gives back what it has kept for that."""
     allocate, is_full = os.posix_fallocate, True
-    connect, lock = sqlite._connect, path.with_name("shop.db.lock")
+    connect, lock = ledger._connect, path.with_name("shop.db.lock")
 
     def allocated(*given: int) -> None:
         if is_full:
@@ -280,9 +268,9 @@ def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pyte
 
     with opened(path) as store:
         before = store.loop("homepage").model().to_bytes()
-    assert lock.stat().st_size == sqlite.RESERVE
+    assert lock.stat().st_size == ledger.RESERVE
     monkeypatch.setattr(os, "posix_fallocate", allocated)
-    monkeypatch.setattr(sqlite, "_connect", connected)
+    monkeypatch.setattr(ledger, "_connect", connected)
     size = path.stat().st_size
     with opened(path) as store:
         loop = store.loop("homepage")
@@ -295,11 +283,11 @@ def test_a_full_disk_can_be_opened_read_and_pruned(path: Path, monkeypatch: pyte
     with opened(path) as store:
         assert store.loop("homepage").model().t == 30 + record + 1
         is_full = False
-        monkeypatch.setattr(sqlite, "_connect", connect)
+        monkeypatch.setattr(ledger, "_connect", connect)
         loop = store.loop("homepage")
         for i in range(200):
             loop.decide([1.0, 0.5], event=f"room {i}")
-    assert (path.stat().st_size > size, lock.stat().st_size) == (True, sqlite.RESERVE)
+    assert (path.stat().st_size > size, lock.stat().st_size) == (True, ledger.RESERVE)
 
 
 def fill(loop: Loop) -> int:

@@ -22,10 +22,11 @@ from armlet.inputs.settings import Units
 from armlet.policies.base import RidgePolicy
 from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
-from armlet.stores.runner import WINDOWS, rebuild
-from armlet.stores.sqlite import SQLiteTransaction
+from armlet.stores.draft import Draft
+from armlet.stores.runner import WINDOWS
 from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins
+from support.stores import rebuilt
 
 pytestmark = pytest.mark.spread
 
@@ -46,10 +47,6 @@ def play(loop: Loop, n: int, start: int = 0) -> None:
     for i in range(start, start + n):
         loop.decide([1.0, i / 8], event=f"e{i}")
         loop.reward(f"e{i}", float(i % 2))
-
-
-def replayed(store: Store, policy: armlet.Policy | None = None) -> bytes:
-    return store._writer.do(lambda tx, _: rebuild(tx, tx.find("homepage"), policy)).to_bytes()  # type: ignore[arg-type]
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -101,13 +98,13 @@ def test_forgetting_and_pruning_fail_no_call_of_others(tmp_path: Path) -> None:
             loop.retire_arm("b")
             store.settle()
         assert raised == []
-        assert loop.model().to_bytes() == replayed(store)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 def test_maintenance_ends_where_no_transaction_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     with Store(Memory()) as store:
         play(make(store), 20)
-        monkeypatch.setattr(store._ledger, "transaction", lambda: 1 / 0)
+        monkeypatch.setattr(store._ledger, "session", lambda: 1 / 0)
         with pytest.raises(armlet.errors.StoreError, match="nothing of this call was kept"):
             store.prune(time.time() + 60)
         monkeypatch.undo()
@@ -153,7 +150,7 @@ def test_many_forgets_share_one_scrub(tmp_path: Path, monkeypatch: pytest.Monkey
         assert len(scrubs) == 1
         assert loop.forget_many([f"e{i}" for i in range(20)]) == 12
         assert len(scrubs) == 2
-        assert loop.model().to_bytes() == replayed(store)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 @pytest.mark.parametrize("window", [None, 60.0])
@@ -179,14 +176,33 @@ def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: P
         assert len(found()) >= 4
         assert loop.forget_many(["somebody", "silent"]) == 2
         assert found() == []
-        left = [row.kind for row in loop._ledger.rows(loop._runner.record.id) if (row.t or 0) > 10]
+        left = [row.kind for row in loop._ledger.rows(loop._runner.id) if (row.t or 0) > 10]
         assert left == ["decide", "decide"]
         play(loop, 10, 20)
         after = loop.model().to_bytes()
-        assert after == replayed(store)
+        assert after == rebuilt(store).to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).ok
     with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         assert store.loop("homepage").model().to_bytes() == after
+
+
+def test_counts_of_a_loop_do_not_keep_what_was_forgotten() -> None:
+    """Even where nobody else has a reward of that arm."""
+    with Store(Memory()) as store:
+        loop = make(store, policy=armlet.Algorithm1(p=1000), aggregation="last", reward_range=(0, 1000))
+        assert loop.decide([0.75, 0.25], event="somebody").explored
+        assert [loop.reward("somebody", value) for value in (888.125, 777.25)] == ["accepted", "replaced"]
+        assert "777.25" in told(loop)
+        assert loop.forget("somebody")
+        assert "888" not in told(loop)
+        assert "777" not in told(loop)
+
+
+def told(loop: Loop) -> str:
+    """Return what a ledger keeps of a loop's counts."""
+    head = loop._ledger.head(loop._runner.id)
+    assert head is not None
+    return head.tally
 
 
 def test_a_reader_in_the_way_delays_a_forget_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +249,7 @@ def test_pruning_gives_space_back(tmp_path: Path) -> None:
         assert pruned > 200
         loop = store.loop("homepage")
         assert sum(row.kind == "decide" for row in loop._ledger.rows(1)) == 300 - pruned
-        assert loop.model().to_bytes() == replayed(store)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 def test_a_file_of_before_gives_space_back_after_a_vacuum(tmp_path: Path) -> None:
@@ -277,7 +293,7 @@ def test_what_is_rewarded_while_it_is_pruned_stays(monkeypatch: pytest.MonkeyPat
         assert statuses == ["accepted"]
         assert pruned > 32
         assert loop.reward("late", 1.0) == "duplicate"
-        assert loop.model().to_bytes() == replayed(store)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -306,22 +322,23 @@ def windows(store: Store, n: int) -> Loop:
 
 def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
-    monkeypatch.setattr(Writer, "later", lambda _, chore: chore.close())  # nothing between two calls
+    monkeypatch.setattr(Writer, "later", lambda _, chore, __: chore.close())  # nothing between two calls
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
-        loop = windows(store, 30)
+        n = 2 * WINDOWS + 10
+        loop = windows(store, n)
         ticks.now += 61
         loop.decide([1.0, 0.5], event="next")
-        kinds = [row.kind for row in loop._ledger.rows(1, after=30)]
+        kinds = [row.kind for row in loop._ledger.rows(1, after=n)]
         assert kinds == [*["learn"] * WINDOWS, "decide"]
-        assert loop.reward("e29", 1.0) == "late"  # its window is over, though its turn had not come
-        kinds = [row.kind for row in loop._ledger.rows(1, after=31 + WINDOWS)]
-        assert kinds == ["learn", "correct"]
+        assert loop.reward(f"e{n - 1}", 1.0) == "late"  # its window is over, though its turn had not come
+        kinds = [row.kind for row in loop._ledger.rows(1, after=n + WINDOWS + 1)]
+        assert kinds == [*["learn"] * (WINDOWS + 1), "correct"]
         store.settle()
         learned = [row.t for row in loop._ledger.rows(1) if row.kind == "learn"]
-        assert sorted(learned, key=int) == list(range(1, 31))  # type: ignore[arg-type]
+        assert sorted(learned, key=int) == list(range(1, n + 1))  # type: ignore[arg-type]
         model = loop.model()
-        assert model.to_bytes() == replayed(store)
+        assert model.to_bytes() == rebuilt(store).to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).ok
 
 
@@ -329,20 +346,20 @@ def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytes
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
-        loop = windows(store, 50)
+        loop = windows(store, 2 * WINDOWS)
         ticks.now += 61
         loop.decide([1.0, 0.5], event="next")
-        until(lambda: sum(row.kind == "learn" for row in loop._ledger.rows(1)) == 50)
-        assert loop.model().to_bytes() == replayed(store)
+        until(lambda: sum(row.kind == "learn" for row in loop._ledger.rows(1)) == 2 * WINDOWS)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 def test_a_model_has_all_windows_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
-        loop = windows(store, 40)
+        loop = windows(store, 2 * WINDOWS)
         ticks.now += 61
-        assert loop.model().state.n.sum() == 40
+        assert loop.model().state.n.sum() == 2 * WINDOWS
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -379,7 +396,7 @@ def test_whatever_a_policy_raises_reaches_its_caller_alone(
         assert other.decide([1.0, 0.5]).t == 1
         monkeypatch.setattr(Moody, "mood", None)
         assert loop.decide([1.0, 0.5], event="e").t == 6
-        assert loop.model().to_bytes() == replayed(store, Moody())
+        assert loop.model().to_bytes() == rebuilt(store, policy=Moody()).to_bytes()
 
 
 def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,14 +421,14 @@ def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, may_go = SQLiteTransaction.put, threading.Event()
+    insert, may_go = Draft.insert, threading.Event()
 
-    def fails_once(tx: SQLiteTransaction, loop: int, outcome: Any) -> None:
-        put(tx, loop, outcome)
+    def fails_once(draft: Draft, outcome: Any) -> None:
+        insert(draft, outcome)
         if outcome.event == "bad":
             raise ZeroDivisionError("half-way")
 
-    monkeypatch.setattr(SQLiteTransaction, "put", fails_once)
+    monkeypatch.setattr(Draft, "insert", fails_once)
     results: dict[str, object] = {}
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
@@ -424,15 +441,15 @@ def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
                 results[event] = str(error)
 
         threads = [threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))]
-        threads += [threading.Thread(target=decide, args=(event,)) for event in ("good", "bad", "better")]
+        threads += [threading.Thread(target=decide, args=(event,)) for event in ("good", "bad", "better", "good")]
         for i, thread in enumerate(threads):  # one batch of all that wait, in this order
             thread.start()
             until(lambda i=i: store._writer._queue.qsize() == i)  # type: ignore[misc]
         may_go.set()
         for thread in threads:
             thread.join()
-        assert results == {"good": 6, "bad": "half-way", "better": 7}
-        assert loop.model().to_bytes() == replayed(store)
+        assert results == {"good": 6, "bad": "half-way", "better": 7}  # the repeat is answered as before
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
         assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
 
 
@@ -494,4 +511,4 @@ def test_a_store_that_nobody_closed_ends_in_silence(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage")
         assert loop.model().t == 21
-        assert loop.model().to_bytes() == replayed(store)
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()

@@ -171,15 +171,32 @@ class Cohorts:
 
     def learned(self, place: int, value: float, reported: bool, decided_at: int) -> None:
         """Count what was learned of a decision, if it is in a cohort that is followed."""
-        at = bisect_right(self._starts, decided_at) - 1
-        if at < 0 or decided_at > self._followed[at].end:
-            return
-        row = self._followed[at].rows.get(place)
+        row = self._row(place, decided_at)
         if row is not None:
             row[1] += 1.0
             row[2] += reported
             row[3] += value
             row[4] += value * value
+
+    def corrected(self, place: int, old: float, new: float, decided_at: int) -> None:
+        """Count another value instead of one that was learned."""
+        row = self._row(place, decided_at)
+        if row is not None:
+            row[3] += new - old
+            row[4] += new * new - old * old
+
+    def forgotten(self, place: int, value: float, decided_at: int) -> None:
+        """Let the mean of the others of its arm stand in for a value that must not be kept."""
+        row = self._row(place, decided_at)
+        if row is not None:
+            others = row[1] - 1.0
+            self.corrected(place, value, (row[3] - value) / others if others > 0.0 else 0.0, decided_at)
+
+    def _row(self, place: int, decided_at: int) -> list[float] | None:
+        at = bisect_right(self._starts, decided_at) - 1
+        if at < 0 or decided_at > self._followed[at].end:
+            return None
+        return self._followed[at].rows.get(place)
 
     def judge(self, ts: int, wait: int | None, complete: bool) -> None:
         """Judge cohorts that have waited long enough, and set when to ask again; None if that is not known yet.

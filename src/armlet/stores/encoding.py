@@ -132,7 +132,10 @@ def read_outcome(found: Sequence[Any]) -> Outcome:
 
 def read_decided(found: Sequence[Any]) -> Decided:
     """Read an outcome and the row of its decision, one behind the other."""
-    outcome, row = read_outcome(found[: len(OUTCOME)]), read_event(found[len(OUTCOME) :])
+    outcome, rest = read_outcome(found[: len(OUTCOME)]), found[len(OUTCOME) :]
+    if rest[0] is None:
+        raise StoreError(f"row {outcome.seq} of the loop is missing; {WAY_OUT}")
+    row = read_event(rest)
     _check(row.kind == "decide" and row.t == outcome.t, f"the outcome of step {outcome.t} of the loop")
     return Decided(outcome, row)
 

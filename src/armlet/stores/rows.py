@@ -208,6 +208,8 @@ def event_of(row: Row, seq: int) -> Event:
         return {**head, "kind": "note", **fields}
     if row.kind == "decide":
         return {**head, "id": fields.pop("id"), "t": row.t, "x": context_of(row), **fields}
+    if row.kind == "correct":
+        fields["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
     return {**head, **fields}
 
 

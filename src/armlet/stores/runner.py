@@ -238,7 +238,12 @@ class LoopRunner:
         is_doubtful = self.policy is not None and not isinstance(error, EventError)
         if is_doubtful or self._last != draft.seq or not isinstance(error, Exception):
             self.stale()
+            self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()
+
+    def wake(self, tx: Transaction, draft: Draft) -> None:
+        """Make the bandit again from its rows, if a call before has left it in doubt."""
+        if self._bandit is None:
             self._recover(tx.session, draft)
 
     def end(self, draft: Draft) -> None:
@@ -446,7 +451,10 @@ class LoopRunner:
             fields["played"] = outcome.played
         self._awake.correct(decision, old, value)
         self._append(draft, now, "correct", outcome.t, fields)
-        self.tally.corrected(known.arm, old, value)
+        self.tally.corrected(known.arm, old, value, explored=self._has_explored(known), decided_at=known.at)
+
+    def _has_explored(self, known: Recent) -> bool:
+        return known.decision.explored and known.outcome.played is None
 
     # ---- rewards before their decision
 
@@ -550,6 +558,7 @@ class LoopRunner:
             session.erase(self.id, recent.outcome.t)
             del self._recent[recent.outcome.event]
         if known:
+            self._has_news = True  # or the counts that the ledger has would still tell
             self.rebase(tx, now)
         return len(known)
 
@@ -560,7 +569,7 @@ class LoopRunner:
             self.tally.forgotten(known.arm, None)
         elif outcome.phase != "expired" and outcome.value is not None:
             bandit.forget(known.decision, outcome.value)
-            self.tally.forgotten(known.arm, outcome.value)
+            self.tally.forgotten(known.arm, outcome.value, explored=self._has_explored(known), decided_at=known.at)
 
     def _drop_early(self, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
         if draft.found.head.early:

@@ -273,6 +273,7 @@ class Store:
         """Answer all that is waiting, keep snapshots for a quick start, and close the file; twice is fine."""
         if self._is_closed:
             return
+        self._writer.check_caller()  # before anything is closed
         self._is_closed = True
         runners = sorted(self._runners.values(), key=lambda runner: runner.id)
 

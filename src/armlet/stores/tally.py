@@ -48,6 +48,7 @@ COUNTERS: Final = (
     "_longest_gap",
     "gaps",
 )
+SEVERAL: Final = [0.0, 1.0]  # values were reported; which ones may be somebody's secret
 COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
 SUMMED: Final = ("_total", "_squares", "_drawn_total")
 
@@ -64,7 +65,7 @@ class ArmCounts:
     learned: int  # values that are learned now
     mean: float | None  # of these; None if there are none
     variance: float | None  # of these; None if there are fewer than 2
-    explored_mean: float | None  # of the first values of explored decisions, which no context chose
+    explored_mean: float | None  # of the values of explored decisions, which no context chose
 
 
 class StatusShare:
@@ -154,7 +155,7 @@ class Tally:
         self.most_expected = 0.0  # answers in that gap
         self.faults = {status: StatusShare() for status in FAULTS}
         self.delays, self._lags = Delays(), Delays()  # from decision to report, and to learning it
-        self._range: list[float] = []  # the lowest and the highest reward
+        self._range: list[float] = []  # of rewards while all of them are alike, and then that of SEVERAL
         self.labels: list[Arm] = []
         self._places: dict[Arm, int] = {}
         self._decided: list[int] = []  # by arm, as all that follow
@@ -164,7 +165,7 @@ class Tally:
         self._count: list[int] = []
         self._total: list[float] = []
         self._squares: list[float] = []
-        self._drawn: list[int] = []  # first values of explored decisions
+        self._drawn: list[int] = []  # values of explored decisions
         self._drawn_total: list[float] = []
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
 
@@ -271,26 +272,40 @@ class Tally:
     def _see(self, value: float) -> None:
         if not self._range:
             self._range = [value, value]
-        elif value < self._range[0]:
-            self._range[0] = value
-        elif value > self._range[1]:
-            self._range[1] = value
+        elif self._range != [value, value]:
+            self._range = SEVERAL
 
-    def corrected(self, arm: Arm, old: float, new: float) -> None:
+    def corrected(
+        self, arm: Arm, old: float, new: float, *, explored: bool = False, decided_at: int | None = None
+    ) -> None:
         """Count another value instead of one that was learned."""
         place = self._place(arm)
         self._total[place] += new - old
         self._squares[place] += new * new - old * old
+        self._see(new)
+        if explored:
+            self._drawn_total[place] += new - old
+        if decided_at is not None:
+            self.cohorts.corrected(place, old, new, decided_at)
 
-    def forgotten(self, arm: Arm, value: float | None) -> None:
+    def forgotten(
+        self, arm: Arm, value: float | None, *, explored: bool = False, decided_at: int | None = None
+    ) -> None:
         """Take back a value that was learned; None if the decision still waited for its first one."""
         place = self._place(arm)
         if value is None:
             self.forgotten_open += 1
-        else:
-            self._count[place] -= 1
-            self._total[place] -= value
-            self._squares[place] -= value * value
+            return
+        self._count[place] -= 1
+        self._total[place] -= value
+        self._squares[place] -= value * value
+        if self._range == [value, value]:
+            self._range = []
+        if explored:
+            self._drawn[place] -= 1
+            self._drawn_total[place] -= value
+        if decided_at is not None:
+            self.cohorts.forgotten(place, value, decided_at)
 
     def expired(self, arm: Arm) -> None:
         """Stop waiting for the reward of a decision."""

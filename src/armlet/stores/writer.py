@@ -175,6 +175,7 @@ class Call(Ticket):
             tx.flush()  # so that a decision finds them
         mark = draft.mark()
         try:
+            runner.wake(tx, draft)
             self.answer = self.work(tx, draft, now)
         except failures:
             raise
@@ -479,13 +480,14 @@ class Writer:
     def _put(self, ticket: Ticket) -> None:
         if os.getpid() != self._pid:  # before any lock, which a fork may have copied while it was held
             raise StoreError("the store was opened before a fork, and only the parent may use it; open another one")
-        self._check_caller()
+        self.check_caller()
         with self._gate:
             if self._closed is not None:
                 raise StoreError(f"the store is closed{self._closed}; open it again")
             self._queue.put(ticket)
 
-    def _check_caller(self) -> None:
+    def check_caller(self) -> None:
+        """Refuse the thread that writes."""
         if threading.current_thread() is self._thread:  # which would wait for itself
             raise StoreError("a policy called the store that was asking it; a policy must not use its own store")
 
@@ -493,7 +495,7 @@ class Writer:
         """Answer all that is waiting, then stop; return whether it was open."""
         if os.getpid() != self._pid:
             return False
-        self._check_caller()
+        self.check_caller()
         with self._gate:
             was_open, self._is_let_go = not self._is_let_go, True
         self.stop()

@@ -136,6 +136,8 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         head = ledger.head(record.id)
         require(head and head.early == 0, "an early reward that has arrived is still counted")
         require(head and head.tallied == 1, "the last row that a tally has counted is another one")
+        with ledger.session() as session:
+            require(list(session.early(record.id, "early 1")) == [], "an early reward that has arrived still waits")
 
 
 def check_calls_are_whole_or_nothing(place: Place) -> None:
@@ -263,7 +265,8 @@ def check_outcomes_are_found(place: Place) -> None:
             require(list(session.due(loops[0], 19, 9)) == [], "an outcome is due before its time")
             due = [each.outcome for each in session.due(loops[0], 30, 9)]
             require(due == [early, late], "what is due is not found, the first one first")
-            require(len(session.due(loops[0], 30, 1)) == 1, "more was found due than was asked for")
+            due = [each.outcome for each in session.due(loops[0], 30, 1)]
+            require(due == [early], "more was found due than was asked for, or not the first")
             wanted = session.enter([Want(loops[0], events=["never", "nobody"], due=20, most=9)])[0]
             require(
                 wanted and [each.outcome for each in wanted.decided] == [never], "an event is not found on entering"
@@ -275,6 +278,8 @@ def check_outcomes_are_found(place: Place) -> None:
             tx.flush()
             due = [each.outcome for each in tx.session.due(loops[0], 30, 9)]
             require(due == [late], "an outcome that was settled is still due")
+        steps = [None if (row := ledger.decided(loops[0], t)) is None else row.seq for t in (1, 2, 3, 4)]
+        require(steps == [1, 2, 3, None], "a decision is not found by its step")
 
 
 def check_early_rewards_wait(place: Place) -> None:
@@ -314,6 +319,10 @@ def check_loops_can_be_deleted(place: Place) -> None:
         require(list(ledger.rows(other.id)) == kept, "rows of another loop were deleted")
         again = _some_loop(ledger)
         require(list(ledger.rows(again.id)) == [], "a new loop has the rows of one that was deleted")
+        with transaction(ledger) as tx:
+            _, _, *left = _all_by(tx, again)
+        nothing: list[object] = [[], [[]] * 10, [], [], None]
+        require(left == nothing, f"a new loop has {left} of one that was deleted")
 
 
 def _decided(tx: Transaction, loop: int, *, explored: bool = False, due: int | None = None) -> None:

@@ -27,15 +27,15 @@ HEAD: Final = f"SELECT {', '.join(encoding.HEAD)} FROM head"
 EVENT: Final = f"SELECT {', '.join(encoding.EVENT)} FROM event WHERE loop = ? AND seq"
 _JOINED = ", ".join([*(f"outcome.{name}" for name in encoding.OUTCOME), *(f"event.{name}" for name in encoding.EVENT)])
 _HEARD = "event AS heard INDEXED BY event_by_step WHERE heard.loop = {} AND heard.t = {} AND heard.kind <> 'decide'"
-# an outcome that knows of no reward is believed only if there is no row of one
+# an outcome that knows of no reward is believed only if there is no row of one; one without a row is damage, not nothing
 _DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL
         AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")}), {_JOINED}
-    FROM outcome INDEXED BY {{}} CROSS JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
+    FROM outcome INDEXED BY {{}} LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ?"""
 BY_EVENT: Final = _DECIDED.format("outcome_by_event") + " AND outcome.event IN ({})"
 BY_DUE: Final = _DECIDED.format("outcome_by_due") + " AND outcome.due <= ? ORDER BY outcome.due, outcome.t LIMIT ?"
 BY_STEP: Final = f"""SELECT 0, {_JOINED}
-    FROM outcome CROSS JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
+    FROM outcome LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ? AND outcome.t"""
 EARLY: Final = f"SELECT {', '.join(encoding.EARLY)} FROM early WHERE loop = ? AND event = ? ORDER BY id"
 TALLY: Final = f"SELECT {', '.join(encoding.TALLY)} FROM tally WHERE loop = ?"

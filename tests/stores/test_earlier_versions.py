@@ -1,0 +1,161 @@
+"""Files of the version before are brought up to date when they are opened, and go on as if nothing had been.
+
+`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.lived`; what it had
+answered and learned is in `data/version_6.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import armlet
+from armlet.stores import Store
+from armlet.stores.sqlite import schema
+from armlet.stores.sqlite.ledger import SQLiteReader
+from support.lived import LOOPS, Ticks, context, live, opened, play, tell
+from support.stores import check_values, edit, rebuilt, tools
+
+DATA = Path(__file__).parent / "data"
+TOLD: dict[str, Any] = json.loads((DATA / "version_6.json").read_text())
+ONWARDS = 1000  # the number of the next decision
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file of version 6, of one's own."""
+    path = tmp_path / "shop.db"
+    path.write_bytes(lzma.decompress((DATA / "version_6.db.xz").read_bytes()))
+    return path
+
+
+def later() -> Ticks:
+    """Return the clock as it was when the file was left."""
+    ticks = Ticks()
+    ticks.now = TOLD["now"]
+    return ticks
+
+
+def test_the_same_calls_are_answered_as_by_the_version_before(tmp_path: Path) -> None:
+    """Arms, probabilities, ids and what was learned, bit for bit."""
+    assert json.loads(json.dumps(live(tmp_path / "shop.db", Ticks()))) == TOLD
+
+
+def test_a_file_of_version_6_is_opened_with_all_that_it_knew(path: Path) -> None:
+    with opened(path, later()) as store:
+        assert store.loops == list(LOOPS)
+        for name, told in TOLD["loops"].items():
+            loop = store.loop(name)
+            assert json.loads(json.dumps(tell(loop, told["answers"]))) == told
+            assert rebuilt(store, name).digest() == told["digest"]
+            assert armlet.audit(loop.log.replayable, loop.log.start).digest == told["digest"]
+            for event, answer in told["answers"].items():
+                again = loop.decide(context(int(event[1:])), event=event)
+                assert [again.id, again.arm, again.propensity, again.explored] == answer
+            assert loop.model().t == told["t"]
+
+
+def test_it_goes_on_exactly_as_a_file_that_was_never_brought_up_to_date(path: Path, tmp_path: Path) -> None:
+    ticks, new = later(), tmp_path / "new.db"
+    live(new, Ticks())
+    answers, digests = [], []
+    for file in (path, new):
+        ticks.now = TOLD["now"]
+        with opened(file, ticks) as store:
+            answers.append(go_on(store, ticks))
+        with opened(file, ticks) as store:
+            digests.append([store.loop(name).model().digest() for name in LOOPS])
+            assert [rebuilt(store, name).digest() for name in LOOPS] == digests[-1]
+    assert answers[0] == answers[1]
+    assert digests[0] == digests[1]
+
+
+def go_on(store: Store, ticks: Ticks) -> list[Any]:
+    """Reward what was decided before, let windows close, forget, prune, and play on."""
+    plain, late = (store.loop(name) for name in LOOPS)
+    told: list[Any] = [loop.reward(f"e{i}", 0.5, name="later") for loop in (plain, late) for i in range(30, 48)]
+    told += [plain.reward("e52", 0.25, name="m52"), plain.forget("e46"), late.forget("e30")]
+    told += [play(loop, ticks, ONWARDS) for loop in (plain, late)]  # so that all windows of before close
+    told += [store.prune(ticks.now - 100.0), late.reward("e40", 1.0, rank=2)]
+    return told
+
+
+def test_windows_that_were_open_close_when_they_would_have(path: Path) -> None:
+    ticks = later()
+    with opened(path, ticks) as store:
+        loop = store.loop("late")
+        before = loop.model()
+        assert before.state.under_way.sum() == 24
+        ticks.now += 120.0
+        after = loop.model()
+        assert after.state.under_way.sum() == 0
+        assert after.state.n.sum() == before.state.n.sum() + 24
+
+
+def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
+    opened(path, later()).close()
+    connection = tools(path)
+    assert connection.pragma("user_version") == schema.VERSION
+    assert connection.execute("PRAGMA integrity_check").get == "ok"
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == {"loop", "head", "event", "outcome", "early", "snapshot"}
+    connection.close()
+    assert [each.name for each in SQLiteReader(path).loops()] == list(LOOPS)
+
+
+def test_who_only_reads_changes_no_file(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(armlet.errors.StoreError, match=r"a store of version 6; this Armlet reads 7 only"):
+        SQLiteReader(path)
+    assert path.read_bytes() == before
+
+
+def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = schema._STEPS[6]
+
+    def fails(connection: apsw.Connection) -> None:
+        step(connection)
+        raise apsw.FullError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_STEPS", {6: fails})
+        with pytest.raises(armlet.errors.StoreError, match="the disk is full"):
+            opened(path, later())
+    connection = tools(path)
+    assert connection.pragma("user_version") == 6
+    connection.close()
+    with opened(path, later()) as store:
+        assert store.loop("plain").model().digest() == TOLD["loops"]["plain"]["digest"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE loop SET clock = 3", "is damaged"),
+        ("UPDATE loop SET outcomes = outcomes + 1", "is damaged"),
+        ("DELETE FROM outcome WHERE event = 'e40'", "outcomes are missing"),
+        ("CREATE TRIGGER spy AFTER INSERT ON event BEGIN DELETE FROM outcome; END", "see trigger 'spy'"),
+        ("DROP INDEX outcome_by_due", "see index 'outcome_by_due'"),
+    ],
+)
+def test_a_damaged_file_of_version_6_is_refused(path: Path, change: str, words: str) -> None:
+    edit(path, change)
+    with pytest.raises(armlet.errors.StoreError, match=words):
+        opened(path, later())
+
+
+def test_outcomes_of_version_6_have_the_check_values_of_today(path: Path) -> None:
+    columns = "loop, t, event, seq, phase, value, due, rank, names, crc"
+    connection = tools(path)
+    before = list(connection.execute(f"SELECT {columns} FROM outcome"))
+    connection.close()
+    opened(path, later()).close()
+    connection = tools(path)
+    assert list(connection.execute(f"SELECT {columns} FROM outcome")) == before
+    connection.close()
+    assert [check_values(*values) for *values, _ in before] == [crc for *_, crc in before]
