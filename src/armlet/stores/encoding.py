@@ -42,6 +42,7 @@ _TYPES = {
     "snapshot": (_WHOLE, _WHOLE, _BYTES, _WHOLE),
 }
 _SHAPES = {table: frozenset(product(*kinds)) for table, kinds in _TYPES.items()}
+_new = tuple.__new__
 _EVENT = _SHAPES["event"]
 _PHASES = frozenset(get_args(Phase))
 _decode = msgspec.json.Decoder().decode
@@ -107,7 +108,7 @@ def read_event(found: Sequence[Any]) -> Row:
     if tuple(map(type, found)) in _EVENT:  # millions of them are read, so nothing is called that need not be
         value = zlib.crc32(f"{loop} {seq} {ts} {kind} {t} {text}".encode())
         if crc == (value if x is None else zlib.crc32(x, value)):
-            return Row(seq, ts, kind, t, _parsed(text, seq), x)
+            return _new(Row, (seq, ts, kind, t, _parsed(text, seq), x))
     what = f"row {seq} of the loop"
     _check_types("event", found, what)
     _check(False, what)

@@ -241,6 +241,12 @@ class Replay:
 
     def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
         """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
+        try:
+            return self._play(rows, last, is_whole)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # of fields that are not what they should be
+            raise _refused(self._last, error) from error
+
+    def _play(self, rows: Iterable[Row], last: int, is_whole: bool) -> int:
         tally, learned, compiled = self._tally, self._learned, self._is_compiled
         for row in rows:
             seq, _, kind, t, fields, _ = row
@@ -250,15 +256,12 @@ class Replay:
             if tally is not None and seq > self._counted:
                 self._count(tally, row)
             if kind == "decide":
-                checked(row, "decide")
-                if t is None:
-                    raise StoreError(f"row {seq} of the loop is a decision without its step")
                 self._decided[seq] = self._begun[seq] = row
                 self._clock = t
                 if len(self._begun) >= KEPT or not compiled:
                     self.settle()
             elif kind == "learn" and compiled and "expired" not in fields:
-                self._learn(checked(row))
+                self._learn(row)
                 if len(learned) >= PAGE:
                     self.settle()
             elif kind != "reward":  # which waits for its window to close
@@ -383,8 +386,10 @@ class RowPast:
 
 
 def _unplayable(seq: int, error: Exception) -> Exception:
-    if not is_unplayable(error):
-        return error
+    return _refused(seq, error) if is_unplayable(error) else error
+
+
+def _refused(seq: int, error: Exception) -> StoreError:
     return StoreError(f"row {seq} of the loop cannot be played again: {error}; go back to a backup")
 
 
