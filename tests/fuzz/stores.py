@@ -21,7 +21,7 @@ import apsw
 import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT
+from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT, TALLY
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
 from support.stores import MENDS, rebuilt, tools
@@ -246,6 +246,7 @@ TABLES = {
     "outcome": OUTCOME,
     "early": ("id", *EARLY),
     "snapshot": SNAPSHOT,
+    "tally": TALLY,
 }
 KEYS = {
     "loop": "id",
@@ -254,6 +255,7 @@ KEYS = {
     "outcome": "loop, t",
     "early": "id",
     "snapshot": "loop",
+    "tally": "loop",
 }
 NUMBERS = (0, 1, -1, 2, 7, 2**31, 2**53, 2**63 - 1, -(2**63), 0.5, -0.0, 1e308, float("inf"))
 TEXTS = ("", "a", "x" * 300, "1-0f", "null", "\0", "snow ☃", "decide", "learn", "correct", "reward", "open", "default")
@@ -314,12 +316,12 @@ def tally_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into what was counted of a loop."""
     where = rng.choice(("format", "counts", "statuses", "columns[0]", "arms", "times", "bets", "cohorts", "cohorts.usual"))
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", 2**62, True))
-    sql = f"UPDATE head SET tally = json_set(tally, '$.{where}', ?) WHERE tally <> ''"
+    sql = f"UPDATE tally SET counts = json_set(counts, '$.{where}', ?)"
     return run(rng, tools(path), sql, (value,))
 
 
 def delete(rng: Random, path: Path, _: Sound, __: Sound) -> str:
-    table = rng.choice(("event", "outcome", "outcome", "snapshot", "loop", "head", "early"))
+    table = rng.choice(("event", "outcome", "outcome", "snapshot", "loop", "head", "early", "tally"))
     key = KEYS[table].rpartition(" ")[2]
     return run(rng, tools(path), f"DELETE FROM {table} WHERE {key} % {rng.choice((1, 2, 7))} = {rng.randrange(2)}", ())
 

@@ -103,7 +103,7 @@ def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
     assert connection.pragma("user_version") == schema.VERSION
     assert connection.execute("PRAGMA integrity_check").get == "ok"
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"loop", "head", "event", "outcome", "early", "snapshot"}
+    assert tables == {"loop", "head", "event", "outcome", "early", "snapshot", "tally"}
     connection.close()
     assert [each.name for each in SQLiteReader(path).loops()] == list(LOOPS)
 

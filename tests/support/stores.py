@@ -61,8 +61,14 @@ def check_snapshot(loop: object, seq: object, model: bytes) -> int:
     return zlib.crc32(model, check_values(loop, seq))
 
 
+def check_tally(loop: int, counts: str) -> int:
+    """Return the check value of what was counted."""
+    return zlib.crc32(counts.encode(), loop)
+
+
 MEND_EVENT = ("UPDATE event SET crc = check_event(loop, seq, ts, kind, t, fields, x)",)
 MEND_OUTCOME = ("UPDATE outcome SET crc = check_outcome(loop, t, event, seq, phase, value, due, rank, names, played)",)
+MEND_TALLY = ("UPDATE tally SET crc = check_tally(loop, counts)",)
 MEND_SNAPSHOT = ("UPDATE snapshot SET crc = check_snapshot(loop, seq, model)",)
 MEND_EARLY = ("UPDATE early SET crc = check_values(loop, event, until, fields)",)
 MEND_LOOP = (
@@ -71,15 +77,15 @@ MEND_LOOP = (
 )
 MEND_HEAD = (
     "UPDATE head SET outcomes = (SELECT count(*) FROM outcome WHERE outcome.loop = head.loop)",
-    "UPDATE head SET crc = check_values(loop, clock, seq, ts, steady, epoch, outcomes, early, tally, made)",
+    "UPDATE head SET crc = check_values(loop, clock, seq, ts, steady, epoch, outcomes, early, tallied, made)",
 )
-MENDS = (*MEND_EVENT, *MEND_OUTCOME, *MEND_SNAPSHOT, *MEND_EARLY, *MEND_LOOP, *MEND_HEAD)
+MENDS = (*MEND_EVENT, *MEND_OUTCOME, *MEND_SNAPSHOT, *MEND_TALLY, *MEND_EARLY, *MEND_LOOP, *MEND_HEAD)
 
 
 def tools(path: Path) -> apsw.Connection:
     """Open a file as somebody with SQLite would, with functions that mend check values."""
     connection = apsw.Connection(str(path))
-    for check in (check_values, check_outcome, check_event, check_made, check_snapshot):
+    for check in (check_values, check_outcome, check_event, check_made, check_snapshot, check_tally):
         connection.create_scalar_function(check.__name__, check)
     return connection
 

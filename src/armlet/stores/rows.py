@@ -312,7 +312,8 @@ class Replay:
         if row.kind == "expire":
             tally.expired(arm)
         elif row.kind == "correct":
-            tally.corrected(arm, fields["old_reward"], fields["new_reward"])
+            old, new = fields["old_reward"], fields["new_reward"]
+            tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
         elif row.kind == "learn":
             if "expired" in fields and "played" not in fields:
                 tally.revived(arm)

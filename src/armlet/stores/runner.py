@@ -558,7 +558,6 @@ class LoopRunner:
             session.erase(self.id, recent.outcome.t)
             del self._recent[recent.outcome.event]
         if known:
-            self._has_news = True  # or the counts that the ledger has would still tell
             self.rebase(tx, now)
         return len(known)
 
@@ -623,7 +622,9 @@ class LoopRunner:
         tx.direct(self.id).rebase(self.id, self._last, self._awake.to_bytes())
         self._epoch += 1
         self.snapshot = self._last
-        self.end(self.open(tx, now))
+        draft = self.open(tx, now)
+        self._write_tally(draft)  # the rows before are not counted again, and may be gone
+        self.end(draft)
 
     @_undoing
     def add_rows(self, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:

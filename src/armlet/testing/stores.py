@@ -137,6 +137,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
         require(head and head.early == 0, "an early reward that has arrived is still counted")
         require(head and head.tallied == 1, "the last row that a tally has counted is another one")
         with ledger.session() as session:
+            require(session.tally(record.id) == '{"decisions": 1}', "counts of calls are not kept")
             require(list(session.early(record.id, "early 1")) == [], "an early reward that has arrived still waits")
 
 
@@ -320,9 +321,9 @@ def check_loops_can_be_deleted(place: Place) -> None:
         again = _some_loop(ledger)
         require(list(ledger.rows(again.id)) == [], "a new loop has the rows of one that was deleted")
         with transaction(ledger) as tx:
-            _, _, *left = _all_by(tx, again)
-        nothing: list[object] = [[], [[]] * 10, [], [], None]
-        require(left == nothing, f"a new loop has {left} of one that was deleted")
+            _, snapshot, tally, _, *rest = _all_by(tx, again)
+        left = [snapshot, tally, *rest]
+        require(left == [None, None, [], [[]] * 10, [], []], f"a new loop has {left} of one that was deleted")
 
 
 def _decided(tx: Transaction, loop: int, *, explored: bool = False, due: int | None = None) -> None:
