@@ -17,7 +17,7 @@ from armlet.stores.sqlite import SQLite, SQLiteSession
 
 def answer_too_early() -> None:
     """Answer nine of ten transactions before they are committed."""
-    ends_well, count = SQLite.session, 0
+    ends_well, scrubs_well, count = SQLite.session, SQLite.scrub, 0
 
     @contextmanager
     def session(self: SQLite) -> Iterator[SQLiteSession]:
@@ -33,7 +33,10 @@ def answer_too_early() -> None:
         if count % 10 == 0:
             self._connection.execute("COMMIT")
 
-    SQLite.session = session  # type: ignore[method-assign]
+    def scrub(self: SQLite) -> bool:
+        return self._connection.in_transaction or scrubs_well(self)
+
+    SQLite.session, SQLite.scrub = session, scrub  # type: ignore[method-assign]
 
 
 def follow_nobody() -> None:
@@ -55,12 +58,12 @@ def ignore_rank() -> None:
 
 
 def count_snapshots_from_one() -> None:
-    """Keep snapshots with the number of the row before their last."""
+    """Keep snapshots with the number of the row before their last, if that was learned: it is learned again."""
     save = LoopRunner.save
 
     def save_wrongly(self: LoopRunner, draft: Draft) -> None:
         save(self, draft)
-        if draft.snapshot is not None:
+        if draft.snapshot is not None and draft.rows and draft.rows[-1].kind == "learn":
             draft.snapshot = (draft.snapshot[0] - 1, draft.snapshot[1])
 
     LoopRunner.save = save_wrongly  # type: ignore[method-assign]
