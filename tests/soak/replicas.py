@@ -63,6 +63,7 @@ class Replica:
     def start(self) -> None:
         """Start it, and let it first repeat what was not answered."""
         self.number += 1
+        self.is_closed = False
         self._worker = start(self._place, self.slot, *self._sabotage)
         with self._changed:
             stream(self._worker.stdin).write(task(self._oracle, self.slot, self.number))
@@ -90,17 +91,18 @@ class Replica:
 
     def kill(self) -> None:
         """Kill it, and hear what it has said until then."""
+        self.is_closed = True
         self._worker.kill()
-        self._worker.send_signal(signal.SIGCONT)
         self._reader.join()
-        why = stream(self._worker.stderr).read()
-        self._worker.__exit__(None, None, None)
-        self._raise(why)
+        self._end()
 
-    def _raise(self, why: str = "") -> None:
+    def _end(self) -> None:
+        """Raise what was wrong with it, unless it was killed."""
+        with self._worker as worker:
+            why = stream(worker.stderr).read()
         if self._error is not None:
             raise self._error
-        if why:
+        if worker.returncode != -signal.SIGKILL:
             raise LostError(f"replica {self.slot} ended by itself: {why}")
 
     def send_signal(self, which: signal.Signals) -> None:
@@ -116,7 +118,7 @@ class Replica:
         with self._changed:
             is_there = self._changed.wait_for(lambda: holds() or self._is_over(), PATIENCE)
         if self._is_over():
-            self._raise(stream(self._worker.stderr).read())
+            self.kill()
         require(is_there, f"replica {self.slot} has not {what} within {PATIENCE:g} seconds")
 
     def _is_over(self) -> bool:
@@ -227,7 +229,8 @@ class Soak:
         """Kill both replicas."""
         try:
             for replica in self._replicas:
-                replica.kill()
+                if not replica.is_closed:
+                    replica.kill()
         finally:
             self._proxy.close()
 
