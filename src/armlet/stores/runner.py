@@ -351,7 +351,8 @@ class LoopRunner:
         self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
     ) -> Decision:
         row, event = self._row(tx, draft, known), known.outcome.event
-        if self.terms.carry.row(row).x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
+        is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
+        if not is_same or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
