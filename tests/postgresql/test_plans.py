@@ -35,6 +35,7 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
     "by step": (session.BY_STEP, (LOOP, 77)),
     "next steps": (session.NEXT_STEPS, (LOOP, 500, 4)),
     "row": (session.ROW, (LOOP, 500)),
+    "picked rows": (session.PICKED, ([500, 99_000], LOOP)),
     "page of rows": (session.ROWS, (LOOP, 500, 4)),
     "early": (session.EARLY, (LOOP, "e77")),
     "snapshot": (session.SNAPSHOT, (LOOP,)),
