@@ -240,11 +240,19 @@ class Replay:
     What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same.
     """
 
-    def __init__(self, bandit: Bandit, find: Find, carry: Carry, tally: Tally | None = None, counted: int = 0) -> None:
+    def __init__(
+        self,
+        bandit: Bandit,
+        find: Find,
+        carry: Carry,
+        tally: Tally | None = None,
+        counted: int = 0,
+        decided: dict[int, Row] | None = None,
+    ) -> None:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = compiled_rule(bandit.policy) is not None
-        self._decided: dict[int, Row] = {}
+        self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
         self._ended: list[Row] = []  # decisions under way whose reward is in the columns
