@@ -144,7 +144,6 @@ class Refit:
         return self.bandit
 
 
-
 def _widest(policy: Policy, objective: Objective) -> Range | None:
     """Return all rewards that a policy can learn, since those of the log may be of another range than now."""
     found = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None)
