@@ -15,8 +15,7 @@ from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from armlet.types import Arm
 from support.examples import scaled
-from support.loops import Learned, Ticks, assert_learned, assert_replays, context, everything, reward, ticking
-from support.stores import rebuilt
+from support.loops import Learned, Ticks, assert_learned, assert_replays, context, everything, rebuilt, reward, ticking
 
 UCB = armlet.LinUCB(units="as given")
 MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["one", "u"], "policy": UCB, "seed": 3}

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from types import NoneType, SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Arm, Float64, Policy
@@ -91,7 +91,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
     is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
-    if is_fit and not (kind == "decide" and fields["eligible"]):
+    if is_fit and not (kind == "decide" and fields.get("eligible", row)):  # not even None if it is missing
         return row
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(fields.get(name, row), types):
@@ -143,7 +143,7 @@ class LoopLog:
     loop goes on from, it can: `replayable`.
     """
 
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
 
@@ -240,11 +240,19 @@ class Replay:
     What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same.
     """
 
-    def __init__(self, bandit: Bandit, find: Find, carry: Carry, tally: Tally | None = None, counted: int = 0) -> None:
+    def __init__(
+        self,
+        bandit: Bandit,
+        find: Find,
+        carry: Carry,
+        tally: Tally | None = None,
+        counted: int = 0,
+        decided: dict[int, Row] | None = None,
+    ) -> None:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = compiled_rule(bandit.policy) is not None
-        self._decided: dict[int, Row] = {}
+        self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
         self._ended: list[Row] = []  # decisions under way whose reward is in the columns
@@ -308,11 +316,24 @@ class Replay:
         except Exception as error:
             raise _unplayable(row.seq, error) from error
 
+    def count(self, rows: Iterable[Row]) -> Tally:
+        """Count rows, of which some may be missing, and play none."""
+        tally = Tally()
+        try:
+            for row in rows:
+                self._last = row.seq
+                self._count(tally, row)
+                if row.kind == "decide" and row.x is None:
+                    tally.forgotten(row.fields["arm"], None)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _refused(self._last, error) from error
+        return tally
+
     def _count(self, tally: Tally, row: Row) -> None:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(SimpleNamespace(**fields), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -357,7 +378,8 @@ class Replay:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
-        self._begun.clear(), self._learned.clear(), self._ended.clear()
+        for gathered in (self._begun, self._learned, self._ended):
+            gathered.clear()
         if len(self._decided) > KEPT:
             for seq in list(self._decided)[: -KEPT // 2]:
                 del self._decided[seq]
@@ -413,34 +435,42 @@ def _missing(seq: int) -> StoreError:
 
 
 def recover(
-    session: Session, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
-    tally = Tally() if counts is None else Tally.from_json(counts)
+    tally, tallied = Tally() if counts is None else Tally.from_json(counts), head.tallied
+    if counts is None and (found is not None or record.base):  # of a version that did not count
+        tally, tallied = _counted(session, record, policy, carry), head.seq
     if found is not None and found[0] >= record.base:
         try:
             bandit = from_bytes(found[1], policy=policy)
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
         else:
-            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
             _go_on(replay, session, record.id, found[0], head.seq)
             return bandit, tally, found[0]
     bandit = from_bytes(record.start, policy=policy)
-    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
     _go_on(replay, session, record.id, record.base, head.seq)
     return bandit, tally, record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
+    """Count all rows that are left of a loop; what was answered without a row is not known."""
+    bandit = from_bytes(record.start, policy=policy)
+    return Replay(bandit, lambda seq: session.row(record.id, seq), carry).count(session.rows(record.id, 0))
+
+
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
     _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 
 
-def _go_on(replay: Replay, session: Session, loop: int, after: int, last: int) -> None:
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
     found = replay.play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)

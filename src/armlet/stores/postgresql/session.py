@@ -35,6 +35,7 @@ from armlet.stores.postgresql.statements import (
 )
 
 PAGE: Final = 1000  # rows read at once
+MOST: Final = 10_000  # rows of others that are read on entering; the rest is read in pages
 REFUSALS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 
 _TYPES = {
@@ -62,8 +63,8 @@ def _replacing(names: Sequence[str], key: str) -> str:
 
 _EVENT = f"SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = $1 AND seq"
 _OUTCOME = f"SELECT {_columns(encoding.OUTCOME)} FROM outcome"
-_OWN_ROW = f"""CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e"""
+_OWN_ROW = f"""LEFT JOIN LATERAL (
+        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e ON true"""
 _BOTH = f"SELECT {_columns(encoding.OUTCOME, 'o')}, {_columns(encoding.EVENT, 'e')} FROM"
 
 ENTER: Final = Statement(
@@ -74,7 +75,8 @@ ENTER: Final = Statement(
 ROWS_OF_OTHERS: Final = Statement(
     f"""SELECT {_columns(encoding.EVENT, "e")} FROM {unnest(WHOLE, WHOLE)} AS w (loop, after)
     CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = w.loop AND seq > w.after ORDER BY seq) AS e
+        SELECT {_columns(encoding.EVENT)} FROM event
+        WHERE loop = w.loop AND seq > w.after ORDER BY seq LIMIT {MOST}) AS e
     ORDER BY e.loop, e.seq""",
     ARRAYS[WHOLE],
     ARRAYS[WHOLE],
@@ -98,6 +100,12 @@ NEXT_STEPS: Final = Statement(
     *(WHOLE,) * 3,
 )
 ROW: Final = Statement(f"{_EVENT} = $2", WHOLE, WHOLE)
+PICKED: Final = Statement(
+    f"""SELECT {_columns(encoding.EVENT, "e")} FROM {unnest(WHOLE)} AS w (seq)
+    CROSS JOIN LATERAL (SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = $2 AND seq = w.seq LIMIT 1) AS e""",
+    ARRAYS[WHOLE],
+    WHOLE,
+)
 ROWS: Final = Statement(f"{_EVENT} > $2 ORDER BY loop, seq LIMIT $3", WHOLE, WHOLE, WHOLE)
 EARLY: Final = Statement(
     f"SELECT {_columns(encoding.EARLY)} FROM early WHERE loop = $1 AND event = $2 ORDER BY id", WHOLE, TEXT
@@ -354,6 +362,10 @@ class PostgreSQLSession:
     def row(self, loop: int, seq: int) -> Row | None:
         found = self._one(ROW(loop, seq))
         return None if found is None else encoding.read_event(found)
+
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        [found] = self._ask(PICKED(seqs, loop))
+        return [encoding.read_event(each) for each in found]
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         self._ask()
