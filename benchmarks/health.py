@@ -1,7 +1,8 @@
 """How often healthy loops raise an alarm, and how soon seeded faults are named.
 
-    python benchmarks/health.py --loops 1000 --decisions 100000 --seed 80000     # one minute a hundred loops on 2 cores
+    python benchmarks/health.py --loops 1000 --decisions 100000 --seed 80000       # a CPU second a loop
     python benchmarks/health.py --loops 20 --decisions 20000 --faults 5 --seed 1   # does it run
+    python benchmarks/health.py --cost             # CPU time of the calls of a tally, in microseconds
 
 Loops are those of `tests/support/watched.py`: real bandits, 2 to 20 arms, click rates of 1 to 30 % and real-valued
 rewards, delays of seconds to a day, rewards that never come, windows with defaults, nights and weekends without
@@ -31,15 +32,24 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import TypeVar, get_args
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from armlet.bandit import Bandit
+from armlet.kernel import Decision
+from armlet.policies import AutoEpsilonGreedy, FixedEpsilon, LinUCB, OccasionalOptimism, Uniform
 from armlet.stores.health import RULES
+from armlet.stores.tally import Tally
+from armlet.types import Policy
 from support.watched import FaultKind, Found, Noticed, Scenario, draw, draw_for, first_alarm, notice
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 STRIDE = 100_000  # seeds of a run
+START, DELAY = 1_700_000_000_000_000, 5_000_000  # microseconds
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -111,6 +121,42 @@ def judge_faults(loops: int, seed: int, processes: int) -> None:
         )
 
 
+def cost(policy: Policy, n: int = 40_000, rounds: int = 4) -> str:
+    """Measure the calls of a tally with 10 arms: the best of a few rounds."""
+    rng, bandit = np.random.default_rng(1), Bandit([f"arm-{k}" for k in range(10)], dim=4, policy=policy, seed=1)
+    X, values = rng.normal(size=(n, 4)), (rng.random(n) < 0.1).astype(np.float64).tolist()
+    decisions = []
+    for x, value in zip(X, values, strict=True):
+        decisions.append(bandit.decide(x, propensity="marginal"))
+        bandit.learn(decisions[-1], value)
+    rows = [
+        (decision, decision.arm, decision.explored, value) for decision, value in zip(decisions, values, strict=True)
+    ]
+    best = np.min([timed(rows) for _ in range(rounds)], axis=0)
+    return "decided {:.2f}, answered {:.2f}, learned {:.2f}, to_json {:.1f} us".format(*best)
+
+
+def timed(rows: list[tuple[Decision, str | int, bool, float]]) -> list[float]:
+    """Return microseconds of CPU: medians over hundreds of calls of each kind, and of one `to_json` after each."""
+    tally, marks = Tally(), list[list[float]]()
+    for first in range(0, len(rows), 100):
+        block = [(START + at * 300_000, *row) for at, row in enumerate(rows[first : first + 100], first)]
+        marks.append([process_time()])
+        for at, decision, _, _, _ in block:
+            tally.decided(decision, at)
+        marks[-1].append(process_time())
+        for at, *_ in block:
+            tally.answered("accepted", at + DELAY, at)
+        marks[-1].append(process_time())
+        for at, _, arm, explored, value in block:
+            tally.learned(arm, value, explored, at, at + DELAY, "reward")
+        marks[-1].append(process_time())
+        tally.to_json()
+        marks[-1].append(process_time())
+    medians: list[float] = np.median(np.diff(marks, axis=1), axis=0).tolist()
+    return [1e6 * seconds / calls for seconds, calls in zip(medians, (100, 100, 100, 1), strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loops", type=int, default=1000)
@@ -118,7 +164,12 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=100, help="loops of each fault")
     parser.add_argument("--seed", type=int, default=61000)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--cost", action="store_true")
     asked = parser.parse_args()
+    if asked.cost:
+        for policy in (OccasionalOptimism(), FixedEpsilon(epsilon=0.1), AutoEpsilonGreedy(), LinUCB(), Uniform()):
+            print(f"{type(policy).__name__:20} {cost(policy)}")
+        return
     if asked.loops:
         judge_healthy(asked.loops, asked.decisions, asked.seed, asked.processes)
     if asked.faults:

@@ -56,7 +56,7 @@ def page(text: str) -> str:
     ['# Commands', '## armlet', '## armlet list']
     """
     sections = [
-        f"{'#' * max(2, len(each.prog.split()))} {each.prog}\n\n```text\n{helped(each)}\n```"
+        f"{'#' * max(2, sum(map(str.islower, each.prog.split())))} {each.prog}\n\n```text\n{helped(each)}\n```"
         for parser in (make_parser(), make_lab_parser())
         for each in found(parser)
     ]

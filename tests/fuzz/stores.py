@@ -314,7 +314,9 @@ def about_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 
 def tally_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
     """Put something odd into what was counted of a loop."""
-    where = rng.choice(("format", "counts", "statuses", "columns[0]", "arms", "times", "bets", "cohorts", "cohorts.usual"))
+    where = rng.choice(
+        ("format", "counts", "statuses", "columns[0]", "arms", "times", "bets", "cohorts", "cohorts.usual")
+    )
     value = rng.choice((None, 0, -1, 0.5, 1e300, "x", 2**62, True))
     sql = f"UPDATE tally SET counts = json_set(counts, '$.{where}', ?)"
     return run(rng, tools(path), sql, (value,))

@@ -278,7 +278,7 @@ def test_a_replica_that_was_stopped_while_it_reads_loses_its_lock(server: Server
             with pytest.raises((psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)):
                 decide_once(ledger, loop, "e")
             assert decide_once(ledger, loop, "e") == 21
-            assert monotonic() - start < 3.0
+            assert monotonic() - start < 6.0  # each within its deadline
 
 
 # --- a database that goes away ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.sqlite import ledger
-from support.stores import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, MENDS, edit
+from support.stores import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, edit
 
 SECONDS = 1e9
 
@@ -106,7 +106,10 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
         ("UPDATE outcome SET names = '[1]'", *MEND_OUTCOME),
         ("UPDATE outcome SET seq = 2", *MEND_OUTCOME),  # which is no decision
         ("UPDATE outcome SET seq = 1000", *MEND_OUTCOME),
-        ("UPDATE outcome SET phase = 'open', value = NULL", *MEND_OUTCOME),  # as on a page that is older than the others
+        (
+            "UPDATE outcome SET phase = 'open', value = NULL",
+            *MEND_OUTCOME,
+        ),  # as on a page that is older than the others
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{}'", *MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '[]'", *MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{\"of\": 1e400}' WHERE kind = 'learn'", *MEND_EVENT),

@@ -19,6 +19,7 @@ from armlet.stores.cohorts import MOST, SIZE
 from armlet.stores.delays import MOMENTS, DecisionTimes, Delays
 from armlet.stores.tally import Tally
 from armlet.types import Arm
+from support.examples import scaled
 from support.watched import Played, draw
 
 SECOND = 1_000_000
@@ -166,7 +167,7 @@ def test_columns_of_another_number_of_arms_are_refused() -> None:
 # ---- delays
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=400), st.lists(st.integers(0, 3_000_000), min_size=5))
 def test_decisions_until_a_moment_lie_between_the_two_bounds(pauses: list[int], ages: list[int]) -> None:
     times, moments = DecisionTimes(), list(np.cumsum(pauses) * SECOND // 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from armlet.cli import command, evaluation, logs, models, simulation
+from armlet.cli import command, evaluation, logs, models, simulation, stores
 
 COMMANDS = (
     simulation.list_names,
@@ -15,6 +15,7 @@ COMMANDS = (
     models.fit,
     logs.data,
     logs.log,
+    stores.store,
     evaluation.evaluate,
     evaluation.rejection_replay,
     logs.audit,
@@ -31,6 +32,7 @@ examples:
   armlet advise --horizon 1e5 --environment FigureA    how much to explore, and what it costs
   armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
   armlet audit decisions.jsonl                         replay a log from its start model, and compare bit for bit
+  armlet store shop.db verify                          replay all loops of a store, and compare
   armlet simulate --environment FigureB --environment-set I=100 --policy Algorithm1 --set p=120
 """
 

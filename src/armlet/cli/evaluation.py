@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from armlet.cli.command import JSON, LOG, arg, between, command, count, engine
+from armlet.cli.command import JSON, arg, between, command, count, engine
+from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 @command(
     "evaluate",
     "say what policies would have earned on the decisions of a log",
-    LOG,
+    LOG_OR_STORE,
+    LOOP,
     arg("--policy", action="append", required=True, metavar="POLICY", help="what to value; may be given several times"),
     arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
     arg("--estimator", default="auto", metavar="NAME", help="default: auto, which says why it chose"),
@@ -40,6 +42,7 @@ def evaluate(a: argparse.Namespace) -> None:
       armlet evaluate decisions.jsonl --policy model.armlet --policy always:north --out report.html
       armlet evaluate decisions.parquet --policy uniform --baseline always:north --reward-range 0..1 --json
       armlet evaluate decisions.parquet --policy own
+      armlet evaluate shop.db --loop homepage --policy uniform
 
     A policy is a model file (what looks best to it, or with --exploring its next decision), always:ARM, uniform,
     logged, or own: the honest value of what these very rows teach.
@@ -50,7 +53,7 @@ def evaluate(a: argparse.Namespace) -> None:
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
-    blocks = open_rows(a.log)
+    blocks = open_rows(open_log(a))
     result = evaluate(
         blocks,
         {name: _target(name, blocks.arms) for name in a.policy},
@@ -85,7 +88,8 @@ def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
 @command(
     "rejection-replay",
     "let policies learn from a log, as if they had run themselves",
-    arg("log", type=Path, metavar="LOG", help="a file"),
+    LOG_OR_STORE,
+    LOOP,
     arg(
         "--policy",
         action="append",
@@ -113,7 +117,7 @@ def rejection_replay(a: argparse.Namespace) -> None:
 
     names = a.policy or ["OccasionalOptimism"]
     policies = [make_policy(*parse_policy(name)) for name in names]
-    rows = open_rows(a.log)
+    rows = open_rows(open_log(a))
     print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
     for name, policy in zip(names, policies, strict=True):
         found = replayed(rows, policy, seed=a.seed)
@@ -127,7 +131,8 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
 @command(
     "gate",
     "say whether a candidate should replace what plays: keep, kill, not yet",
-    LOG,
+    LOG_OR_STORE,
+    LOOP,
     arg("--candidate", required=True, metavar="POLICY", help="a model file, always:ARM, or uniform"),
     arg("--against", default="live", metavar="POLICY", help="live (default), a model file, always:ARM, or uniform"),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: that of the log"),
@@ -152,7 +157,7 @@ def gate(a: argparse.Namespace) -> int:
     from armlet.evaluation.gate import gate
     from armlet.evaluation.rows import open_rows
 
-    blocks = open_rows(a.log)
+    blocks = open_rows(open_log(a))
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
     given = _range(a.reward_range)
     found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
@@ -176,7 +181,8 @@ def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | N
 @command(
     "search",
     "find the best of many policies about a model, by a log",
-    LOG,
+    LOG_OR_STORE,
+    LOOP,
     arg("--around", type=Path, required=True, metavar="MODEL", help="the model file; itself one of the policies"),
     arg("--policies", type=count, default=1000, metavar="N", help="how many; default: 1000"),
     arg("--spread", type=float, default=0.3, help="of changes, in units of the estimates' own size; default: 0.3"),
@@ -201,7 +207,7 @@ def search(a: argparse.Namespace) -> None:
     from armlet.evaluation.search import search_around
 
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
-    found, theta = search_around(a.log, load(a.around), a.policies, **how)
+    found, theta = search_around(open_log(a), load(a.around), a.policies, **how)
     if a.json:
         told = {"winner": found.winner, "value": found.value, "interval": list(found.interval), "rows": found.rows}
         told |= {"policies": found.policies, "left": found.left.tolist(), "unknown": found.unknown}

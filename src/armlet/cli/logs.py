@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from armlet.cli.command import JSON, LOG, Argument, Call, Command, arg, command, count, names
+from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import ArgumentError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -23,25 +24,32 @@ ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the colum
 OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}
 
 
+FILE = arg("log", type=Path, metavar="LOG", help="a file")
+
+
 def _action(name: str, help: str, *arguments: Argument) -> Callable[[Call], Command]:  # noqa: A002
-    file = arg("log", type=Path, metavar="LOG", help="a file")
     settings: dict[str, Any] = {"options": OPTIONS, "extras": ("pyarrow",), "refused": (ArgumentError,)}
-    return command(name, help, file, *arguments, **settings)
+    return command(name, help, *arguments, **settings)
 
 
-@_action("show", "say what a log holds", JSON)
+@_action("show", "say what a log holds", LOG_OR_STORE, LOOP, JSON)
 def show(arguments: argparse.Namespace) -> None:
-    """Print what a log holds."""
+    """Print what a log holds, or the log of a loop in a store.
+
+    examples:
+      armlet log show decisions.jsonl
+      armlet log show shop.db --loop homepage
+    """
     from armlet.log.reader import read
 
     kinds: Counter[str] = Counter()
-    events = read(arguments.log)
-    last: Event = {}
+    events = read(open_log(arguments))
+    first = last = 0
     for event in events:
         kinds[event["kind"]] += 1
-        last = event
+        first, last = first or event["at"], event["at"]  # the start of a loop has no time
     about = {name: value for name, value in events.about.items() if name not in ("seq", "kind", "at")}
-    found = {**about, "events": dict(kinds), "from": events.about["at"], "to": last["at"]}
+    found = {**about, "events": dict(kinds), "from": first, "to": last}
     if arguments.json:
         print(json.dumps(found))
         return
@@ -64,13 +72,15 @@ def _words(name: str, value: object) -> str:
 @_action(
     "tail",
     "print the last events",
+    LOG_OR_STORE,
+    LOOP,
     arg("-n", type=count, default=10, metavar="N", help="how many; default: 10"),
 )
 def tail(arguments: argparse.Namespace) -> None:
     """Print the last events."""
     from armlet.log.reader import read
 
-    last: Iterable[Event] = deque(read(arguments.log), maxlen=arguments.n)
+    last: Iterable[Event] = deque(read(open_log(arguments)), maxlen=arguments.n)
     for event in last:
         print(json.dumps(event, ensure_ascii=False))
 
@@ -78,6 +88,7 @@ def tail(arguments: argparse.Namespace) -> None:
 @_action(
     "compact",
     "write JSON lines as Parquet, one row a decision",
+    FILE,
     arg("--out", type=Path, metavar="FILE", help="default: the log's name with the ending .parquet"),
     arg("--columns", action="store_true", help="a column for each feature, in place of one value for a whole context"),
 )
@@ -94,18 +105,21 @@ def compact(arguments: argparse.Namespace) -> None:
 @_action(
     "export",
     "write a log as .jsonl, .csv, .arrow or .feather",
+    LOG_OR_STORE,
+    LOOP,
     arg("target", type=Path, metavar="OUT", help="must not be there yet"),
 )
 def export(arguments: argparse.Namespace) -> None:
     """Write a log as .jsonl, .csv, .arrow or .feather."""
     from armlet.log.exporting import write
 
-    print(write(arguments.log, arguments.target), file=sys.stderr)
+    print(write(open_log(arguments), arguments.target), file=sys.stderr)
 
 
 @_action(
     "import",
     "make a log of what others logged",
+    FILE,
     arg("target", type=Path, metavar="OUT", help=".jsonl or .parquet; must not be there yet"),
     arg(
         "--kind",
@@ -157,6 +171,7 @@ log = Command(
 examples:
   armlet log show decisions.jsonl
   armlet log tail decisions.jsonl -n 3
+  armlet log show shop.db --loop homepage              a loop of a store, also while it runs
   armlet log compact decisions.jsonl                   decisions.parquet, one row a decision
   armlet log export decisions.parquet decisions.csv    or .jsonl, .arrow, .feather
   armlet log import train.json log.jsonl --kind dsjson

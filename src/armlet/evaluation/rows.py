@@ -598,6 +598,8 @@ class _Spooler:
         return probabilities
 
     def _reward(self, event: Event) -> None:
+        if "played" in event:  # of another arm than the one that was decided, and chosen by nobody's coin
+            return
         if event["kind"] == "forget":
             paid, weight = np.nan, 1.0
         else:

@@ -297,7 +297,8 @@ _START: Final[Fields] = {
     "origin": Optional(TEXT),
 }
 _REWARD: Final[Fields] = {"id": ID, "reward": NUMBER, "weight": WEIGHT, "decision": Optional(OBJECT)}
-_LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH)}
+_PLAYED: Final[Fields] = {"played": Optional(LABEL)}  # instead of the arm that was decided: no reward of that one
+_LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH), **_PLAYED}
 _CORRECT: Final[Fields] = {"id": ID, "old_reward": NUMBER, "new_reward": NUMBER, "weight": Optional(WEIGHT)}
 _ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": NUMBERS, "weights": NUMBERS, "steps": COUNT}
 _NOTE: Final[Fields] = {
@@ -320,7 +321,7 @@ KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
     "decide": _DECIDE,
     "learn": _LEARN,
-    "correct": {**_CORRECT, "decision": Optional(OBJECT)},
+    "correct": {**_CORRECT, "decision": Optional(OBJECT), **_PLAYED},
     "forget": {**_REWARD, "weight": Optional(WEIGHT)},
     "expire": {"id": ID, "decision": Optional(OBJECT)},
     "add_arm": {"arm": LABEL},

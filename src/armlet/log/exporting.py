@@ -285,6 +285,8 @@ class Places:
         if found is None:
             return
         kind, t, mark = _KINDS[found[1]], int(found[2]), int(found[3], 16)
+        if kind in (1, 2) and b'"played":' in line:  # of another arm than the one that was decided
+            return
         if kind == 0:
             self._decisions.write(np.array((t, mark), _NAME).tobytes())
         else:

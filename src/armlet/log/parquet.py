@@ -264,7 +264,7 @@ def _told(lines: Iterator[bytes], name: str) -> dict[str, _Told]:
     for line in lines:
         event = parse(line, None, name)
         kind = event["kind"]
-        if kind not in ("learn", "correct", "forget", "note"):
+        if kind not in ("learn", "correct", "forget", "note") or (kind != "note" and "played" in event):
             continue
         before = told.get(event["id"], _Told())
         if kind == "note":

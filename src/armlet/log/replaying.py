@@ -73,7 +73,7 @@ class LoggedPast:
         if found is None:
             raise LogError(f"event {event['seq']:,} is about decision {name}, which is not in the log", event["seq"])
         if reward is not None:
-            found = {**found, "reward": reward, "weight": event["weight"]}
+            found = {**found, "reward": reward, "weight": event.get("weight", 1.0)}
         elif "expired" in event:
             found = {**found, "expired": event["expired"]}
         decision = Decision.from_dict({**found, "x": self._carried(found["t"], found["x"])})

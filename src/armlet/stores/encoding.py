@@ -15,7 +15,7 @@ import msgspec
 
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
-from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Phase, Row
+from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Phase, Row, Told
 
 EVENT = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
 OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "crc")
@@ -141,6 +141,16 @@ def read_decided(found: Sequence[Any]) -> Decided:
     return Decided(outcome, row)
 
 
+def read_told(found: Sequence[Any]) -> Told:
+    """Read an outcome, the row of its decision, and the last one about it, one behind the other; None where missing."""
+    row, last = len(OUTCOME), len(OUTCOME) + len(EVENT)
+    if found[row] is None:
+        outcome = read_outcome(found[:row])
+        raise StoreError(f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; {WAY_OUT}")
+    heard = None if found[last] is None else read_event(found[last:])
+    return Told(*read_decided(found[:last]), heard)
+
+
 def read_head(found: Sequence[Any] | None) -> tuple[Head, int]:
     """Read how far a loop has come, and the check value of its record."""
     if found is None:
@@ -182,7 +192,8 @@ def read_tally(found: Sequence[Any] | None) -> str | None:
     if found is None:
         return None
     loop, counts, _ = found
-    _check(type(counts) is str and tally_values(loop, counts) == tuple(found), "the tally of the loop")
+    if type(counts) is not str or tally_values(loop, counts) != tuple(found):
+        raise StoreError(f"the tally of the loop is damaged: its checksum is wrong; {WAY_OUT}")
     return counts
 
 

@@ -199,23 +199,60 @@ class Session(Protocol):
         """Return so many free pages, or what a ledger has instead, to the system; return whether there are more."""
 
 
-class Ledger(Protocol):
-    """Where loops are kept."""
+class Usage(NamedTuple):
+    """What there is of a loop, counted in the tables."""
 
-    failures: tuple[type[Exception], ...]
-    """What its methods raise when they fail; anything else raised inside a session is not the ledger's."""
+    rows: int
+    outcomes: int
+    early: int
+    snapshots: int  # 0 or 1
+    bytes: int  # of rows: their fields and contexts
 
-    refusals: tuple[type[Exception], ...]
-    """Those failures that one call can cause by what it writes, and others cannot."""
 
-    is_shared: bool
-    """Whether other processes may write in it too."""
+class Told(NamedTuple):
+    """An outcome, the row of its decision, and the last row that says something about that."""
 
-    def session(self) -> AbstractContextManager[Session]:
-        """Open a transaction: durable when it ends well, gone without a trace if anything is raised.
+    outcome: Outcome
+    row: Row
+    last: Row | None
 
-        Where the end of it is not known, since the answer was lost, an UncertainError is raised.
-        """
+
+class View(Protocol):
+    """A ledger as it is at one moment, to be read while others write."""
+
+    def check(self) -> None:
+        """Refuse a ledger whose tables or indexes are damaged, or disagree with each other."""
+
+    def loops(self) -> Sequence[LoopRecord]:
+        """Return all loops, the oldest first."""
+
+    def head(self, loop: int) -> Head | None:
+        """Read how far a loop has come."""
+
+    def row(self, loop: int, seq: int) -> Row | None:
+        """Read one row."""
+
+    def rows(self, loop: int, after: int) -> Iterator[Row]:
+        """Read all rows with higher numbers, in order and in bounded memory."""
+
+    def outcomes(self, loop: int) -> Iterator[Told]:
+        """Read all outcomes, in the order of their steps and in bounded memory."""
+
+    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
+        """Return the newest snapshot and the number of the last row that it has learned; None if it is damaged."""
+
+    def tally(self, loop: int) -> str | None:
+        """Return the tally of a loop, if there is one; `Head.tallied` is the last row that it has counted."""
+
+    def usage(self, loop: int) -> Usage:
+        """Count what there is of a loop; reads all of it."""
+
+
+class LedgerReader(Protocol):
+    """What can be read of a ledger, by any thread or process, while others write."""
+
+    def view(self) -> AbstractContextManager[View]:
+        """Look at it as it is at one moment. Nobody waits for that, but what is deleted meanwhile takes its space."""
 
     def newest(self) -> Moment | None:
         """Return the moment of the newest row, None if there is none."""
@@ -235,14 +272,33 @@ class Ledger(Protocol):
     def size(self) -> int:
         """Return the bytes that everything takes on disk; 0 if it has none."""
 
-    def scrub(self) -> bool:
-        """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
-
-        False if somebody who reads was in the way; it is tried again then.
-        """
-
     def backup(self, path: Path) -> None:
         """Copy everything into a new file, as it is at one moment, while others write."""
 
     def close(self) -> None:
         """Close it; the next one who opens it finds all that was written."""
+
+
+class Ledger(LedgerReader, Protocol):
+    """Where loops are kept."""
+
+    failures: tuple[type[Exception], ...]
+    """What its methods raise when they fail; anything else raised inside a session is not the ledger's."""
+
+    refusals: tuple[type[Exception], ...]
+    """Those failures that one call can cause by what it writes, and others cannot."""
+
+    is_shared: bool
+    """Whether other processes may write in it too."""
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open a transaction: durable when it ends well, gone without a trace if anything is raised.
+
+        Where the end of it is not known, since the answer was lost, an UncertainError is raised.
+        """
+
+    def scrub(self) -> bool:
+        """Leave nothing of what was erased or pruned in any file, between transactions, in the thread that writes.
+
+        False if somebody who reads was in the way; it is tried again then.
+        """

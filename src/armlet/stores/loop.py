@@ -190,7 +190,8 @@ class Loop:
     ) -> list[Decision]:
         decide = self._runner.decide
         called = [None] * len(rows) if names is None else names
-        return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
+        with self._runner.counting():
+            return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
 
     def _reader(self) -> Reader:
         reader = self._runner.reader
@@ -284,12 +285,13 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
-        told = [_told(*each) if isinstance(each, tuple) else _told(**_named(each)) for each in rewards]
+        told = [_told(**_named(each)) for each in listed("rewards", rewards)]
         if len(told) > MOST:
             raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
 
         def work(tx: Transaction, draft: Draft, now: Moment) -> list[Status]:
-            return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
+            with self._runner.counting():
+                return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
 
         return self._writer.call(self._runner, work, [of for of, _ in told])
 
@@ -363,7 +365,8 @@ class Loop:
     ) -> None:
         """Go on with other terms, all of them or none; what was learned stays. It is a row of the log, like any other.
 
-        Windows that are open keep their end; what closes later has the default of then, or the last one there was.
+        Windows that are open keep their end; what closes later has the default of then, or the last one there was. So
+        does a reward that waits in one and lies outside of a new range.
 
         Parameters
         ----------
@@ -406,11 +409,13 @@ class Loop:
             reward_range=reward_range,
             arms=None if arms is None else check_labels(arms),
         )
+        if fill is not None and features is None and encoder is None:
+            raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
         refit = None
         if how == "refit":
-            refit = Refit(self._ledger, self.name, change.policy, self._runner.policy)
+            refit = Refit(self._ledger, self._runner.id, change.policy, self._runner.policy)
             refit.prepare()
         self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
 
@@ -430,8 +435,8 @@ class Loop:
         ...     [event["kind"] for event in loop.log], armlet.audit(loop.log.replayable, loop.log.start).ok
         (['start', 'decide', 'learn'], True)
         """
-        record = next((each for each in self._ledger.loops() if each.name == self.name), None)
-        if record is None:
+        record = next((each for each in self._ledger.loops() if each.id == self._runner.id), None)
+        if record is None or self._runner.is_gone:
             raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return LoopLog(self._ledger, record, self._runner.policy)
 
@@ -487,6 +492,8 @@ def _told(
 
 
 def _named(given: object) -> Mapping[str, Any]:
+    if isinstance(given, tuple) and len(given) == 2:
+        return {"event": given[0], "value": given[1]}
     if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
         raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {_WORDS}")
     return given

@@ -12,7 +12,20 @@ from typing import Any
 
 from armlet.errors import StoreError
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Pruned, Row, Want
+from armlet.stores.ledger import (
+    Decided,
+    Early,
+    Found,
+    Head,
+    LoopRecord,
+    Moment,
+    Outcome,
+    Pruned,
+    Row,
+    Told,
+    Usage,
+    Want,
+)
 
 
 @dataclass(slots=True)
@@ -187,6 +200,45 @@ def _is_spare(decided: Decided, before: int) -> bool:
     return decided.outcome.due is None and decided.row.ts < before and not decided.row.fields["explored"]
 
 
+class MemoryView:
+    """Dictionaries as they were at one moment."""
+
+    def __init__(self, books: dict[int, _Book]) -> None:
+        self._books = books
+
+    def check(self) -> None:
+        pass
+
+    def loops(self) -> Sequence[LoopRecord]:
+        return [book.record for book in self._books.values()]
+
+    def head(self, loop: int) -> Head | None:
+        return self._books[loop].head if loop in self._books else None
+
+    def row(self, loop: int, seq: int) -> Row | None:
+        return self._books[loop].rows.get(seq)
+
+    def rows(self, loop: int, after: int) -> Iterator[Row]:
+        return (row for seq, row in self._books[loop].rows.items() if seq > after)
+
+    def outcomes(self, loop: int) -> Iterator[Told]:
+        book = self._books[loop]
+        last = {row.t: row for row in book.rows.values() if row.kind != "decide"}
+        for t in sorted(book.outcomes):
+            yield Told(*book.decided(t), last.get(t))
+
+    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
+        return self._books[loop].snapshot
+
+    def tally(self, loop: int) -> str | None:
+        return self._books[loop].tally
+
+    def usage(self, loop: int) -> Usage:
+        book = self._books[loop]
+        size = sum(len(str(row.fields)) + len(row.x or b"") for row in book.rows.values())
+        return Usage(len(book.rows), len(book.outcomes), len(book.early), int(book.snapshot is not None), size)
+
+
 class Memory:
     """A ledger in memory, which can be closed and opened again as long as the object lives.
 
@@ -216,6 +268,15 @@ class Memory:
             except BaseException:
                 session.roll_back()
                 raise
+
+    @contextmanager
+    def view(self) -> Iterator[MemoryView]:
+        with self._lock:
+            copies = {
+                loop: replace(book, rows=dict(book.rows), outcomes=dict(book.outcomes), events=dict(book.events))
+                for loop, book in self._books.items()
+            }
+        yield MemoryView(copies)
 
     def newest(self) -> Moment | None:
         with self._lock:

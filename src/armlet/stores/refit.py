@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import InvalidTypeError, StoreError
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError
+from armlet.inputs.settings import Objective, Range
 from armlet.log.events import Event
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
@@ -19,26 +21,27 @@ from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
 TRIES = 3  # of a loop that is pruned, or changed, in the midst of it
-LEARNED = frozenset(("learn", "correct", "expire"))
+LEARNED = frozenset(("learn", "correct", "expire", "forget"))
 
 log = logging.getLogger("armlet.store")
 
 
 class _Relearning(Replay):
-    """Plays rows again but for changes of the policy, which is another one from the start."""
+    """Plays rows again but for changes of the policy, which is another one from the start, and of the range."""
 
     def _events(self, row: Row) -> list[Event]:
-        return [event for event in plays_of(row) if "policy" not in event]
+        return [event for event in plays_of(row) if "policy" not in event and "reward_range" not in event]
 
 
 class Refit:
     """A bandit with another policy, and how far it has read the log of a loop."""
 
-    def __init__(self, ledger: Ledger, name: str, policy: Policy | None, own: Policy | None) -> None:
+    def __init__(self, ledger: Ledger, loop: int, policy: Policy | None, own: Policy | None) -> None:
         if policy is None:
             raise InvalidTypeError("how is 'refit', but policy is not given; give the policy that is to learn the log")
         check_given(policy)
-        self._ledger, self._name, self.policy, self._own = ledger, name, policy, own
+        self._ledger, self._loop, self.policy, self._own = ledger, loop, policy, own
+        self._name = ""
         self._epoch = self._last = 0
         self.bandit: Bandit | None = None
         self.n_rows = 0
@@ -47,17 +50,31 @@ class Refit:
         """Learn what is committed."""
         for _ in range(TRIES):
             record, head = self._found()
-            self._read(record, head)
+            with self._blaming_the_policy():
+                self._read(record, head)
             if self._found()[1].epoch == head.epoch:
                 return
         raise StoreError(f"loop {self._name!r} is changed or pruned all the time; try again")
 
     def _found(self) -> tuple[LoopRecord, Head]:
-        record = next((each for each in self._ledger.loops() if each.name == self._name), None)
+        record = next((each for each in self._ledger.loops() if each.id == self._loop), None)
         head = None if record is None else self._ledger.head(record.id)
         if record is None or head is None:
-            raise StoreError(f"there is no loop {self._name!r}")
+            raise StoreError("there is no such loop any more; make it again, with arms")
+        self._name = record.name
         return record, head
+
+    @contextmanager
+    def _blaming_the_policy(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if not isinstance(error.__cause__, ArmletError):
+                raise
+            raise InvalidValueError(
+                f"policy is {self.policy!r}, which cannot learn the log of loop {self._name!r}: {error.__cause__}; "
+                "give another one"
+            ) from error
 
     def _read(self, record: LoopRecord, head: Head) -> None:
         start, terms = from_bytes(record.start, policy=self._own), Terms.read(record)
@@ -70,7 +87,7 @@ class Refit:
             encoder=s.encoder,
             objective=s.objective,
             normalize=s.normalize,
-            reward_range=s.reward_range,
+            reward_range=_widest(self.policy, s.objective),
             seed=start.seed,
         )
         for arm in start.arms.retired:
@@ -81,51 +98,55 @@ class Refit:
         self._epoch = head.epoch
         self._last = record.base
         rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
-        self._last = self._replay(record.id, terms.carry).play(self._counted(rows), record.base)
+        self._last = self._replay(record, terms.carry).play(self._counted(rows), record.base)
 
     def _learn_before(self, record: LoopRecord, carry: Carry) -> None:
-        """Learn what is left of the rows before the model that the loop goes on from."""
-        replay = self._replay(record.id, _Upto(carry, record.base))
-        rows = (row for row in self._before(record) if row.kind in LEARNED or (row.kind == "decide" and row.x))
-        replay.play(self._counted(rows), 0, is_whole=False)
+        """Learn what is left of the rows before the model that the loop goes on from, with the features of then."""
+        rows = (row for row in self._before(record, carry) if row.kind in LEARNED or (row.kind == "decide" and row.x))
+        self._replay(record, Carry({}), carry).play(self._counted(rows), 0, is_whole=False)
 
-    def _before(self, record: LoopRecord) -> Iterator[Row]:
+    def _before(self, record: LoopRecord, carry: Carry) -> Iterator[Row]:
         for row in self._ledger.rows(record.id):
             if row.seq > record.base:
                 return
-            yield row
+            yield carry.row(row, record.base)
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             self.n_rows += row.kind == "learn"
             yield row
 
-    def _replay(self, loop: int, carry: Carry) -> Replay:
+    def _replay(self, record: LoopRecord, carry: Carry, before: Carry | None = None) -> Replay:
+        """Return what plays rows; decisions that it has to look up are carried by `before`."""
+
         def find(seq: int) -> Row | None:
-            return next((row for row in self._ledger.rows(loop, seq - 1) if row.seq == seq), None)
+            row = next(self._ledger.rows(record.id, seq - 1), None)
+            if row is None or row.seq != seq:
+                return None
+            return row if before is None else before.row(row, record.base)
 
         if self.bandit is None:
             raise StoreError("nothing is prepared")
         return _Relearning(self.bandit, find, carry)
 
-    def finish(self, session: Session, loop: int, head: Head, carry: Carry) -> Bandit:
-        """Learn the rows that came since, and return the bandit."""
+    def finish(self, session: Session, loop: int, head: Head, carry: Carry, reward_range: Range | None) -> Bandit:
+        """Learn the rows that came since, and return the bandit, with the range of rewards that it is to have."""
         if self.bandit is None or head.epoch != self._epoch:
             raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
         replay = _Relearning(self.bandit, lambda seq: session.row(loop, seq), carry)
-        self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
+        with self._blaming_the_policy():
+            self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:
             raise StoreError(f"row {self._last + 1} of the loop is missing; go back to a backup")
+        if reward_range is not None:
+            self.bandit.replace(reward_range=reward_range)
         log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)
         return self.bandit
 
 
-class _Upto(Carry):
-    """Carries rows to the features that there were after one row."""
-
-    def __init__(self, carry: Carry, upto: int) -> None:
-        super().__init__(carry._changes)
-        self._upto = upto
-
-    def row(self, row: Row, upto: int | None = None) -> Row:  # noqa: ARG002
-        return super().row(row, self._upto)
+def _widest(policy: Policy, objective: Objective) -> Range | None:
+    """Return all rewards that a policy can learn, since those of the log may be of another range than now."""
+    found = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None)
+    if found is None or objective == "max":
+        return found
+    return -found[1], -found[0]

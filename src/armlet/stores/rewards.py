@@ -40,7 +40,7 @@ such event. out_of_range: the loop does not take such values.
 Aggregation: TypeAlias = Literal["first", "last", "sum"]
 """Which of several rewards of one decision and one rank counts: the first, the last, or all of them added."""
 
-Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct"]
+Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct", "move"]
 
 MOST_NAMES = 1000  # of one decision
 HIGHEST = 1_000_000  # rank
@@ -152,6 +152,6 @@ def counted(outcome: Outcome, reward: Reward, verdict: Verdict) -> Outcome:
             f"name is {reward.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
         )
     names = outcome.names if reward.name is None else (*outcome.names, reward.name)
-    phase: Phase = "learned" if verdict.act in ("learn", "correct") else outcome.phase
+    phase: Phase = "learned" if verdict.act in ("learn", "correct", "move") else outcome.phase
     played = outcome.played if reward.played is None else reward.played
     return Outcome(outcome.t, outcome.event, outcome.seq, phase, verdict.value, outcome.due, reward.rank, names, played)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from types import NoneType, SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
-from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import Tally
-from armlet.stores.terms import Carry
+from armlet.stores.terms import Carry, Terms
 from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
@@ -143,8 +143,9 @@ class LoopLog:
     loop goes on from, it can: `replayable`.
     """
 
-    def __init__(self, ledger: Ledger, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
+        self._carry = Terms.read(record).carry
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -174,23 +175,34 @@ class LoopLog:
                 yield {**event, "seq": seq}
 
     def _events(self, row: Row) -> Iterator[Event]:
+        is_before = row.seq <= self._record.base  # then it is told with the features of the start, which come later
         if row.kind == "change":
             head = {"seq": row.seq, "kind": "replace", "at": row.ts}
-            yield from ({**head, **fields} for fields in checked(row).fields["replaces"])
+            told = (each for each in checked(row).fields["replaces"] if not (is_before and "features" in each))
+            yield from ({**head, **fields} for fields in told)
             return
-        event = dict(event_of(row, row.seq))
-        played = event.pop("played", None)
-        if played is not None:  # the record of a decision that was never made
+        event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
+        if "played" in event:
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:
-                event["decision"] = decision_of(substitute(decided, played), expired=True).to_dict()
+                upto = max(row.seq, self._record.base)
+                event["decision"] = self._record_of(self._carry.row(decided, upto), event)
         yield event
+
+    def _record_of(self, decided: Row, event: Event) -> Mapping[str, Any]:
+        """Return the record of a decision that was never made: that of the arm that was played instead."""
+        row = substitute(decided, event["played"])
+        if event["kind"] == "correct":
+            return decision_of(row, event["old_reward"]).to_dict()
+        return decision_of(row, expired=True).to_dict()
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""
         step = decision.partition("-")[0]
         row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
-        return None if row is None or checked(row, "decide").fields["id"] != decision else event_of(row, row.seq)
+        if row is None or checked(row, "decide").fields["id"] != decision:
+            return None
+        return event_of(self._carry.row(row, self._record.base), row.seq)
 
 
 def event_of(row: Row, seq: int) -> Event:
@@ -300,7 +312,7 @@ class Replay:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(SimpleNamespace(**fields), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -314,8 +326,10 @@ class Replay:
         elif row.kind == "correct":
             old, new = fields["old_reward"], fields["new_reward"]
             tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
+        elif row.kind == "forget":
+            tally.forgotten(arm, fields["reward"])
         elif row.kind == "learn":
-            if "expired" in fields and "played" not in fields:
+            if "expired" in fields:
                 tally.revived(arm)
             tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, fields.get("source", "reward"))
         if "status" in fields:
@@ -343,7 +357,8 @@ class Replay:
                 self._bandit.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
-        self._begun.clear(), self._learned.clear(), self._ended.clear()
+        for gathered in (self._begun, self._learned, self._ended):
+            gathered.clear()
         if len(self._decided) > KEPT:
             for seq in list(self._decided)[: -KEPT // 2]:
                 del self._decided[seq]
@@ -399,7 +414,7 @@ def _missing(seq: int) -> StoreError:
 
 
 def recover(
-    session: Session, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
@@ -419,14 +434,14 @@ def recover(
     return bandit, tally, record.base
 
 
-def rebuild(session: Session, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
     bandit = from_bytes(record.start, policy=policy)
     _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 
 
-def _go_on(replay: Replay, session: Session, loop: int, after: int, last: int) -> None:
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
     found = replay.play(session.rows(loop, after), after)
     if found != last:
         raise _missing(found + 1)

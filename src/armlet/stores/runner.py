@@ -8,7 +8,8 @@ them before its next call. Where a ledger is shared, a transaction first plays t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
@@ -22,7 +23,7 @@ from armlet.recording import policy_fields
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.refit import Refit
-from armlet.stores.rewards import Reward, RewardRules, Status, Verdict, counted, judge
+from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
@@ -87,6 +88,7 @@ class LoopRunner:
 
     def __init__(self, record: LoopRecord, policy: Policy | None, writer: Writer, *, is_shared: bool) -> None:
         self.name, self.id, self.policy = record.name, record.id, policy
+        self._policies = [(0, policy)]  # by the epoch from which on; a refit that was not kept has none
         self._writer, self._is_shared = writer, is_shared
         self.terms = Terms.read(record)
         self.rules = RewardRules(reward_range=USUAL)
@@ -99,6 +101,7 @@ class LoopRunner:
         self._recent: dict[str, Recent] = {}
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
+        self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
         self.used = 0  # when, in steady time
 
@@ -194,6 +197,8 @@ class LoopRunner:
         self._recent.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
+        self._policies = [each for each in self._policies if each[0] <= head.epoch]
+        self.policy = self._policies[-1][1]
         self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
         self._recount(head)
         self.rules = self.terms.rules(self._bandit)
@@ -236,7 +241,7 @@ class LoopRunner:
         Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
         """
         is_doubtful = self.policy is not None and not isinstance(error, EventError)
-        if is_doubtful or self._last != draft.seq or not isinstance(error, Exception):
+        if is_doubtful or self._bandit is None or self._last != draft.seq or not isinstance(error, Exception):
             self.stale()
             self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()
@@ -322,8 +327,7 @@ class LoopRunner:
         self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
     ) -> Decision:
         row, event = self._row(tx, draft, known), known.outcome.event
-        is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
-        if not is_same or not _same_arms(row.fields["eligible"], eligible):
+        if self.terms.carry.row(row).x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
@@ -367,31 +371,47 @@ class LoopRunner:
     def _judge(self, known: Recent, told: Reward) -> Verdict:
         if told.played is None:
             return judge(self.rules, known.outcome, told)
-        if told.played not in self._awake.arms:
-            raise EventError(
-                f"played is {told.played!r}, which is not an arm of loop {self.name!r}; give the arm that was shown"
-            )
+        self._check_played(told.played)
+        if known.outcome.phase == "default" and told.played != known.arm:
+            is_taken = self.rules.takes(told.value)
+            return Verdict("late", "move", told.value) if is_taken else Verdict("out_of_range", "nothing")
         if known.outcome.value is not None and told.played != known.arm:
             return Verdict("conflict", "nothing")
         return judge(self.rules, known.outcome, told)
+
+    def _check_played(self, arm: Arm) -> None:
+        if arm not in self._awake.arms:
+            raise EventError(
+                f"played is {arm!r}, which is not an arm of loop {self.name!r}; give the arm that was shown"
+            )
 
     def _count(self, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: Verdict) -> Status:
         """Let a reward count."""
         before, status = known.outcome, verdict.status
         after = counted(before, told, verdict)
-        if after.played == known.decision.arm:
+        if before.played is None and after.played == known.decision.arm:
             after = after._replace(played=None)
         value = 0.0 if verdict.value is None else verdict.value
+        has_row = verdict.act != "note"
         if verdict.act == "hold":
             fields = {"of": before.seq, "id": known.decision.id, "reward": told.value, "status": status}
             self._append(draft, now, "reward", before.t, fields)
+        elif verdict.act == "move":
+            self._take_back(draft, now, known)
+            if not self._learn(draft, now, known, after, value, expired=True, status=status):
+                after, status = after._replace(phase="expired"), "counted"
         elif verdict.act == "learn":
             if not self._learn(draft, now, known, after, value, expired=before.phase == "expired", status=status):
                 after, status = after._replace(phase="expired"), "counted"
+                has_row = before.phase != "expired"
+        elif verdict.act == "correct" and before.phase == "expired":  # it was counted, and not learned
+            after, status, has_row = after._replace(phase="expired"), "counted", False
         elif verdict.act == "correct":
             self._correct(draft, now, known, value, status)
-        if verdict.act != "note":
+        if has_row:
             self.tally.answered(status, now.wall, known.at)
+        elif verdict.act != "note":
+            self._answer(status, now)
         known.outcome = after
         draft.change(after)
         return status
@@ -419,7 +439,7 @@ class LoopRunner:
         """Learn the value of an arm that was played instead; return whether the policy can."""
         decision, bandit, outcome = known.decision, self._awake, known.outcome
         about = {"of": outcome.seq, "id": decision.id}
-        learns = bandit.policy.learns_from != "explored steps"  # which nobody's coin has chosen
+        learns = self._learns_any
         if not expired:
             bandit.expire(decision)
             self.tally.expired(decision.arm)
@@ -432,6 +452,7 @@ class LoopRunner:
         known.decision = other
         fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
         self._append(draft, now, "learn", outcome.t, fields)
+        self.tally.revived(played)
         self.tally.learned(played, value, False, known.at, now.wall, "reward")
         return True
 
@@ -445,8 +466,6 @@ class LoopRunner:
     def _correct(self, draft: Draft, now: Moment, known: Recent, value: float, status: Status) -> None:
         outcome, decision = known.outcome, known.decision
         old = 0.0 if outcome.value is None else outcome.value
-        if outcome.phase == "expired":  # it was counted, and not learned
-            return
         fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
         if outcome.played is not None:
             fields["played"] = outcome.played
@@ -457,15 +476,39 @@ class LoopRunner:
     def _has_explored(self, known: Recent) -> bool:
         return known.decision.explored and known.outcome.played is None
 
+    def _take_back(self, draft: Draft, now: Moment, known: Recent) -> None:
+        """Unlearn the default of a window, of an arm that was not played."""
+        outcome, decision = known.outcome, known.decision
+        value = 0.0 if outcome.value is None else outcome.value
+        self._awake.forget(decision, value)
+        told = {} if self._learns_any else {"status": "counted"}
+        fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
+        self._append(draft, now, "forget", outcome.t, fields)
+        self.tally.forgotten(decision.arm, value)
+
+    @property
+    def _learns_any(self) -> bool:
+        """Whether the policy learns from steps that nobody's coin has chosen."""
+        return self._awake.policy.learns_from != "explored steps"
+
     # ---- rewards before their decision
 
     def _wait(self, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
         early = self.rules.early
         status: Status = "unknown" if early is None else "early"
+        if told.played is not None and early is not None:
+            self._check_played(told.played)  # or its decision would be refused
         if early is not None:
             draft.early.append(Early(event, now.steady + early, told.to_dict()))
+            self._drop_some_later(now, early)
         self._answer(status, now)
         return status
+
+    def _drop_some_later(self, now: Moment, early: int) -> None:
+        """Let those whose decision never came be dropped, once in every window."""
+        if now.steady >= self._drop_at and not self._is_behind:
+            self._drop_at, self._is_behind = now.steady + early, True
+            self._writer.later(self.settling(), self)
 
     def _arrive(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
         """Let the rewards count that have waited for a decision."""
@@ -474,7 +517,7 @@ class LoopRunner:
         if waiting:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
-            if each.until > now.steady:
+            if each.until > now.steady and len(known.outcome.names) < MOST_NAMES:
                 told = Reward(**each.fields)
                 verdict = self._judge(known, told)
                 if verdict.act != "nothing":
@@ -496,8 +539,8 @@ class LoopRunner:
     def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
         """Learn the reward that came in time, or else the default."""
         before = known.outcome
-        came = before.value is not None
-        value = before.value if before.value is not None else self.rules.default
+        came = before.value is not None and self.rules.takes(before.value)  # there may be another range by now
+        value = before.value if came else self.rules.default
         if value is None:
             raise StoreError(f"a window of loop {self.name!r} closes without a default reward; go back to a backup")
         source: Source = "reward" if came else "default"
@@ -654,7 +697,8 @@ class LoopRunner:
         draft = self.open(tx, now)
         if refit is not None:
             tx.flush()
-            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry)
+            reward_range = self._awake.settings.reward_range if change.reward_range is None else None
+            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry, reward_range)
             replaces = [policy_fields(twin.policy)]
         else:
             twin, replaces = self._awake.copy(), []
@@ -674,6 +718,7 @@ class LoopRunner:
         self._epoch += 1
         if refit is not None:
             self.policy = None if is_registered(twin.policy) else twin.policy
+            self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         if twin.settings.reader != self.reader:
             self.reader = twin.settings.reader
@@ -694,6 +739,17 @@ class LoopRunner:
             rows_since_snapshot=self.rows_since_snapshot,
             size=size,
         )
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Take back what the tally counted of several calls if one of them is refused."""
+        answered = len(self._answered)
+        try:
+            yield
+        except BaseException:
+            del self._answered[answered:]
+            self.stale()
+            raise
 
     @property
     def objective(self) -> Objective:

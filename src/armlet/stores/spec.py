@@ -227,6 +227,10 @@ class LoopSpec:
         """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
         rules = {name: getattr(self, name) for name in RULES if getattr(self, name) != getattr(terms, name)}
         ours, theirs = made.settings, now.settings
+        if self.model is not None:  # a loop that is there goes on from what it has learned
+            differs = self.reward_range is not None and ours.reward_range != theirs.reward_range
+            change = LoopChange(rules=rules, reward_range=ours.reward_range if differs else None)
+            return self._allowed(change, terms, theirs)
         for name in ("objective", "normalize"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
         if self.seed is not None:
@@ -242,10 +246,13 @@ class LoopSpec:
             encoder=None if encodes == encoded else ours.encoder,
             reward_range=None if ours.reward_range == theirs.reward_range else ours.reward_range,
         )
+        return self._allowed(change, terms, theirs)
+
+    def _allowed(self, change: LoopChange, terms: Terms, now: Settings) -> LoopChange | None:
         if change.is_empty:
             return None
         if self.on_change == "refuse":
-            self._refuse(change, terms, theirs)
+            self._refuse(change, terms, now)
         return change
 
     def _check(self, name: str, ours: object, theirs: object) -> None:

@@ -17,12 +17,13 @@ from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refus
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
 from armlet.stores.draft import Transaction
-from armlet.stores.ledger import Ledger, LoopRecord, Moment
+from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
 from armlet.stores.rewards import Aggregation
 from armlet.stores.runner import DELETED, LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.stores.stats import WriterStats, prometheus
+from armlet.stores.terms import GOING
 from armlet.stores.writer import SECOND, Chore, Clock, Writer
 from armlet.types import Arm, Policy
 
@@ -168,7 +169,7 @@ class Store:
         if runner is None or runner.id != record.id or runner.is_gone:
             runner = self._runner_of(record, spec.own_policy)
         runner.open(tx, now)
-        if made is not None and spec.model is None:
+        if made is not None:
             change = spec.differences(made, runner.terms, runner.bandit)
             if change is not None:
                 runner.change(tx, now, change)
@@ -196,18 +197,21 @@ class Store:
         return self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
 
     def _deleting(self, name: str) -> Chore[bool]:
-        tx, now = yield
+        tx, _ = yield
         record = tx.session.find(name)
         if record is None:
             return False
-        runner = self._runners.pop(name, None) or self._runner_of(record, None)
-        runner.is_gone = True
+        runner = self._runners.pop(name, None)
+        if runner is not None:
+            runner.is_gone = True
+        tx.enter([Want(record.id)])
+        tx.direct(record.id).describe(record.id, GOING)  # if it is broken off, nobody goes on with what is left
         while True:
-            runner.lock(tx, now)
+            tx.enter([Want(record.id)])
             if not tx.direct(record.id).delete(record.id, DELETED):
                 log.info("loop %s: deleted", name)
                 return True
-            tx, now = yield
+            tx, _ = yield
 
     @property
     def loops(self) -> list[str]:
@@ -242,7 +246,7 @@ class Store:
 
     def _pruning(self, before: int) -> Chore[int]:
         tx, _ = yield
-        records = [each for name in self.loops if (each := tx.session.find(name)) is not None]
+        records = [each for name in self.loops if (each := tx.session.find(name)) is not None and each.about != GOING]
         for each in records:  # before any is pruned: one whose policy is not known here is refused
             if each.name not in self._runners:
                 from_bytes(each.start)

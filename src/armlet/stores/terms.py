@@ -7,7 +7,6 @@ the terms remember every change, so that a row is carried to the features of any
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self, get_args
@@ -20,11 +19,11 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import HUGE, number, positive, settle
 from armlet.stores.ledger import LoopRecord, Row
 from armlet.stores.rewards import Aggregation, RewardRules
-from armlet.types import Float64
 
 USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
 LONGEST_WINDOW: Final = 1e9  # seconds
 SECOND: Final = 1_000_000  # microseconds
+GOING: Final = '{"is_deleted": true}'  # instead of terms: somebody is deleting the loop, or was
 
 
 class Carry:
@@ -42,16 +41,6 @@ class Carry:
             if row.seq < seq and (upto is None or seq <= upto):
                 x = change.carry(x)
         return row._replace(x=x.astype("<f8").tobytes())
-
-    def matches(self, row: Row, x: Float64) -> bool:
-        """Whether a context is that of a decision, in all features that there were then and are now."""
-        if row.x is None:
-            return False
-        known = np.frombuffer(row.x, dtype="<f8")
-        for seq, change in self._changes.items():
-            if row.seq < seq:
-                known = replace(change, fills=(math.nan,) * change.dim).carry(known)
-        return known.shape == x.shape and bool(np.all(np.isnan(known) | (known == x)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +72,10 @@ class Terms:
     @classmethod
     def read(cls, record: LoopRecord) -> Self:
         """Read what a ledger has; an editor of a table can mend a checksum too."""
+        if record.about == GOING:
+            raise StoreError(
+                f"loop {record.name!r} is being deleted; wait, or finish it with store.delete({record.name!r})"
+            )
         try:
             about = json.loads(record.about)
             about.pop("arms", None)  # of earlier versions

@@ -201,7 +201,9 @@ class AsyncCall(Call):
         """Answer, in the thread of the event loop."""
         if self.future.done():  # nobody waits any more
             return
-        if self.error is not None:
+        if isinstance(self.error, StopIteration):  # which no future takes
+            self.future.set_exception(RuntimeError(f"a policy raised {self.error!r}"))
+        elif self.error is not None:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.answer)
@@ -454,6 +456,9 @@ class Writer:
             answer: T = await asyncio.wait_for(ticket.future, self._deadline)
         except TimeoutError:
             raise ticket.give_up(self._deadline) from None
+        except asyncio.CancelledError:
+            ticket.claim()  # what was not begun is left undone
+            raise
         return answer
 
     def do(self, work: Callable[[Transaction, Moment], T]) -> T:

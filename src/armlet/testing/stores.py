@@ -587,6 +587,7 @@ class _Failing:
         self.is_shared, self.size, self.head = ledger.is_shared, ledger.size, ledger.head
         self.newest, self.loops, self.rows, self.scrub = ledger.newest, ledger.loops, ledger.rows, ledger.scrub
         self.decided, self.backup, self.close = ledger.decided, ledger.backup, ledger.close
+        self.view = ledger.view
 
     @contextmanager
     def session(self) -> Iterator[Session]:

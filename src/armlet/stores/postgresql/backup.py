@@ -17,9 +17,9 @@ from armlet.stores import encoding
 from armlet.stores.postgresql.connection import Connection, Rows
 from armlet.stores.postgresql.schema import COMMIT
 from armlet.stores.postgresql.statements import TEXT, WHOLE, Statement, Type
+from armlet.stores.postgresql.view import BEGIN
 
 PAGE: Final = 1000  # rows read at once; models, one by one
-_BEGIN = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
 class Table(NamedTuple):
@@ -81,7 +81,7 @@ def _copy(connection: Connection, path: Path) -> None:
     SQLite(path).close()  # makes the tables
     target = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        connection.run([_BEGIN()])
+        connection.run([BEGIN()])
         with target:
             for table in TABLES:
                 columns = ", ".join(table.columns)

@@ -18,11 +18,11 @@ from armlet.stores import encoding
 from armlet.stores.ledger import Head, LoopRecord, Moment, Row
 from armlet.stores.postgresql.backup import copy_to_file
 from armlet.stores.postgresql.connection import Address, Connection, Pool, Rows
-from armlet.stores.postgresql.schema import bring_up_to_date
+from armlet.stores.postgresql.schema import COMMIT, bring_up_to_date
 from armlet.stores.postgresql.session import BY_STEP, HEAD, REFUSALS, PostgreSQLSession, read_page
 from armlet.stores.postgresql.statements import Query, Statement
+from armlet.stores.postgresql.view import BEGIN, LOOPS, PostgreSQLView
 
-_LOOPS = Statement(f"SELECT {', '.join(encoding.LOOP)} FROM loop ORDER BY id")
 _NEWEST = Statement(f"SELECT {', '.join(encoding.HEAD)} FROM head WHERE seq > 0 ORDER BY steady DESC LIMIT 1")
 _SIZE = Statement(
     """SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -89,6 +89,17 @@ class PostgreSQL:
         with self._reading() as connection:
             return connection.run([query])[0]
 
+    @contextmanager
+    def view(self) -> Iterator[PostgreSQLView]:
+        with self._reading() as connection:
+            try:
+                connection.run([BEGIN()])
+                yield PostgreSQLView(connection)
+                connection.run([COMMIT()])
+            except BaseException:
+                connection.close()  # which ends its transaction
+                raise
+
     def newest(self) -> Moment | None:
         found = self._read(_NEWEST())
         if not found:
@@ -97,7 +108,7 @@ class PostgreSQL:
         return Moment(head.ts, head.steady)
 
     def loops(self) -> Sequence[LoopRecord]:
-        return [encoding.read_record(found) for found in self._read(_LOOPS())]
+        return [encoding.read_record(found) for found in self._read(LOOPS())]
 
     def head(self, loop: int) -> Head | None:
         found = self._read(HEAD(loop))

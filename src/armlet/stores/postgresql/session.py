@@ -35,6 +35,7 @@ from armlet.stores.postgresql.statements import (
 )
 
 PAGE: Final = 1000  # rows read at once
+MOST: Final = 10_000  # rows of others that are read on entering; the rest is read in pages
 REFUSALS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 
 _TYPES = {
@@ -74,7 +75,8 @@ ENTER: Final = Statement(
 ROWS_OF_OTHERS: Final = Statement(
     f"""SELECT {_columns(encoding.EVENT, "e")} FROM {unnest(WHOLE, WHOLE)} AS w (loop, after)
     CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = w.loop AND seq > w.after ORDER BY seq) AS e
+        SELECT {_columns(encoding.EVENT)} FROM event
+        WHERE loop = w.loop AND seq > w.after ORDER BY seq LIMIT {MOST}) AS e
     ORDER BY e.loop, e.seq""",
     ARRAYS[WHOLE],
     ARRAYS[WHOLE],

@@ -1,8 +1,8 @@
 """A ledger in one SQLite file: nothing is answered before it is on disk.
 
-WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock
-on a file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's
-pages have none, and the whole file is checked when it is opened: a damaged index could hide a row that is there.
+WAL with synchronous=FULL: a commit is one fsync, shared by all that waited. One process at a time writes, by a lock on
+a file next to it; readers wait for nobody, and may be other processes. Every row carries a checksum, since SQLite's
+pages have none, and the whole file is checked when it is opened to be written: a damaged index could hide a row.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from armlet.disk import LockedFile, sync_directory
 from armlet.errors import StoreError
 from armlet.stores import encoding
 from armlet.stores.ledger import Head, LoopRecord, Moment, Row
-from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours, fetch
+from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours, check_pages, fetch
 from armlet.stores.sqlite.session import BY_STEP, HEAD, INCREMENTAL, LOOP, REFUSALS, SQLiteSession, read_rows
+from armlet.stores.sqlite.view import SQLiteView
 
 RESERVE = 1 << 20  # bytes of the lock's file
+PATIENCE = 10_000  # milliseconds that others may need to open or to close the file
 OLDEST = (3, 51, 3)  # before it, two connections could damage a file in WAL mode (the "WAL-reset" fault)
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
@@ -97,6 +99,15 @@ class SQLiteReader:
     ----------
     path
         The file; it is refused if it is not a store of this version.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> from pathlib import Path
+    >>> with armlet.open_store("shop.db") as store:  # in a process that goes on
+    ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+    ...     [each.name for each in SQLiteReader(Path("shop.db")).loops()]  # in another one
+    ['homepage']
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,6 +121,12 @@ class SQLiteReader:
             raise StoreError(f"{self._name} is not there; give the path of a store")
         with self._reading() as connection:
             check_ours(connection, self._name, brings_up_to_date=False)
+
+    @contextmanager
+    def view(self) -> Iterator[SQLiteView]:
+        with self._reading() as connection:
+            connection.execute("BEGIN")  # ends with the connection
+            yield SQLiteView(connection, self._name)
 
     def newest(self) -> Moment | None:
         with self._reading() as connection:
@@ -146,6 +163,7 @@ class SQLiteReader:
         try:
             connection = _connect(self._path, apsw.SQLITE_OPEN_READONLY)
             try:
+                connection.set_busy_timeout(PATIENCE)
                 yield connection
             finally:
                 connection.close()
@@ -233,7 +251,11 @@ class SQLite(SQLiteReader):
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = _connect(self._path)
         try:
+            connection.set_busy_timeout(
+                PATIENCE
+            )  # somebody who reads may be mending the log of a process that was killed
             check_ours(connection, self._name)  # before anything is changed
+            check_pages(connection, self._name)
             if not self._path.stat().st_size:  # only a new file can be told
                 connection.pragma("auto_vacuum", INCREMENTAL)
             if connection.pragma("journal_mode", "WAL") != "wal":
@@ -243,6 +265,7 @@ class SQLite(SQLiteReader):
             bring_up_to_date(connection)
             check_counts(connection, self._name)
             connection.execute("BEGIN IMMEDIATE; ROLLBACK")  # SQLite finds its log, and room for it, before it is used
+            connection.set_busy_timeout(0)
         except BaseException:
             connection.close()
             raise

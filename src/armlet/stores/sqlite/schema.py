@@ -112,21 +112,31 @@ def bring_up_to_date(connection: apsw.Connection) -> None:
 
 
 def check_ours(connection: apsw.Connection, name: str, *, brings_up_to_date: bool = True) -> None:
-    """Refuse a file that is not a store, is of a version that is not known, has another schema, or is damaged."""
+    """Refuse a file that is not a store, is of a version that is not known, or has another schema."""
     version, mark, schema = connection.pragma("user_version"), connection.pragma("application_id"), _schema(connection)
     if mark != APPLICATION and (mark or version or schema):
         raise StoreError(f"{name} is a database, but not one of Armlet's; name another file")
-    versions = list(TABLES) if brings_up_to_date else [VERSION]
-    if mark == APPLICATION and version not in versions:
-        known = " and ".join(map(str, versions))
+    if mark != APPLICATION and not brings_up_to_date:
+        raise StoreError(f"{name} is empty; give the path of a store")
+    if mark == APPLICATION and version not in TABLES:
+        known = " and ".join(map(str, TABLES))
         raise StoreError(
             f"{name} is a store of version {version}; this Armlet reads {known} only: use the one that wrote it"
+        )
+    if mark == APPLICATION and version != VERSION and not brings_up_to_date:
+        raise StoreError(
+            f"{name} is a store of version {version}, and can be read once it is of version {VERSION}: "
+            "open it with armlet.open_store, which brings it there"
         )
     if odd := sorted(schema ^ (_known(version) if mark else frozenset())):
         kind, thing = odd[0][:2]
         raise StoreError(f"{name} has another schema than a store of Armlet's: see {kind} {thing!r}; {WAY_OUT}")
+
+
+def check_pages(connection: apsw.Connection, name: str) -> None:
+    """Refuse a file whose tables or indexes are damaged; reads all of it."""
     if (told := connection.execute("PRAGMA integrity_check(1)").get) != "ok":
-        raise StoreError(f"{name} is damaged: {told}; {WAY_OUT}")
+        raise StoreError(f"{name} is damaged: {' '.join(str(told).split())}; {WAY_OUT}")
 
 
 def check_counts(connection: apsw.Connection, name: str) -> None:

@@ -27,7 +27,7 @@ HEAD: Final = f"SELECT {', '.join(encoding.HEAD)} FROM head"
 EVENT: Final = f"SELECT {', '.join(encoding.EVENT)} FROM event WHERE loop = ? AND seq"
 _JOINED = ", ".join([*(f"outcome.{name}" for name in encoding.OUTCOME), *(f"event.{name}" for name in encoding.EVENT)])
 _HEARD = "event AS heard INDEXED BY event_by_step WHERE heard.loop = {} AND heard.t = {} AND heard.kind <> 'decide'"
-# an outcome that knows of no reward is believed only if there is no row of one; one without a row is damage, not nothing
+# an outcome that knows of no reward is believed only if there is no row of one; one without its row is damage
 _DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL
         AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")}), {_JOINED}
     FROM outcome INDEXED BY {{}} LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq

@@ -1,0 +1,449 @@
+"""The command `armlet store`: what is in a store, whether it is whole, and what is done to its loops now and then.
+
+What only reads goes on next to the process that has the store open; what writes in a file needs that process to stop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from armlet.cli.command import JSON, Argument, Call, Command, arg, between, command, names
+from armlet.cli.sources import STORE, choose, is_store, open_reader
+from armlet.errors import ArgumentError, ArmletError, StoreError
+
+if TYPE_CHECKING:
+    from armlet.parallel import Progress
+    from armlet.stores import Store
+    from armlet.stores.ledger import View
+    from armlet.stores.overview import Details
+    from armlet.stores.verify import Verified
+    from armlet.types import Arm
+
+EXTRAS: Final = ("apsw", "msgspec", "psycopg", "pyarrow")
+MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is told
+CHANGES: Final = ("window", "default_reward", "aggregation", "early_window", "reward_range", "features", "fill")
+_AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
+_NAME: Final = arg("loop", metavar="NAME", help="of the loop")
+
+
+def _action(name: str, help: str, *arguments: Argument, **settings: Any) -> Callable[[Call], Command]:  # noqa: A002
+    return command(name, help, *arguments, extras=EXTRAS, **{"refused": (ArgumentError,), **settings})
+
+
+# ---- what reads
+
+
+@_action("list", "name the loops, with counts", JSON)
+def list_loops(a: argparse.Namespace) -> None:
+    """Name the loops of a store: decisions, decisions with a reward, rows and their bytes, the last decision.
+
+    examples:
+      armlet store shop.db list
+      armlet store shop.db list --json
+    """
+    from armlet.stores.overview import overview
+
+    ledger = open_reader(a.store)
+    with ledger.view() as view:
+        found = [overview(view, record) for record in view.loops()]
+    if a.json:
+        print(json.dumps({"bytes": ledger.size(), "loops": [each.to_dict() for each in found]}))
+        return
+    print(f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop")
+    for each in found:
+        last = _clock(each.last_decision)
+        print(f"{each.decisions:13,}{each.rewards:13,}{each.rows:13,}{each.bytes:16,}  {last:20}  {_plain(each.name)}")
+    print(f"loops: {len(found)}, bytes of the store: {ledger.size():,}")
+
+
+def _clock(moment: int | None) -> str:
+    return "never" if moment is None else f"{datetime.fromtimestamp(moment / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _plain(name: str) -> str:
+    """Return a name that cannot do anything to a terminal."""
+    return name if name.isprintable() else repr(name)
+
+
+@_action("show", "say what a loop is and how it does", _NAME, JSON)
+def show(a: argparse.Namespace) -> None:
+    """Print a loop: its terms, policy and features, what its arms have earned, and what is wrong with it.
+
+    examples:
+      armlet store shop.db show homepage
+      armlet store shop.db show homepage --json
+    """
+    from armlet.stores.overview import details
+
+    with open_reader(a.store).view() as view:
+        found = details(view, choose(view.loops(), a.loop, "loop"), time.time_ns() // 1000)
+    if a.json:
+        print(json.dumps(found.to_dict()))
+        return
+    for name, value in _lines(found):
+        print(f"{name:20} {value}")
+    _print_arms(found)
+    for alarm in found.alarms:
+        print(f"alarm: {alarm}")
+
+
+def _lines(found: Details) -> Iterator[tuple[str, object]]:
+    overview = found.overview
+    yield "loop", _plain(overview.name)
+    yield "policy", found.policy
+    yield (
+        "features",
+        json.dumps(found.features, ensure_ascii=False) if found.features else f"{found.dim}, without names",
+    )
+    yield "encoder", "yes" if found.has_encoder else "no"
+    yield "objective", found.objective
+    yield "reward_range", "any" if found.reward_range is None else "{:g}..{:g}".format(*found.reward_range)
+    yield from ((name, "none" if value is None else value) for name, value in found.terms.items())
+    yield "decisions", f"{overview.decisions:,}, the last one {_clock(overview.last_decision)}"
+    yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
+    yield "waiting", f"{found.open:,} decisions for a reward, {found.early:,} rewards for their decision"
+    yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
+    yield "digest", found.digest
+
+
+def _print_arms(found: Details) -> None:
+    print(f"\n{'decisions':>13}{'explored':>13}{'rewards':>13}{'defaults':>13}{'mean':>13}  arm")
+    counts = {each.arm: each for each in found.counts}
+    for arm in (*found.arms, *found.retired):
+        each = counts.get(arm)
+        told = "" if each is None else f"{each.decisions:13,}{each.explored:13,}{each.rewards:13,}{each.defaults:13,}"
+        mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
+        retired = ", retired" if arm in found.retired else ""
+        print(f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}")
+
+
+@_action(
+    "verify",
+    "prove loops by replaying all their rows",
+    arg("loop", nargs="?", metavar="NAME", help="of the loop; default: all of them"),
+    JSON,
+    interrupted="not all was read",
+)
+def verify(a: argparse.Namespace) -> int:
+    """Read all rows of loops as they are at one moment, play them again, and compare snapshots, outcomes and counts.
+
+    examples:
+      armlet store shop.db verify
+      armlet store shop.db verify homepage --json
+
+    exit codes:
+      0  everything is whole; the digest is that of what the rows lead to
+      1  something is damaged, or a loop cannot be read; the row is named
+      2  wrongly called
+    """
+    with open_reader(a.store).view() as view:
+        view.check()
+        records = view.loops() if a.loop is None else [choose(view.loops(), a.loop, "loop")]
+        found = {record.name: _verified(view, record.name, quiet=a.json) for record in records}
+    failed = sum(isinstance(each, str) for each in found.values())
+    if a.json:
+        print(json.dumps({"ok": not failed, "loops": [_as_json(name, each) for name, each in found.items()]}))
+    else:
+        for name, each in found.items():
+            print(f"{_plain(name)}: not whole: {each}" if isinstance(each, str) else each)
+    return 1 if failed else 0
+
+
+def _verified(view: View, name: str, *, quiet: bool) -> Verified | str:
+    from armlet.stores.verify import verify_loop
+
+    try:
+        return verify_loop(view, choose(view.loops(), name, "loop"), _progress(name, quiet=quiet))
+    except ArmletError as error:
+        return str(error)
+
+
+def _as_json(name: str, found: Verified | str) -> dict[str, Any]:
+    return {"name": name, "ok": False, "error": found} if isinstance(found, str) else {"ok": True, **found.to_dict()}
+
+
+def _progress(name: str, *, quiet: bool) -> Progress:
+    from armlet.parallel import reporter
+
+    report = reporter(f"rows and outcomes of {_plain(name)}")
+
+    def tell(done: int, total: int) -> None:
+        if total >= MANY and not quiet:
+            report(done, total)
+
+    return tell
+
+
+@_action(
+    "export",
+    "write the log of a loop as .jsonl, .parquet, .csv, .arrow or .feather",
+    _NAME,
+    arg("target", type=Path, metavar="OUT", help="must not be there yet"),
+    interrupted="nothing was written",
+)
+def export(a: argparse.Namespace) -> None:
+    """Write the log of a loop as all commands read it: .jsonl has every event, the others one row a decision.
+
+    examples:
+      armlet store shop.db export homepage homepage.parquet
+      armlet store shop.db export homepage homepage.jsonl
+    """
+    from armlet.log.exporting import write
+    from armlet.stores.rows import LoopLog
+
+    ledger = open_reader(a.store)
+    print(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target), file=sys.stderr)
+
+
+@_action(
+    "backup",
+    "copy the store as it is at one moment",
+    arg("target", type=Path, metavar="OUT", help="a file; must not be there yet"),
+    interrupted="nothing was written",
+)
+def backup(a: argparse.Namespace) -> None:
+    """Copy everything into a new file, as it is at one moment, while the process that has the store open goes on.
+
+    examples:
+      armlet store shop.db backup backups/shop-2026-01-31.db
+    """
+    open_reader(a.store).backup(a.target)
+    print(f"{a.target}: {a.target.stat().st_size:,} bytes", file=sys.stderr)
+
+
+# ---- what writes
+
+
+@contextmanager
+def _writing(a: argparse.Namespace, call: str) -> Iterator[Store]:
+    """Open a store that is there; the call does the same from inside a process that has it open."""
+    from armlet.stores import open_store
+
+    if not is_store(a.store):
+        raise StoreError(f"STORE is {a.store}, which is not a store; give the path of one that is there")
+    try:
+        store = open_store(a.store)
+    except StoreError as error:
+        if not isinstance(error.__cause__, BlockingIOError):
+            raise
+        text = f"{a.store} is open in another process, and only that can change it: stop it first, or call {call} there"
+        raise StoreError(text) from error
+    with store:
+        yield store
+
+
+def _check_name(store: Store, name: str) -> None:
+    choose(store._ledger.loops(), name, "loop")
+
+
+@_action("forget", "unlearn decisions and delete all about them", _NAME, arg("events", nargs="+", metavar="EVENT"))
+def forget(a: argparse.Namespace) -> None:
+    """Unlearn decisions and delete all about them but the step, the arm and its probability, from the files too.
+
+    examples:
+      armlet store shop.db forget homepage order-17 order-18
+
+    Backups and logs that were exported are not touched.
+    """
+    events = list(dict.fromkeys(a.events))
+    with _writing(a, f"store.loop({a.loop!r}).forget_many([...])") as store:
+        _check_name(store, a.loop)
+        n = store.loop(a.loop).forget_many(events)
+    left = "" if n == len(events) else "; the others are not there, or were forgotten before"
+    print(f"forgot {n:,} of {len(events):,} decisions{left}")
+
+
+def moment(text: str) -> datetime:
+    """Read a date or time, in UTC if it does not say, or an age such as 90d or 12h.
+
+    Examples
+    --------
+    >>> moment("2026-01-31").isoformat(), moment("2026-01-31T12:00+01:00").isoformat()
+    ('2026-01-31T00:00:00+00:00', '2026-01-31T12:00:00+01:00')
+    """
+    try:
+        if found := _AGE.fullmatch(text):
+            hours = float(found[1]) * (24 if found[2] == "d" else 1)
+            return datetime.now(UTC) - timedelta(hours=hours)
+        when = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        fix = "write a date as in 2026-01-31, a time as in 2026-01-31T12:00+01:00, or an age as in 90d or 12h"
+        raise argparse.ArgumentTypeError(f"invalid moment: {text!r}; {fix}") from None
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
+@_action(
+    "prune",
+    "delete old decisions that did not explore, in all loops",
+    arg("--before", type=moment, required=True, metavar="TIME", help="such as 2026-01-31, in UTC, or an age: 90d, 12h"),
+    refused=(ValueError, TypeError),
+    interrupted="some are deleted; the same command goes on",
+)
+def prune(a: argparse.Namespace) -> None:
+    """Delete decisions that are older and did not explore, with their rewards; what was learned is not touched.
+
+    examples:
+      armlet store shop.db prune --before 90d
+      armlet store shop.db prune --before 2026-01-31
+    """
+    with _writing(a, "store.prune(before)") as store:
+        n = store.prune(a.before)
+    print(f"pruned {n:,} decisions from before {a.before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
+
+
+def number_or_none(text: str) -> float | None:
+    """Read a number, or none.
+
+    Examples
+    --------
+    >>> number_or_none("86400"), number_or_none("none")
+    (86400.0, None)
+    """
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid number: {text!r}; write a number, or none") from None
+
+
+def span(text: str) -> tuple[float, float]:
+    """Read the lowest and the highest value.
+
+    Examples
+    --------
+    >>> span("0..1")
+    (0, 1)
+    """
+    found = between(text)
+    if not isinstance(found, tuple):
+        raise argparse.ArgumentTypeError(f"invalid range: {text!r}; write two numbers as in 0..1")
+    return found
+
+
+def fills(text: str) -> dict[str, float]:
+    """Read values of new features.
+
+    Examples
+    --------
+    >>> fills("age=31,visits=0")
+    {'age': 31.0, 'visits': 0.0}
+    """
+    try:
+        return {name.strip(): float(value) for name, _, value in (pair.partition("=") for pair in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0") from None
+
+
+_UNLESS: Final = {"default": argparse.SUPPRESS}
+
+
+@_action(
+    "change",
+    "go on with other terms, features, arms or another policy",
+    _NAME,
+    arg("--window", type=number_or_none, metavar="SECONDS", help="or none, with --default-reward none", **_UNLESS),
+    arg("--default-reward", type=number_or_none, metavar="X", help="of windows that close without a reward", **_UNLESS),
+    arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts", **_UNLESS),
+    arg("--early-window", type=number_or_none, metavar="SECONDS", help="that rewards may come too early", **_UNLESS),
+    arg(
+        "--reward-range", type=span, metavar="LOW..HIGH", help="write --reward-range=-1..1 if LOW is below 0", **_UNLESS
+    ),
+    arg("--features", type=names, metavar="NAMES", help="separated by commas, old ones that stay included", **_UNLESS),
+    arg(
+        "--fill",
+        type=fills,
+        metavar="NAME=X",
+        help="of new features: their value in all rows so far; else 0",
+        **_UNLESS,
+    ),
+    arg("--arms", type=names, metavar="NAMES", help="to be played from now on, separated by commas"),
+    arg("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; settings that are left out are the usual ones"),
+    arg("--refit", action="store_true", help="let --policy learn the loop's log again: for another kind of policy"),
+    refused=(ValueError, TypeError),
+    interrupted="nothing was changed",
+)
+def change(a: argparse.Namespace) -> None:
+    """Go on with other terms, all of them or none; what was learned stays, and the log says so.
+
+    examples:
+      armlet store shop.db change homepage --window 86400 --default-reward 0
+      armlet store shop.db change homepage --features age,visits --fill visits=1
+      armlet store shop.db change homepage --arms sale,new,none --reward-range=-1..1
+      armlet store shop.db change homepage --policy LinUCB:alpha=0.5 --refit
+    """
+    given = {name: value for name, value in vars(a).items() if name in CHANGES}
+    if a.policy is not None:
+        from armlet.simulation.compare import make_policy, parse_policy
+
+        given["policy"] = make_policy(*parse_policy(a.policy))
+    elif a.refit:
+        raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
+    if not given and a.arms is None:
+        raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
+    with _writing(a, f"store.loop({a.loop!r}).change(...)") as store:
+        _check_name(store, a.loop)
+        loop = store.loop(a.loop)
+        if a.arms is not None:
+            given["arms"] = _labels(a.arms, loop.model().arms)
+        loop.change(**given, how="refit" if a.refit else "carry")
+    print(f"{_plain(a.loop)}: changed {', '.join(given)}")
+
+
+def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:
+    """Return arms by their names at the command line; new ones are numbers if all are."""
+    by_name: dict[str, Arm] = {str(arm): arm for arm in known}
+    are_numbers = all(isinstance(arm, int) for arm in known)
+    return [by_name.get(word, int(word) if are_numbers and word.isdecimal() else word) for word in words]
+
+
+@_action(
+    "delete",
+    "delete a loop with all its rows",
+    _NAME,
+    arg("--yes", action="store_true", help="it is meant: this cannot be undone"),
+    interrupted="some of its rows are deleted; give the command again",
+)
+def delete(a: argparse.Namespace) -> None:
+    """Delete a loop with all its rows, from the store's files too.
+
+    examples:
+      armlet store shop.db delete homepage --yes
+    """
+    if not a.yes:
+        raise ArgumentError("{yes} is missing; give it if loop {name!r} is to be deleted for good", name=a.loop)
+    with _writing(a, f"store.delete({a.loop!r})") as store:
+        _check_name(store, a.loop)
+        store.delete(a.loop)
+    print(f"deleted {_plain(a.loop)}")
+
+
+store = Command(
+    name="store",
+    help="list, show, verify, export, back up and change the loops of a store",
+    description="List, show, verify, export, back up and change the loops of a store.",
+    examples="""\
+examples:
+  armlet store shop.db list                          the loops, with counts
+  armlet store shop.db show homepage                 its terms, arms and alarms
+  armlet store shop.db verify                        prove all loops by a full replay
+  armlet store shop.db export homepage log.parquet   for evaluate, fit and others
+  armlet store shop.db backup copy.db
+  armlet store shop.db forget homepage order-17
+  armlet store shop.db prune --before 90d
+  armlet store shop.db change homepage --window 3600 --default-reward 0
+  armlet store shop.db delete homepage --yes
+
+list, show, verify, export and backup read next to the process that has the store open. The others change a
+file, and need that process to stop, or the same call from inside it.
+""",
+    arguments=(STORE,),
+    actions=(list_loops, show, verify, export, backup, forget, prune, change, delete),
+)

@@ -1,0 +1,257 @@
+"""The proof of a loop: its rows are read and played again from its start model, and compared with all that is kept.
+
+It reads one moment of a ledger, while others write, in bounded memory: O(rows) time, less than three times that of a
+replay. What is found is named by its row; a loop that is proved has the digest of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeVar
+
+from armlet.bandit import Bandit, from_bytes
+from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
+from armlet.parallel import Progress, silent
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Told, Usage, View
+from armlet.stores.rows import Replay, checked
+from armlet.stores.tally import Tally
+from armlet.stores.terms import Terms
+from armlet.types import Policy
+
+WAY_OUT: Final = "go back to a backup"
+OFTEN: Final = 5000  # rows between two reports of progress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A loop whose rows are whole and lead to what it knows.
+
+    Examples
+    --------
+    >>> print(Verified(name="homepage", digest="0a1b", rows=12, replayed=10, outcomes=6, early=0, snapshot=8))
+    homepage: ok, 12 rows, 10 of them played again, 6 outcomes, the snapshot at row 8 is the same, digest 0a1b
+    """
+
+    name: str
+    digest: str  # of the state that the rows lead to
+    rows: int
+    replayed: int  # rows after the loop's start model; those before are only read
+    outcomes: int
+    early: int
+    snapshot: int | None  # the row at which it was compared with the replay; None if there is none
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        snapshot = "no snapshot" if self.snapshot is None else f"the snapshot at row {self.snapshot:,} is the same"
+        return (
+            f"{self.name}: ok, {self.rows:,} rows, {self.replayed:,} of them played again, {self.outcomes:,} outcomes, "
+            f"{snapshot}, digest {self.digest}"
+        )
+
+
+def find_record(records: Iterable[LoopRecord], name: str) -> LoopRecord:
+    """Return the loop of a name, or refuse one that is not there.
+
+    Examples
+    --------
+    >>> find_record([], "homepage")
+    Traceback (most recent call last):
+    armlet.errors.UnknownNameError: there is no loop 'homepage': the store is empty
+    """
+    by_name = {record.name: record for record in records}
+    if name not in by_name:
+        fix = f"; {choices(name, by_name)}" if by_name else ": the store is empty"
+        raise UnknownNameError(f"there is no loop {name!r}{fix}")
+    return by_name[name]
+
+
+def verify(ledger: LedgerReader, name: str, progress: Progress = silent, *, policy: Policy | None = None) -> Verified:
+    """Prove a loop by a full replay, next to a process that writes; raise a StoreError that says what is damaged.
+
+    Parameters
+    ----------
+    ledger
+        Where the loop is kept.
+    name
+        Its name.
+    progress
+        Told how many rows and outcomes are read, of how many.
+    policy
+        The policy, if it is not one of Armlet's own.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> from pathlib import Path
+    >>> from armlet.stores.sqlite import SQLiteReader
+    >>> with armlet.open_store("shop.db") as store:
+    ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+    ...     _ = loop.decide([1.0], event="order-17")
+    ...     verify(SQLiteReader(Path("shop.db")), "homepage").digest == loop.model().digest()
+    True
+    """
+    with ledger.view() as view:
+        view.check()
+        return verify_loop(view, find_record(view.loops(), name), progress, policy=policy)
+
+
+def verify_loop(
+    view: View, record: LoopRecord, progress: Progress = silent, *, policy: Policy | None = None
+) -> Verified:
+    """Prove one loop of a view, whose tables were checked."""
+    head, usage = view.head(record.id), view.usage(record.id)
+    if head is None:
+        raise StoreError(f"the head of loop {record.name!r} is missing; {WAY_OUT}")
+    _check_counts(head, usage)
+    if (tally := view.tally(record.id)) is not None:
+        Tally.from_json(tally)
+    reading = _Reading(progress, usage.rows + usage.outcomes)
+    _check_before(reading.through(_upto(view.rows(record.id, 0), record.base)))
+    bandit, snapshot = _replay(view, record, head, reading, policy)
+    if bandit.t != head.clock:
+        raise StoreError(f"the clock stands at {head.clock}, but rows lead to step {bandit.t}; {WAY_OUT}")
+    for told in reading.through(view.outcomes(record.id)):
+        _check_outcome(told)
+    reading.end()
+    return Verified(
+        name=record.name,
+        digest=bandit.digest(),
+        rows=usage.rows,
+        replayed=head.seq - record.base,
+        outcomes=usage.outcomes,
+        early=usage.early,
+        snapshot=snapshot,
+    )
+
+
+class _Reading:
+    """How much of a loop has been read."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+        progress(0, total)
+
+    def through(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield what is read, and report it now and then."""
+        for each in items:
+            yield each
+            self._done += 1
+            if self._done % OFTEN == 0 and self._done < self._total:
+                self._progress(self._done, self._total)
+
+    def end(self) -> None:
+        """Report that all is read."""
+        self._progress(self._total, self._total)
+
+
+def _check_counts(head: Head, usage: Usage) -> None:
+    for what in ("outcomes", "early"):
+        expected, found = getattr(head, what), getattr(usage, what)
+        if expected != found:
+            words = "outcomes" if what == "outcomes" else "early rewards"
+            raise StoreError(f"there are {found:,} {words}, but {expected:,} were written; {WAY_OUT}")
+    if head.tallied > head.seq:
+        raise StoreError(f"{head.tallied:,} rows are counted, but {head.seq:,} were written; {WAY_OUT}")
+
+
+def _upto(rows: Iterable[Row], last: int) -> Iterator[Row]:
+    for row in rows:
+        if row.seq > last:
+            return
+        yield row
+
+
+def _check_before(rows: Iterable[Row]) -> None:
+    """Check the rows that the start model has learned; some of these may be erased or pruned."""
+    for row in rows:
+        checked(row)
+
+
+def _replay(
+    view: View, record: LoopRecord, head: Head, reading: _Reading, policy: Policy | None
+) -> tuple[Bandit, int | None]:
+    """Play all rows after the start model; return where that leads, and the row of the snapshot on the way."""
+    loop, last = record.id, record.base
+    bandit = from_bytes(record.start, policy=policy)
+    replay = Replay(bandit, lambda seq: view.row(loop, seq), Terms.read(record).carry)
+    snapshot = _snapshot(view, record, head)
+    if snapshot is not None:
+        rows = reading.through(_upto(view.rows(loop, last), snapshot[0]))
+        last = replay.play(_as_wide(rows, bandit), last)
+        _check_last(last, snapshot[0])
+        _compare(bandit, snapshot, policy)
+    last = replay.play(_as_wide(reading.through(view.rows(loop, last)), bandit), last)
+    _check_last(last, head.seq)
+    return bandit, None if snapshot is None else snapshot[0]
+
+
+def _as_wide(rows: Iterable[Row], bandit: Bandit) -> Iterator[Row]:
+    """Yield rows whose contexts have a value for each feature that the bandit has when they come."""
+    for row in rows:
+        if row.x is not None and len(row.x) != 8 * bandit.settings.dim:
+            values = len(row.x) // 8
+            raise StoreError(
+                f"row {row.seq} of the loop has a context of {values} values, where there are {bandit.settings.dim} "
+                f"features; {WAY_OUT}"
+            )
+        yield row
+
+
+def _snapshot(view: View, record: LoopRecord, head: Head) -> tuple[int, bytes] | None:
+    found = view.snapshot(record.id)
+    if found is None and view.usage(record.id).snapshots:
+        raise StoreError("the snapshot is damaged: its checksum is wrong; rows are read in its place, but see the disk")
+    if found is not None and not record.base <= found[0] <= head.seq:
+        raise StoreError(
+            f"the snapshot is of row {found[0]}, but rows are from {record.base + 1} to {head.seq}; {WAY_OUT}"
+        )
+    return found
+
+
+def _check_last(last: int, expected: int) -> None:
+    if last < expected:
+        raise StoreError(f"row {last + 1} of the loop is missing; {WAY_OUT}")
+    if last > expected:
+        raise StoreError(f"row {last} of the loop is not one that was written: {expected} is the last; {WAY_OUT}")
+
+
+def _compare(bandit: Bandit, snapshot: tuple[int, bytes], policy: Policy | None) -> None:
+    try:
+        kept = from_bytes(snapshot[1], policy=policy).digest()
+    except ModelFileError as error:
+        raise StoreError(f"the snapshot at row {snapshot[0]} is damaged: {error}") from error
+    if kept != bandit.digest():
+        raise StoreError(
+            f"the snapshot at row {snapshot[0]} has digest {kept}, but the rows up to it lead to {bandit.digest()}; "
+            f"{WAY_OUT}"
+        )
+
+
+# ---- outcomes
+
+_PHASES: Final = {"reward": ("open",), "learn": ("learned", "default"), "correct": ("learned",), "expire": ("expired",)}
+_VALUES: Final = {"learn": "reward", "correct": "new_reward"}
+
+
+def _check_outcome(told: Told) -> None:
+    """Compare what is known of a decision's reward with the last row that says so: a reward would count again."""
+    outcome, row, last = told
+    checked(row, "decide")
+    if last is None:
+        holds = outcome.phase == "open" and outcome.value is None
+    else:
+        checked(last)
+        value = last.fields[_VALUES[last.kind]] if last.kind in _VALUES else outcome.value
+        holds = outcome.phase in _PHASES.get(last.kind, (outcome.phase,)) and outcome.value == value
+    if not holds:
+        what = "no row says so" if last is None else f"row {last.seq} is a {last.kind!r}"
+        raise StoreError(
+            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {outcome.value}, but "
+            f"{what}; {WAY_OUT}"
+        )

@@ -1,0 +1,260 @@
+"""Event loops: calls without a thread that waits, from several loops and threads at once; and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+import armlet
+from armlet.errors import EventError, StoreError, UncertainError
+from armlet.stores import Loop, Memory, Store
+from armlet.testing.stores import Place
+from support.bandits import facts
+from support.held import Held
+from support.loops import Learned, assert_learned, assert_replays, context, reward
+
+UCB = armlet.LinUCB(units="as given")
+MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": UCB, "seed": 3}
+SOON = 0.5  # seconds of a deadline that is to pass; the writer must begin within it on a busy machine
+T = TypeVar("T")
+
+
+async def pair(loop: Loop, i: int) -> Learned:
+    decision = await loop.adecide(context(i, 2), event=f"e{i}")
+    assert await loop.areward(f"e{i}", reward(i)) == "accepted"
+    return Learned(context(i, 2), decision.arm, reward(i))
+
+
+def test_calls_of_an_event_loop_are_those_of_a_thread(place: Place) -> None:
+    with Store(place()) as store:
+        one, two = (store.loop(name, **MADE) for name in ("one", "two"))
+
+        async def main() -> list[armlet.Decision]:
+            found = []
+            for i in range(10):
+                found.append(await two.adecide(context(i, 2), event=f"e{i}", probabilities="all"))
+                assert await two.areward(f"e{i}", reward(i), name="paid", rank=1) == "accepted"
+            assert await two.areward("e1", reward(1), name="paid", rank=1) == "duplicate"
+            assert await two.areward("nobody", 0.5) == "unknown"
+            return found
+
+        expected = []
+        for i in range(10):
+            expected.append(one.decide(context(i, 2), event=f"e{i}", probabilities="all"))
+            one.reward(f"e{i}", reward(i), name="paid", rank=1)
+        assert [facts(each) for each in asyncio.run(main())] == [facts(each) for each in expected]
+        assert one.model().to_bytes() == two.model().to_bytes()
+        assert_replays(store, two)
+
+
+def test_several_event_loops_and_threads_share_a_loop(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        learned: list[Learned] = []
+
+        async def many(first: int) -> list[Learned]:
+            return await asyncio.gather(*(pair(loop, i) for i in range(first, first + 60)))
+
+        def in_a_loop(first: int) -> None:
+            learned.extend(asyncio.run(many(first)))
+
+        def in_a_thread(first: int) -> None:
+            for i in range(first, first + 30):
+                arm = loop.decide(context(i, 2), event=f"e{i}").arm
+                loop.reward(f"e{i}", reward(i))
+                learned.append(Learned(context(i, 2), arm, reward(i)))
+
+        run_all(
+            [lambda k=k: in_a_loop(1000 * k) for k in (1, 2, 3)] + [lambda k=k: in_a_thread(1000 * k) for k in (4, 5)]
+        )
+        assert len(learned) == 3 * 60 + 2 * 30
+        assert_learned(loop.model(), learned)
+        assert_replays(store, loop)
+
+
+def run_all(works: list[Callable[..., None]]) -> None:
+    failed: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_a_thousand_requests_need_no_thread_of_their_own(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        before = threading.active_count()
+
+        async def main() -> int:
+            tasks = [asyncio.create_task(loop.adecide(context(i, 2), event=f"e{i}")) for i in range(1000)]
+            await asyncio.sleep(0)  # all of them are handed over
+            seen = threading.active_count()
+            decisions = await asyncio.gather(*tasks)
+            assert [decision.t for decision in decisions] == list(range(1, 1001))  # in the order of the calls
+            return seen
+
+        commits = store._writer.counts.commits
+        assert asyncio.run(main()) == before
+        assert store._writer.counts.commits - commits < 100
+
+
+def test_what_a_call_raises_is_raised_where_it_is_awaited(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            await loop.adecide(context(1, 2), event="e")
+            calls: list[Awaitable[object]] = [
+                loop.adecide(context(2, 2), event="e"),
+                loop.areward("e", 0.5, played="z"),
+                loop.adecide([1.0], event="f"),
+                loop.adecide(context(1, 2), event=""),
+                loop.areward("e", float("nan")),
+                loop.adecide(context(3, 2), event="g"),
+                loop.areward("e", 0.5),
+            ]
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert [type(each) for each in found[:2]] == [EventError, EventError]
+            assert all(isinstance(each, ValueError) for each in found[2:5])
+            assert isinstance(found[5], armlet.Decision)
+            assert found[6] == "accepted"
+
+        asyncio.run(main())
+        assert_replays(store, loop)
+
+
+def test_a_policy_that_raises_what_no_future_takes_does_not_hang_its_caller() -> None:
+    class Stops(armlet.Uniform):
+        def decide(self, *_: Any) -> Any:
+            raise StopIteration
+
+        def rule(self) -> None:
+            return None
+
+    with Store(Memory()) as store:
+        loop = store.loop("homepage", **(MADE | {"policy": Stops()}))
+        with pytest.raises((RuntimeError, StopIteration)):
+            asyncio.run(asyncio.wait_for(loop.adecide(context(1, 2)), 30.0))
+
+
+def test_what_is_cancelled_before_it_is_begun_is_left_undone(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            ledger.hold()
+            first = asyncio.create_task(loop.adecide(context(1, 2), event="begun"))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            second = asyncio.create_task(loop.adecide(context(2, 2), event="not begun"))
+            await asyncio.sleep(0)
+            for task in (first, second):
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            ledger.let_go()
+            assert (await loop.adecide(context(1, 2), event="begun")).t == 1
+            assert await loop.areward("not begun", 0.5) == "unknown"
+
+        asyncio.run(main())
+        assert loop.model().t == 1
+        assert_replays(store, loop)
+
+
+def test_an_event_loop_that_ended_meanwhile_disturbs_nobody(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def leave() -> None:
+            ledger.hold()
+            task = asyncio.create_task(loop.adecide(context(1, 2), event="e"))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            task.cancel()
+
+        asyncio.run(leave())
+        ledger.let_go()
+        assert loop.decide(context(1, 2), event="e").t == 1
+
+
+# --- deadlines -------------------------------------------------------------------------------------------------------
+
+
+def held_up(ledger: Held, call: Callable[[], T]) -> BaseException | T:
+    """Hold a ledger until a call has ended."""
+    try:
+        return call()
+    except StoreError as error:
+        return error
+    finally:
+        ledger.let_go()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_that_was_begun_is_uncertain_and_can_be_repeated(place: Place, is_async: bool) -> None:
+    ledger = Held(place())
+    with Store(ledger, deadline=SOON) as store:
+        loop = store.loop("homepage", **MADE)
+
+        def decide() -> armlet.Decision:
+            if is_async:
+                return asyncio.run(loop.adecide(context(1, 2), event="e"))
+            return loop.decide(context(1, 2), event="e")
+
+        ledger.hold()
+        error = held_up(ledger, decide)
+        assert isinstance(error, UncertainError)
+        assert "it is not known whether this call was kept" in str(error)
+        again = loop.decide(context(1, 2), event="e")
+        assert again.t == 1
+        assert loop.model().t == 1
+        logged = [event for event in loop.log if event["kind"] == "decide"]
+        assert [event["id"] for event in logged] == [again.id]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_that_was_not_begun_is_not_kept(place: Place, is_async: bool) -> None:
+    ledger = Held(place())
+    with Store(ledger, deadline=SOON) as store:
+        loop = store.loop("homepage", **MADE)
+        ledger.hold()
+        first = threading.Thread(target=lambda: held_up(Held(Memory()), lambda: loop.decide(context(1, 2), event="e")))
+        first.start()
+        ledger.is_waiting.wait()
+
+        def decide() -> armlet.Decision:
+            if is_async:
+                return asyncio.run(loop.adecide(context(2, 2), event="f"))
+            return loop.decide(context(2, 2), event="f")
+
+        error = held_up(ledger, decide)
+        first.join()
+        assert type(error) is StoreError
+        assert str(error) == f"nothing of this call was kept: it was not begun within {SOON:g} seconds"
+        assert loop.reward("f", 0.5) == "unknown"
+        assert loop.model().t == 1
+
+
+def test_a_reward_whose_answer_was_lost_counts_once(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger, deadline=SOON) as store:
+        loop = store.loop("homepage", **MADE, aggregation="sum")
+        arm = loop.decide(context(1, 2), event="e").arm
+        ledger.hold()
+        error = held_up(ledger, lambda: loop.reward("e", 0.5, name="paid"))
+        assert isinstance(error, UncertainError)
+        assert loop.reward("e", 0.5, name="paid") == "duplicate"
+        assert_learned(loop.model(), [Learned(context(1, 2), arm, 0.5)])
