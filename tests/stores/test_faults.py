@@ -15,7 +15,7 @@ from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
-from support.stores import rebuilt
+from support.loops import rebuilt
 
 DAY = 86_400.0
 

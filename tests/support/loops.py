@@ -45,7 +45,7 @@ def reward(i: int) -> float:
     return ((i * 5) % 9 - 4) / 4
 
 
-def rebuilt(store: Store, name: str, policy: Policy | None = None) -> Bandit:
+def rebuilt(store: Store, name: str = "homepage", policy: Policy | None = None) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
 
     def work(tx: Transaction, _: Moment) -> Bandit:

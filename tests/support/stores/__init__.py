@@ -1,0 +1,1 @@
+"""What the tests of stores share: a store with a past, and tools for its file."""
