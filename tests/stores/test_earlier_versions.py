@@ -102,7 +102,10 @@ def test_what_the_version_before_did_not_count_is_counted(path: Path) -> None:
     """From the rows that are left, once: later it is what the tally says."""
     connection = tools(path)
     phases = "SELECT phase, count(*) FROM outcome WHERE loop = ? GROUP BY phase"
-    known = {name: dict(connection.execute(phases, (i,)).fetchall()) for i, name in enumerate(LOOPS, 1)}
+    known: dict[str, dict[str, int]] = {}
+    for i, name in enumerate(LOOPS, 1):
+        found: Any = connection.execute(phases, (i,)).fetchall()
+        known[name] = dict(found)
     connection.close()
     for _ in range(2):
         with opened(path, later()) as store:
