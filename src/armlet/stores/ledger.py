@@ -155,6 +155,9 @@ class Session(Protocol):
     def row(self, loop: int, seq: int) -> Row | None:
         """Read one row."""
 
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        """Read rows by their numbers, in any order; those that are not there are left out."""
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         """Read all rows with higher numbers, in order and in bounded memory."""
 

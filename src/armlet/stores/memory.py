@@ -122,6 +122,9 @@ class MemorySession:
     def row(self, loop: int, seq: int) -> Row | None:
         return self._books[loop].rows.get(seq)
 
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -46,6 +46,8 @@ LEARNED: Final = ("learned", "default")  # phases
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
 log = logging.getLogger("armlet.store")
+
+ASLEEP: Final = Tally()  # of loops that nobody uses; never counted in
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,16 +96,16 @@ class LoopRunner:
         self.rules = RewardRules(reward_range=USUAL)
         self.reader: Reader | None = None
         self._bandit: Bandit | None = None  # stale, or asleep
-        self.tally = Tally()
+        self.tally = ASLEEP
         self._tallied = 0  # the last row that the tally in the ledger has counted
         self._answered: list[tuple[Status, int]] = []  # without a row, since then; and when
         self._epoch = self._last = self.snapshot = 0  # rows
         self._recent: dict[str, Recent] = {}
+        self._decided: dict[int, Row] = {}  # decisions by their rows, which rows of others may be about
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
         self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
-        self.used = 0  # when, in steady time
 
     # ---- waking up and following others
 
@@ -111,6 +113,7 @@ class LoopRunner:
         """Forget what memory knows; the rows know better."""
         self._bandit = None
         self._recent.clear()
+        self._decided.clear()
 
     def lock(self, tx: Transaction, now: Moment) -> None:
         """Lock the loop, and leave memory as it is."""
@@ -121,10 +124,12 @@ class LoopRunner:
         """Keep a snapshot and let go of the memory that it takes; its next call wakes it up."""
         self.lock(tx, now)
         draft = tx.draft(self.id)
-        if draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch:
+        is_known = draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch
+        if draft is not None and is_known and not self.is_asleep:
             self.save(draft)
             self.end(draft)
         self.stale()
+        self.tally = ASLEEP
 
     @property
     def is_asleep(self) -> bool:
@@ -139,7 +144,10 @@ class LoopRunner:
     @property
     def memory(self) -> int:
         """About how many bytes it takes while it is awake."""
-        return 0 if self._bandit is None else 20_000 + 3 * self._bandit.state.nbytes + 1500 * len(self._recent)
+        if self._bandit is None:
+            return 0
+        nbytes: int = self._bandit.state.nbytes
+        return 20_000 + 3 * nbytes + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -148,7 +156,8 @@ class LoopRunner:
 
     def want(self, now: Moment, events: Iterable[str] = ()) -> Want:
         """Return what to read when the loop is locked."""
-        self.used = now.steady
+        self._writer.entered.pop(self, None)
+        self._writer.entered[self] = None
         if self._is_shared:
             self._recent.clear()  # others may have changed what is known of them
         elif len(self._recent) > RECENT:
@@ -195,9 +204,11 @@ class LoopRunner:
         if record is None or record.id != self.id:
             raise StoreError(f"loop {self.name!r} was deleted; make it again, with arms")
         self._recent.clear()
+        self._decided.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
-        self._policies = [each for each in self._policies if each[0] <= head.epoch]
+        first, *later = self._policies
+        self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
         self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
         self._recount(head)
@@ -215,13 +226,22 @@ class LoopRunner:
             self.tally = Tally.from_json(session.tally(self.id) or "")
             self._recount(head)
         counted = max(head.tallied, self._last)
-        replay = Replay(self._awake, lambda seq: session.row(self.id, seq), self.terms.carry, self.tally, counted)
+        self._pick(session, rows)
+        find = partial(session.row, self.id)
+        replay = Replay(self._awake, find, self.terms.carry, self.tally, counted, self._decided)
         last = replay.play(rows, self._last)
         if last != head.seq:  # there were more than are read on entering
             last = replay.play(session.rows(self.id, last), last)
         if last != head.seq:
             raise StoreError(f"row {last + 1} of the loop is missing; go back to a backup")
         self._last = last
+
+    def _pick(self, session: Session, rows: Sequence[Row]) -> None:
+        """Read the decisions that rows are about, as far as memory has none, all at once."""
+        about = {row.fields["of"] for row in rows if "of" in row.fields}
+        missing = about.difference(self._decided, [row.seq for row in rows])
+        for row in session.pick(self.id, sorted(missing)) if missing else ():
+            self._decided[row.seq] = row
 
     def _recount(self, head: Head) -> None:
         """Count what was answered here without a row, after the tally was read."""
@@ -253,6 +273,11 @@ class LoopRunner:
 
     def end(self, draft: Draft) -> None:
         """Add what a transaction keeps of a loop besides its rows."""
+        if self._is_shared:
+            self._decided.update((row.seq, row) for row in draft.rows if row.kind == "decide")
+            if len(self._decided) > RECENT:
+                for seq in list(self._decided)[: RECENT // 2]:
+                    del self._decided[seq]
         if self._last - self._tallied >= COUNTED or len(self._answered) >= ANSWERED:
             self._write_tally(draft)
         bandit = self._bandit
@@ -327,7 +352,8 @@ class LoopRunner:
         self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
     ) -> Decision:
         row, event = self._row(tx, draft, known), known.outcome.event
-        if self.terms.carry.row(row).x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
+        is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
+        if not is_same or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
@@ -601,6 +627,7 @@ class LoopRunner:
         for recent in known:
             session.erase(self.id, recent.outcome.t)
             del self._recent[recent.outcome.event]
+            self._decided.pop(recent.outcome.seq, None)
         if known:
             self.rebase(tx, now)
         return len(known)
@@ -726,7 +753,6 @@ class LoopRunner:
         self.save(draft)
         if change.arms is not None:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
-        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""

@@ -356,7 +356,10 @@ def check_old_rows_can_go(place: Place) -> None:
         found = session.find("homepage")
         require(found and (found.start, found.base) == (b"later", 8), "a loop does not go on from its new model")
         require(session.snapshot(record.id) is None, "a snapshot is older than the model that a loop goes on from")
-        left = [(row.kind, row.t) for row in session.rows(record.id, 0)]
+        rows = list(session.rows(record.id, 0))
+        picked = session.pick(record.id, [999, *(row.seq for row in rows)])
+        require(sorted(picked) == rows, "rows that are picked by their numbers are others")
+        left = [(row.kind, row.t) for row in rows]
         require(("learn", 1) not in left, "what was told of a decision that was erased is still there")
         expected = [("decide", 1), ("decide", 3), ("learn", 3), ("decide", 4), ("learn", 4)]
         require(left == expected, f"rows {left} are left, not {expected}")

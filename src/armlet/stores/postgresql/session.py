@@ -63,8 +63,8 @@ def _replacing(names: Sequence[str], key: str) -> str:
 
 _EVENT = f"SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = $1 AND seq"
 _OUTCOME = f"SELECT {_columns(encoding.OUTCOME)} FROM outcome"
-_OWN_ROW = f"""CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e"""
+_OWN_ROW = f"""LEFT JOIN LATERAL (
+        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e ON true"""
 _BOTH = f"SELECT {_columns(encoding.OUTCOME, 'o')}, {_columns(encoding.EVENT, 'e')} FROM"
 
 ENTER: Final = Statement(
@@ -100,6 +100,12 @@ NEXT_STEPS: Final = Statement(
     *(WHOLE,) * 3,
 )
 ROW: Final = Statement(f"{_EVENT} = $2", WHOLE, WHOLE)
+PICKED: Final = Statement(
+    f"""SELECT {_columns(encoding.EVENT, "e")} FROM {unnest(WHOLE)} AS w (seq)
+    CROSS JOIN LATERAL (SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = $2 AND seq = w.seq LIMIT 1) AS e""",
+    ARRAYS[WHOLE],
+    WHOLE,
+)
 ROWS: Final = Statement(f"{_EVENT} > $2 ORDER BY loop, seq LIMIT $3", WHOLE, WHOLE, WHOLE)
 EARLY: Final = Statement(
     f"SELECT {_columns(encoding.EARLY)} FROM early WHERE loop = $1 AND event = $2 ORDER BY id", WHOLE, TEXT
@@ -356,6 +362,10 @@ class PostgreSQLSession:
     def row(self, loop: int, seq: int) -> Row | None:
         found = self._one(ROW(loop, seq))
         return None if found is None else encoding.read_event(found)
+
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        [found] = self._ask(PICKED(seqs, loop))
+        return [encoding.read_event(each) for each in found]
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         self._ask()

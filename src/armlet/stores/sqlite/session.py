@@ -167,6 +167,9 @@ class SQLiteSession:
         found = self._one(f"{EVENT} = ?", loop, seq)
         return None if found is None else encoding.read_event(found)
 
+    def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
+        return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return read_rows(self._connection, loop, after)
 
@@ -261,7 +264,7 @@ class SQLiteSession:
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
 
     def delete(self, loop: int, most: int) -> bool:
-        for sql in (_SOME_EVENTS, _SOME_OUTCOMES):
+        for sql in (_SOME_OUTCOMES, _SOME_EVENTS):  # nobody who looks an event up may miss its row
             self._run(sql, (loop, most))
             if gone := self._connection.changes():
                 self._count(loop, outcomes=-gone if sql is _SOME_OUTCOMES else 0)
