@@ -107,7 +107,11 @@ class Proxy:
         if not host.startswith("/"):
             return socket.create_connection((host, port))
         server = socket.socket(socket.AF_UNIX)
-        server.connect(f"{host}/.s.PGSQL.{port}")
+        try:
+            server.connect(f"{host}/.s.PGSQL.{port}")
+        except OSError:
+            server.close()
+            raise
         return server
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
