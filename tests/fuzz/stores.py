@@ -25,7 +25,7 @@ from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT, 
 from armlet.stores.writer import Chore
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
-from support.loops import rebuilt
+from support.stores import rebuilt
 from support.stores.files import MENDS, tools
 
 LENGTH = 50  # damaged files of one sound one

@@ -170,9 +170,7 @@ class Oracle:
         """Return what a loop must have learned, once all windows are closed."""
         default = DEFAULT if loop == "late" else None
         values = ((event, known.value()) for event, known in self.of(loop) if not known.is_forgotten)
-        return {
-            event: value for event, told in values if (value := default if told is None else told) is not None
-        }
+        return {event: value for event, told in values if (value := default if told is None else told) is not None}
 
     def check_state(self, loop: str, model: Bandit) -> int:
         """Add everything up again and compare; return how many rewards were learned."""

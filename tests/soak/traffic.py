@@ -24,7 +24,7 @@ from armlet.stores.runner import LoopRunner, Recent
 from armlet.stores.writer import Upkeep
 from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 THREADS = 8
 WINDOW = 60.0  # seconds, of a clock that is set forward

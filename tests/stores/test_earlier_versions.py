@@ -18,7 +18,7 @@ import armlet
 from armlet.stores import Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.ledger import SQLiteReader
-from support.loops import rebuilt
+from support.stores import rebuilt
 from support.stores.files import check_values, edit, tools
 from support.stores.lived import LOOPS, Ticks, context, live, opened, play, tell
 

@@ -12,7 +12,7 @@ import armlet
 from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
 from armlet.stores.rewards import Reward, RewardRules, judge
 from armlet.types import Arm
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "dim": 2, "policy": armlet.LinUCB(), "seed": 3}
 

@@ -9,7 +9,7 @@ import pytest
 import armlet
 from armlet.stores import Loop, Memory, Store
 from armlet.types import Arm
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 
 class Ticks:

@@ -15,7 +15,7 @@ import armlet
 from armlet.stores import Loop, SQLite, Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.schema import VERSION
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 
 def rows_of(loop: Loop) -> list[tuple[str, int | None]]:

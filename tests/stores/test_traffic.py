@@ -27,7 +27,7 @@ from armlet.stores.runner import WINDOWS
 from armlet.stores.sqlite import SQLiteSession
 from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 pytestmark = pytest.mark.spread
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from itertools import product, takewhile
 from types import NoneType, SimpleNamespace
 from typing import Any, Final, NamedTuple, cast
 
@@ -29,6 +29,7 @@ from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
 
+ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
 INTERNAL: Final = ("of", "status")  # what only a store needs
 LONGEST: Final = 19  # digits of a step
 BYTES: Final = np.dtype("<f8")
@@ -146,15 +147,28 @@ class LoopLog:
     def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
+        self._changed: Mapping[Arm, str] | None = None  # how an arm changed first; read when it is needed
 
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
-        fields = describe(from_bytes(self._record.start, policy=self._policy)._model())
-        if self._after != self._record.base:
-            fields["digest"] = None  # the rows are older than the model that there is
+        fields: dict[str, Any] = {**describe(from_bytes(self._record.start, policy=self._policy)._model())}
+        if self._after != self._record.base:  # the rows are older than the model that there is
+            fields |= {"digest": None, **self._arms_before(fields["arms"], fields["retired"])}
         return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
+
+    def _arms_before(self, arms: Iterable[Arm], retired: Iterable[Arm]) -> Mapping[str, list[Arm]]:
+        """Return the arms before the first row, by those of the model: the first row about an arm says what it was."""
+        if self._changed is None:
+            rows = self._ledger.rows(self._record.id, self._after)
+            told = takewhile(lambda row: row.seq <= self._record.base, rows)
+            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARMS and checked(row)]
+            self._changed = dict(reversed(changes))
+        known, gone = self._changed, set(retired)
+        there = [arm for arm in arms if known.get(arm) != "add_arm"]
+        were_gone = [arm for arm in there if known.get(arm, "restore_arm" if arm in gone else "") == "restore_arm"]
+        return {"arms": there, "retired": were_gone}
 
     @property
     def replayable(self) -> LoopLog:

@@ -146,7 +146,8 @@ class LoopRunner:
         """About how many bytes it takes while it is awake."""
         if self._bandit is None:
             return 0
-        return 20_000 + 3 * self._bandit.state.nbytes + 1500 * (len(self._recent) + len(self._decided))
+        nbytes: int = self._bandit.state.nbytes
+        return 20_000 + 3 * nbytes + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:

@@ -197,7 +197,9 @@ class Store:
     def delete(self, name: str) -> bool:
         """Delete a loop with all its rows, in slices between which other calls are served; return whether it was there.
 
-        Whoever still has the loop is refused from then on. What was deleted is overwritten in the store's files.
+        Whoever still has the loop is refused from then on. What was deleted is overwritten in the store's files; where
+        SQLite has moved rows between pages before, a copy may stay in the unused part of a page until the file is
+        vacuumed. Backups are not touched.
         """
         was_there = self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
         if was_there:
