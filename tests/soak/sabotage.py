@@ -42,7 +42,7 @@ def answer_too_early() -> None:
 def follow_nobody() -> None:
     """Take the rows of other replicas as played."""
 
-    def follow(self: LoopRunner, _: Session, draft: Draft) -> None:
+    def follow(self: LoopRunner, session: Session, draft: Draft) -> None:  # noqa: ARG001
         self._last = draft.found.head.seq
 
     LoopRunner._follow = follow  # type: ignore[method-assign]
@@ -54,7 +54,7 @@ def ignore_rank() -> None:
     def judge_all_alike(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
         return judge(rules, outcome, replace(told, rank=0))
 
-    runner.judge = judge_all_alike
+    setattr(runner, "judge", judge_all_alike)  # noqa: B010
 
 
 def count_snapshots_from_one() -> None:

@@ -15,11 +15,12 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import armlet
 from armlet.errors import InvalidValueError, StoreError, UncertainError
-from armlet.stores import Store, runner
+from armlet.stores import Loop, Store, runner
 from soak.environment import CHANGING, LOOPS, change_of, is_private, kind_of, loop_of, named_context, reward, terms
 from soak.sabotage import SABOTAGES
 
@@ -71,8 +72,8 @@ class Client:
     def __init__(self, place: str) -> None:
         self.is_shared = place.startswith("armlet_")
         self.store: Store = until_kept(lambda: open_store(place), is_shared=self.is_shared)[0]
-        self.loops = {
-            name: until_kept(lambda name=name: self.store.loop(name), is_shared=self.is_shared)[0] for name in LOOPS
+        self.loops: dict[str, Loop] = {
+            name: until_kept(partial(self.store.loop, name), is_shared=self.is_shared)[0] for name in LOOPS
         }
         self._changes = dict.fromkeys(LOOPS, 0)  # of features
 
@@ -113,10 +114,7 @@ class Client:
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each loop, once nothing is under way."""
-        return {
-            name: until_kept(lambda loop=loop: loop.model().digest(), is_shared=self.is_shared)[0]
-            for name, loop in self.loops.items()
-        }
+        return {name: until_kept(loop.model, is_shared=self.is_shared)[0].digest() for name, loop in self.loops.items()}
 
 
 class Gate:
@@ -247,7 +245,7 @@ def work(place: str, slot: int, told: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    runner.SPACING = SPACING
+    setattr(runner, "SPACING", SPACING)  # noqa: B010
     for name in sys.argv[3:]:
         SABOTAGES[name]()
     work(sys.argv[1], int(sys.argv[2]), json.loads(sys.stdin.readline()))
