@@ -224,8 +224,10 @@ def test_an_event_that_is_asked_again_after_a_change_of_features_has_the_same_an
         loop.change(features=["v", "u", "one"])
         again = loop.decide({"one": 1.0, "u": 0.5, "v": 0.0}, event="e")
         assert (again.id, again.arm, again.propensity, again.x.tolist()) == (first.id, first.arm, 0.5, [1.0, 0.5])
+        newer = loop.decide({"one": 1.0, "u": 0.5, "v": 0.125}, event="e")  # of which nobody knew then
+        assert newer.id == first.id
         with pytest.raises(armlet.errors.EventError):
-            loop.decide({"one": 1.0, "u": 0.5, "v": 0.125}, event="e")
+            loop.decide({"one": 1.0, "u": 0.25, "v": 0.0}, event="e")
         assert loop.model().t == 1
 
 
