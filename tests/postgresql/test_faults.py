@@ -27,9 +27,8 @@ def test_two_replicas_survive_twenty_faults(server: Server) -> None:
     assert min(counts.forgotten, counts.pruned, counts.changes, found.refused, found.uncertain) > 0
 
 
-@pytest.mark.parametrize("words", ["replicas differ|is not what its rows say|is not the sum of what was learned"])
-def test_the_soak_finds_a_replica_that_does_not_follow_others(words: str, server: Server) -> None:
-    with pytest.raises(LostError, match=words):
+def test_the_soak_finds_a_replica_that_does_not_follow_others(server: Server) -> None:
+    with pytest.raises(LostError, match="replicas differ|is not what its rows say|is not the sum"):
         soak(server, 5, filled=100, sabotage="no catch-up")
 
 

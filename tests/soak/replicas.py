@@ -1,4 +1,4 @@
-"""Two replicas of one store in PostgreSQL, and faults: processes die or stand still, the database crashes or is cut.
+"""Two replicas of one store in PostgreSQL, and faults: they die or stand still, the database crashes or is cut off.
 
 Replica 1 reaches the database through a proxy, which cuts its connections. After each fault both have to go on, and
 after a few of them they are held, so that what they know can be compared with each other and with what was answered.
