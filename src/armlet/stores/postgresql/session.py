@@ -456,9 +456,11 @@ class PostgreSQLSession:
 
     def delete(self, loop: int, most: int) -> bool:
         self._has_written = True
-        events, outcomes, early, head = self._ask(*(each(loop, most) for each in SOME.values()), HEAD(loop))
-        if events or outcomes or early:
+        outcomes, early, head = self._ask(SOME["outcome"](loop, most), SOME["early"](loop, most), HEAD(loop))
+        if outcomes or early:  # before the rows that they are about: others may look meanwhile
             self._count(loop, self._read_head(loop, head), outcomes=-len(outcomes), early=-len(early))
+            return True
+        if self._ask(SOME["event"](loop, most))[0]:
             return True
         self._put(*(statement(loop) for statement in _REST))
         return False
