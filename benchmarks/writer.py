@@ -4,8 +4,8 @@
 
 CPU time of the whole process, in microseconds a call: K = 10 arms, d = 16, the default policy, SQLite with
 synchronous=FULL, events of growing names, rewards of the decisions of the batch before. Both trees take turns, each in
-a process and a file of its own, so that a busy machine hits both; a figure is the median of the rounds. Then what a full
-replay costs, a row, of a loop whose rewards come up to 500 decisions late.
+a process and a file of its own, so that a busy machine hits both; a figure is the median of the rounds. Then what a
+full replay costs, a row, of a loop whose rewards come up to 500 decisions late.
 """
 
 import json
@@ -105,7 +105,8 @@ def replay(path, n):
         return store._writer.do(work)
 
 folder = Path(tempfile.mkdtemp(dir=sys.argv[1]))
-out = {str(batch): costs(folder / f"{batch}.db", batch, rounds) for batch, rounds in ((1, 200), (16, 100), (64, 60), (256, 20))}
+sizes = ((1, 200), (16, 100), (64, 60), (256, 20))
+out = {str(batch): costs(folder / f"{batch}.db", batch, rounds) for batch, rounds in sizes}
 out["replay"] = replay(folder / "replay.db", int(sys.argv[2]))
 print(json.dumps(out))
 """

@@ -1,8 +1,8 @@
 """A shop's front page that learns: FastAPI around a durable loop, with rewards that come hours later.
 
-Every visit asks which banner to show; an order, hours later and perhaps after a restart, says what it earned. The loop
-lies in one file, and what the page has answered is there after whatever ends the process. One process serves, with as
-many threads as FastAPI likes: `uvicorn web_app:app`, without `--workers`.
+Every visit asks which banner to show; an order, hours later and perhaps after a restart, says what it earned. What the
+page has answered is there after whatever ends the process. With the loop in a file, one process serves: `uvicorn
+web_app:app`. With SHOP_DB=postgresql://... any number does: `uvicorn web_app:app --workers 4`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 import armlet
-from armlet.stores import Loop, Status
+from armlet.stores import Loop, Status, Store
 
 BANNERS = ["sale", "new arrivals", "free shipping"]
 HOURS = 3600.0
@@ -37,13 +38,14 @@ class Order(BaseModel):
 
 
 def create_app(path: str) -> FastAPI:
-    """Return the app over a store in a file; the loop is opened when the app starts, and closed when it ends."""
-    opened: dict[str, Loop] = {}
+    """Return the app over a store, the path of a file or the address of a database, open while the app runs."""
+    loops: list[Loop] = []
+    stores: list[Store] = []
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with armlet.open_store(path) as store:
-            opened["loop"] = store.loop(
+            loop = store.loop(
                 "front page",
                 arms=BANNERS,
                 features=["returning", "basket"],
@@ -52,33 +54,38 @@ def create_app(path: str) -> FastAPI:
                 default_reward=0.0,
                 reward_range=(0.0, 1.0),
             )
+            loops[:], stores[:] = [loop], [store]
             yield
 
     app = FastAPI(lifespan=lifespan)
 
-    # plain functions, which FastAPI runs in threads: they wait for the disk, and share its commits
+    # no thread a request: those that wait at the same time share a commit
 
     @app.post("/banner")
-    def banner(visit: Visit) -> dict[str, str]:
+    async def banner(visit: Visit) -> dict[str, str]:
         try:
             x = {"returning": visit.returning, "basket": visit.basket}
-            decision = opened["loop"].decide(x, event=visit.event)
+            decision = await loops[0].adecide(x, event=visit.event)
         except armlet.errors.EventError as error:
             raise HTTPException(409, str(error)) from error
-        except armlet.errors.StoreError as error:  # a full disk, say: the page can show any banner
+        except armlet.errors.StoreError as error:  # a full disk, say: ask again, or show any banner
             raise HTTPException(503, str(error)) from error
         except armlet.ArmletError as error:  # whatever else a loop refuses
             raise HTTPException(422, str(error)) from error
         return {"banner": str(decision.arm)}
 
     @app.post("/order")
-    def order(told: Order) -> dict[str, Status]:
+    async def order(told: Order) -> dict[str, Status]:
         try:
-            return {"status": opened["loop"].reward(told.event, told.value)}
+            return {"status": await loops[0].areward(told.event, told.value)}
         except armlet.errors.StoreError as error:
             raise HTTPException(503, str(error)) from error
         except armlet.ArmletError as error:
             raise HTTPException(422, str(error)) from error
+
+    @app.get("/metrics")
+    def metrics() -> PlainTextResponse:  # a plain function, which FastAPI runs in a thread: it waits for the store
+        return PlainTextResponse(stores[0].metrics(), media_type="text/plain; version=0.0.4")
 
     return app
 

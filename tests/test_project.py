@@ -138,6 +138,19 @@ def test_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
+def test_every_promise_of_production_names_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "how-to" / "production.md").read_text().split("## What is promised")[1].split("\n## ")[0]
+    cells = [line.rstrip(" |").rpartition(" | ")[2].strip("`") for line in page.splitlines() if "::" in line]
+    assert len(cells) > 50
+    missing = []
+    for cell in cells:
+        path, _, name = cell.partition("::")
+        tree = ast.parse((ROOT / path).read_text()) if (ROOT / path).is_file() else ast.Module([], [])
+        if name not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}:
+            missing.append(cell)
+    assert missing == []
+
+
 HOW_LONG = re.compile(
     r"\b(an?|half|quarter|few|several|[0-9]+|two|three|four|five|ten|thirty)\s+(of\s+)?(an?\s+)?(minute|hour)s?\b"
 )

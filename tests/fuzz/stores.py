@@ -22,9 +22,11 @@ import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
 from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT, TALLY
+from armlet.stores.writer import Chore
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
-from support.stores import MENDS, rebuilt, tools
+from support.stores import rebuilt
+from support.stores.files import MENDS, tools
 
 LENGTH = 50  # damaged files of one sound one
 EVENTS = 24
@@ -86,7 +88,7 @@ def live(rng: Random, path: Path) -> Sound:
     )
     for i in range(EVENTS):
         if i == EVENTS // 2:
-            ledger.scrub()
+            bring_in(store)
             sound.before = path.read_bytes()
         ticks[0] += rng.choice((0, 1, 20))
         step(rng, loop, sound, f"e{i}")
@@ -99,15 +101,24 @@ def live(rng: Random, path: Path) -> Sound:
         loop.retire_arm("b")
     if rng.random() < 0.3:
         store.loop("another", arms=["a"], dim=1, policy=armlet.LinUCB())
-    store.close() if rng.random() < 0.7 else _leave(store, ledger)
+    store.close() if rng.random() < 0.7 else _leave(store)
     sound.data = path.read_bytes()
     return sound
 
 
-def _leave(store: Store, ledger: SQLite) -> None:
+def bring_in(store: Store) -> None:
+    """Let all that was written be in the file itself."""
+
+    def nothing() -> Chore[None]:
+        yield
+
+    store._writer.maintain(nothing(), scrubs=True)
+
+
+def _leave(store: Store) -> None:
     """Close without snapshots, as a process that is killed; what was written is brought into the file."""
     store._runners.clear()
-    ledger.scrub()
+    bring_in(store)
     store.close()
 
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from armlet.stores.postgresql import connection as connections
-from armlet.stores.postgresql import session
+from armlet.stores.postgresql import session, view
 from armlet.stores.postgresql.connection import Address, Connection
 from armlet.stores.postgresql.schema import bring_up_to_date
 from armlet.stores.postgresql.statements import Statement
@@ -63,6 +63,9 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
     "tally": (session.TALLY, (LOOP,)),
     "tallies": (session.NEW_TALLIES, ([LOOP], ["{}"], [1])),
     "snapshots": (session.NEW_SNAPSHOTS, ([LOOP], [1], [b"model"], [1])),
+    "page of outcomes": (view.TOLD, (LOOP, 500, 4)),
+    "counted rows": (view.COUNT_ROWS, (LOOP, 500, 4)),
+    "counted outcomes": (view.COUNT_OUTCOMES, (LOOP, 500, 4)),
 }
 
 FILL = (

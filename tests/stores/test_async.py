@@ -141,7 +141,7 @@ def test_a_policy_that_raises_what_no_future_takes_does_not_hang_its_caller() ->
         def decide(self, *_: Any) -> Any:
             raise StopIteration
 
-        def rule(self) -> None:
+        def rule(self) -> None:  # type: ignore[override]
             return None
 
     with Store(Memory()) as store:

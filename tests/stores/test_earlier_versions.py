@@ -1,7 +1,7 @@
 """Files of the version before are brought up to date when they are opened, and go on as if nothing had been.
 
-`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.lived`; what it had
-answered and learned is in `data/version_6.json`.
+`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.stores.lived`; what it
+had answered and learned is in `data/version_6.json`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import armlet
 from armlet.stores import Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.ledger import SQLiteReader
-from support.lived import LOOPS, Ticks, context, live, opened, play, tell
-from support.stores import check_values, edit, rebuilt, tools
+from support.stores import rebuilt
+from support.stores.files import check_values, edit, tools
+from support.stores.lived import LOOPS, Ticks, context, live, opened, play, tell
 
 DATA = Path(__file__).parent / "data"
 TOLD: dict[str, Any] = json.loads((DATA / "version_6.json").read_text())
@@ -97,6 +98,31 @@ def test_windows_that_were_open_close_when_they_would_have(path: Path) -> None:
         assert after.state.n.sum() == before.state.n.sum() + 24
 
 
+def test_what_the_version_before_did_not_count_is_counted(path: Path) -> None:
+    """From the rows that are left, once: later it is what the tally says."""
+    connection = tools(path)
+    phases = "SELECT phase, count(*) FROM outcome WHERE loop = ? GROUP BY phase"
+    known: dict[str, dict[str, int]] = {}
+    for i, name in enumerate(LOOPS, 1):
+        found: Any = connection.execute(phases, (i,)).fetchall()
+        known[name] = dict(found)
+    connection.close()
+    for _ in range(2):
+        with opened(path, later()) as store:
+            for name, phase in known.items():
+                loop = store.loop(name)
+                stats, learned = loop.stats(), phase["learned"] + phase.get("default", 0)
+                assert stats.open == phase["open"]
+                assert sum(arm.learned for arm in stats.arms) == learned
+                assert sum(arm.defaults for arm in stats.arms) == phase.get("default", 0)
+    with opened(path, later()) as store:
+        loop = store.loop("plain")
+        n = sum(arm.learned for arm in loop.stats().arms)
+        assert loop.forget("e30")
+        assert sum(arm.learned for arm in loop.stats().arms) == n - 1
+        assert loop.health() == []
+
+
 def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
     opened(path, later()).close()
     connection = tools(path)
@@ -110,7 +136,9 @@ def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
 
 def test_who_only_reads_changes_no_file(path: Path) -> None:
     before = path.read_bytes()
-    with pytest.raises(armlet.errors.StoreError, match=r"a store of version 6; this Armlet reads 7 only"):
+    with pytest.raises(
+        armlet.errors.StoreError, match=r"a store of version 6, and can be read once it is of version 7"
+    ):
         SQLiteReader(path)
     assert path.read_bytes() == before
 

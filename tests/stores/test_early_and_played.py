@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
 from armlet.errors import EventError
+from armlet.log.tables import read_table
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from armlet.types import Arm
@@ -339,7 +339,7 @@ def swapped(store: Store, n: int = 400) -> Loop:
 def test_an_evaluation_never_takes_the_reward_for_that_of_the_arm_that_was_not_played(place: Place) -> None:
     with Store(place()) as store:
         loop = swapped(store)
-        found = armlet.evaluate(loop.log, targets=["a", "b"], estimator="snips", checks="skip")
+        found = armlet.evaluate(loop.log, targets=["a", "b"], estimator="snips", checks="none")
         assert (found["a"].value, found["b"].value) == (0.0, 1.0)
         shown = sum("played" in event for event in loop.log)
         assert (found.rows, found.rewarded, found.missing) == (400, 400 - shown, {"a": shown})
@@ -354,7 +354,7 @@ def test_a_log_on_disk_says_which_rewards_are_of_another_arm(tmp_path: Path) -> 
         assert {event["decision"]["arm"] for event in events} == {"b"}
     table = tmp_path / "log.parquet"
     armlet.log.compact(path, table)
-    rows = pq.read_table(table).to_pylist()
+    rows = read_table(table).to_pylist()
     lost = [row for row in rows if row["arm"] == "a" and row["reward"] == 1.0]
     assert lost == []
     assert sum(row["reward"] is None for row in rows) == len(events)
@@ -372,10 +372,10 @@ def test_a_log_is_evaluated_with_the_features_of_now_after_a_change_and_a_forget
         for i in range(81, 200):
             loop.decide([context(i, 2)[1], 0.5, 1.0], event=f"e{i}")
             loop.reward(f"e{i}", reward(i))
-        whole = armlet.evaluate(loop.log, targets=["a"], checks="skip")
+        whole = armlet.evaluate(loop.log, targets=["a"], checks="none")
         loop.forget("e40")
         loop.forget("e150")
-        found = armlet.evaluate(loop.log, targets=["a"], checks="skip")
+        found = armlet.evaluate(loop.log, targets=["a"], checks="none")
         assert (whole.rewarded, found.rewarded) == (200, 198)
 
 

@@ -21,14 +21,15 @@ DAY = 86_400.0
 
 
 def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
-    report = soak(tmp_path / "soak.db", kills=20)
-    assert report.kills == 20
-    assert min(report.decisions, report.repeats, report.rewards, report.learned) > 20
+    report = soak(tmp_path / "soak.db", kills=12, filled=500)
+    assert report.kills == 12
+    assert min(report.decisions - 500, report.repeats, report.rewards, report.learned) > 20
 
 
-def test_the_soak_finds_a_store_that_answers_too_early(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sabotage", ["answers too early", "rank ignored"])
+def test_the_soak_finds_a_store_that_breaks_a_promise(sabotage: str, tmp_path: Path) -> None:
     with pytest.raises(LostError):
-        soak(tmp_path / "soak.db", 5, 0, "--too-early")
+        soak(tmp_path / "soak.db", 5, filled=500, sabotage=sabotage)
 
 
 def test_a_store_is_exact_after_maintenance_in_traffic(tmp_path: Path) -> None:

@@ -154,3 +154,28 @@ def test_a_digit_that_was_changed_in_a_row_is_found(tmp_path: Path) -> None:
         assert found.mismatch is not None
         assert (found.mismatch.seq, found.mismatch.kind) == (seq, "decide")
         assert "propensity" in found.mismatch.what
+
+
+def test_a_log_begins_with_the_arms_that_there_were_before_a_forget(tmp_path: Path) -> None:
+    """What a loop goes on from then knows later arms; a row from before could not have played them."""
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        loop = store.loop("homepage", arms=["a", "b", "d"], dim=1, policy=armlet.Algorithm1(p=30), seed=3)
+        loop.retire_arm("d")
+        loop.decide_many([[1.0]] * 100, events=[f"e{i}" for i in range(100)])
+        loop.reward_many([(f"e{i}", (i % 4) / 4) for i in range(100)])
+        loop.change(arms=["b", "c", "d"])
+        loop.decide_many([[1.0]] * 100, events=[f"f{i}" for i in range(100)])
+        loop.reward_many([(f"f{i}", (i % 4) / 4) for i in range(100)])
+        before = loop.log.about
+        loop.forget("e3")
+        about = loop.log.about
+        assert (about["arms"], about["retired"]) == (before["arms"], before["retired"]) == (["a", "b", "d"], [])
+        later = loop.log.replayable.about
+        assert (later["arms"], later["retired"]) == (["a", "b", "d", "c"], ["a"])
+        assert [event["kind"] for event in loop.log if "arm" in event["kind"]] == [
+            "retire_arm",
+            "add_arm",
+            "restore_arm",
+            "retire_arm",
+        ]
+        assert armlet.evaluate(loop.log, {"uniform": "uniform"}).rewarded == 199

@@ -287,3 +287,14 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
     expected = {"accepted", "out_of_range"} | ({"late"} if window else set())
     more: dict[str, set[str]] = {"first": {"duplicate", "conflict"}, "last": {"duplicate", "replaced"}, "sum": set()}
     assert seen == expected | more[aggregation]
+
+
+def test_a_decision_is_repeated_after_features_have_changed() -> None:
+    """Features that were dropped or added since cannot be compared; all others must be the same."""
+    with Store(Memory()) as store:
+        loop = store.loop("changing", arms=["a", "b"], features=["one", "age"], policy=armlet.LinUCB(), seed=3)
+        first = loop.decide({"one": 1.0, "age": 0.5}, event="e")
+        loop.change(features=["one", "visits"])
+        assert loop.decide({"one": 1.0, "visits": 7.0}, event="e").id == first.id
+        with pytest.raises(armlet.errors.EventError, match="another context"):
+            loop.decide({"one": 2.0, "visits": 7.0}, event="e")

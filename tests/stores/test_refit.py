@@ -68,7 +68,8 @@ def relearned(loop: Loop, policy: armlet.Policy, features: tuple[str, ...] | Non
 
 
 def context_of(x: bytes | None) -> list[float]:
-    return np.frombuffer(x or b"", dtype="<f8").tolist()
+    values: list[float] = np.frombuffer(x or b"", dtype="<f8").tolist()
+    return values
 
 
 @pytest.mark.parametrize("policy", KINDS, ids=str)
@@ -159,10 +160,9 @@ def test_a_policy_that_cannot_learn_the_log_is_refused_and_nothing_changes(place
         loop = store.loop("homepage", **MADE)
         play(loop, 0, 10)
         before = everything(store, loop)
-        given: dict[str, Any]
-        for given in ({}, {"reward_range": (0.0, 1.0)}):
+        for reward_range in (None, (0.0, 1.0)):
             with pytest.raises(ValueError, match=r"policy is Bounded.*cannot learn the log of loop 'homepage': reward"):
-                loop.change(policy=Bounded(), how="refit", **given)
+                loop.change(policy=Bounded(), how="refit", reward_range=reward_range)
             assert everything(store, loop) == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.stores import Loop, Store
+from armlet.stores import Loop, SQLite, Store
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.schema import VERSION
 from support.stores import rebuilt
@@ -136,6 +137,57 @@ def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600  # it holds seeds
     with armlet.open_store(tmp_path / "copy.db") as store:
         assert store.loop("homepage").model().to_bytes() == then == rebuilt(store).to_bytes()
+
+
+def test_a_backup_in_traffic_goes_on_exactly_from_its_moment(tmp_path: Path) -> None:
+    """What is restored is a prefix of what was written, and answers from there on as the store itself did."""
+    copy = tmp_path / "copy.db"
+    with Store(SQLite(tmp_path / "shop.db", synchronous="NORMAL"), wall=lambda: 1e9, elapsed=lambda: 0.0) as store:
+        loop = make(store, armlet.LinUCB())
+        play(loop, 0, 50)
+        told: list[armlet.Decision] = []
+        with ThreadPoolExecutor(1) as other:
+            traffic = other.submit(lambda: told.extend(play(loop, 50, 150)))
+            while (head := store._ledger.head(loop._runner.id)) is None or head.seq < 110:
+                pass
+            store.backup(copy)
+            traffic.result()
+        rows, final = list(store._ledger.rows(loop._runner.id)), loop.model().to_bytes()
+        decided = {decision.t: decision.id for decision in told}
+    with Store(SQLite(copy, synchronous="NORMAL"), wall=lambda: 1e9, elapsed=lambda: 0.0) as store:
+        loop = store.loop("homepage")
+        kept = list(store._ledger.rows(loop._runner.id))
+        assert kept == rows[: len(kept)]
+        assert len(kept) >= 110
+        assert rebuilt(store).to_bytes() == loop.model().to_bytes()
+        assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
+        again = {decision.t: decision.id for decision in play(loop, loop.model().t - 1, 201 - loop.model().t)}
+        assert {t: decided[t] for t in again if t > 50} == {t: name for t, name in again.items() if t > 50}
+        assert list(store._ledger.rows(loop._runner.id)) == rows
+        assert loop.model().to_bytes() == final
+
+
+def test_a_backup_restored_over_a_store_that_was_lost_knows_what_was_told_before(tmp_path: Path) -> None:
+    path, copy = tmp_path / "shop.db", tmp_path / "copy.db"
+    with armlet.open_store(path) as store:
+        loop = make(store, armlet.Algorithm1(p=6))
+        before = play(loop, 0, 20)
+        waiting = loop.decide([1.0, 0.5], event="waits")
+        store.backup(copy)
+        assert loop.reward("waits", 1.0) == "accepted"  # after the backup: lost with the store
+        play(loop, 20, 5)
+    for file in tmp_path.glob("shop.db*"):
+        file.unlink()
+    copy.rename(path)
+    with armlet.open_store(path) as store:
+        loop = store.loop("homepage")
+        assert [loop.decide(d.x, event=f"e{i}").id for i, d in enumerate(before)] == [d.id for d in before]
+        assert [loop.reward(f"e{i}", float(i % 2)) for i in range(20)] == ["duplicate"] * 20
+        assert loop.decide(waiting.x, event="waits").id == waiting.id
+        assert loop.reward("waits", 1.0) == "accepted"
+        assert loop.reward("e20", 1.0) == "unknown"
+        assert loop.decide([1.0, 0.0], event="e20").t == waiting.t + 1
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
 
 
 @pytest.mark.parametrize("version", [1, 5, VERSION + 1])

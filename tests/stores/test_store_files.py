@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,9 +16,10 @@ import pytest
 import armlet
 from armlet.stores import Loop, Store
 from armlet.stores.sqlite import ledger
-from support.stores import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, edit
+from support.stores.files import MEND_EVENT, MEND_HEAD, MEND_LOOP, MEND_OUTCOME, MEND_TALLY, MENDS, edit
 
 SECONDS = 1e9
+BARE = "UPDATE event SET fields = json_remove(fields, '$.exploration_rate')"
 
 
 def make(store: Store) -> Loop:
@@ -48,6 +49,23 @@ def path(sound: bytes, tmp_path: Path) -> Path:
 
 def opened(path: Path) -> Store:
     return armlet.open_store(path, wall=lambda: SECONDS, elapsed=lambda: SECONDS)
+
+
+def test_check_values_are_those_of_the_files_of_before(path: Path) -> None:
+    """Mending a sound file changes nothing in it."""
+    before = everything(path)
+    edit(path, *MENDS)
+    assert everything(path) == before
+    use(path)
+
+
+def everything(path: Path) -> Sequence[object]:
+    """Return all rows of all tables."""
+    connection = apsw.Connection(str(path))
+    tables = sorted(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
+    found = [list(connection.execute(f"SELECT * FROM {table}")) for table in tables]
+    connection.close()
+    return found
 
 
 def use(path: Path) -> None:
@@ -106,10 +124,7 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
         ("UPDATE outcome SET names = '[1]'", *MEND_OUTCOME),
         ("UPDATE outcome SET seq = 2", *MEND_OUTCOME),  # which is no decision
         ("UPDATE outcome SET seq = 1000", *MEND_OUTCOME),
-        (
-            "UPDATE outcome SET phase = 'open', value = NULL",
-            *MEND_OUTCOME,
-        ),  # as on a page that is older than the others
+        ("UPDATE outcome SET phase = 'open', value = NULL", *MEND_OUTCOME),  # as on a page that is older than others
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{}'", *MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '[]'", *MEND_EVENT),
         ("DELETE FROM snapshot", "UPDATE event SET fields = '{\"of\": 1e400}' WHERE kind = 'learn'", *MEND_EVENT),
@@ -126,6 +141,12 @@ def test_a_row_of_any_table_that_was_changed_is_refused(path: Path, change: str)
         ("UPDATE loop SET about = replace(about, 'null', '\"x\"')", *MEND_LOOP, *MEND_HEAD),
         ("UPDATE loop SET about = replace(about, 'first', 'best')", *MEND_LOOP, *MEND_HEAD),
         ("UPDATE loop SET start = zeroblob(100)", "DELETE FROM snapshot", *MEND_LOOP, *MEND_HEAD),
+        ("UPDATE tally SET counts = '{}'", *MEND_TALLY),
+        ("UPDATE tally SET counts = replace(counts, 'format', 'form')", *MEND_TALLY),
+        ("UPDATE head SET outcomes = 29", MEND_HEAD[1]),
+        ("UPDATE head SET loop = 7", MEND_HEAD[1]),
+        ("UPDATE head SET seq = 7, epoch = -1", "DELETE FROM snapshot", *MEND_HEAD),
+        ("DELETE FROM snapshot", "UPDATE head SET tallied = 0", "DELETE FROM tally", BARE, *MEND_EVENT, *MEND_HEAD),
         ("UPDATE loop SET name = CAST(x'ff' AS TEXT)",),
         ("UPDATE event SET fields = CAST(x'ff' AS TEXT) WHERE kind = 'decide'",),
     ],

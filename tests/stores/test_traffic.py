@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
 from armlet.stores.draft import Draft
 from armlet.stores.runner import WINDOWS
+from armlet.stores.sqlite import SQLiteSession
 from armlet.stores.writer import Chore, Upkeep, Writer
 from armlet.types import Choice, Coins
 from support.stores import rebuilt
@@ -421,7 +422,7 @@ def test_a_policy_that_uses_its_own_store_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert, may_go = Draft.insert, threading.Event()
+    insert = Draft.insert
 
     def fails_once(draft: Draft, outcome: Any) -> None:
         insert(draft, outcome)
@@ -429,28 +430,53 @@ def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
             raise ZeroDivisionError("half-way")
 
     monkeypatch.setattr(Draft, "insert", fails_once)
-    results: dict[str, object] = {}
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = make(store)
         play(loop, 5)
-
-        def decide(event: str) -> None:
-            try:
-                results[event] = loop.decide([1.0, 0.5], event=event).t
-            except ZeroDivisionError as error:
-                results[event] = str(error)
-
-        threads = [threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))]
-        threads += [threading.Thread(target=decide, args=(event,)) for event in ("good", "bad", "better", "good")]
-        for i, thread in enumerate(threads):  # one batch of all that wait, in this order
-            thread.start()
-            until(lambda i=i: store._writer._queue.qsize() == i)  # type: ignore[misc]
-        may_go.set()
-        for thread in threads:
-            thread.join()
+        results = one_batch(store, loop, ("good", "bad", "better", "good"))
         assert results == {"good": 6, "bad": "half-way", "better": 7}  # the repeat is answered as before
         assert loop.model().to_bytes() == rebuilt(store).to_bytes()
         assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
+
+
+def test_a_call_that_the_ledger_refuses_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others of its batch are run again, each in a transaction of its own."""
+    write = SQLiteSession.write
+
+    def refuses(session: SQLiteSession, drafts: Sequence[Draft]) -> None:
+        write(session, drafts)
+        if any(outcome.event == "bad" for draft in drafts for outcome in draft.new.values()):
+            raise apsw.ConstraintError("not such a row")
+
+    monkeypatch.setattr(SQLiteSession, "write", refuses)
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        loop = make(store)
+        play(loop, 5)
+        results = one_batch(store, loop, ("good", "bad", "better", "good"))
+        assert results == {"good": 6, "bad": "nothing of this call was kept: not such a row", "better": 7}
+        assert loop.model().to_bytes() == rebuilt(store).to_bytes()
+        assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
+
+
+def one_batch(store: Store, loop: Loop, events: Sequence[str]) -> dict[str, object]:
+    """Decide in one batch, in this order; return steps, or what was raised."""
+    may_go, results = threading.Event(), dict[str, object]()
+
+    def decide(event: str) -> None:
+        try:
+            results[event] = loop.decide([1.0, 0.5], event=event).t
+        except (ZeroDivisionError, armlet.errors.StoreError) as error:
+            results[event] = str(error)
+
+    threads = [threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))]
+    threads += [threading.Thread(target=decide, args=(event,)) for event in events]
+    for i, thread in enumerate(threads):  # all that wait are one batch
+        thread.start()
+        until(lambda i=i: store._writer._queue.qsize() == i)  # type: ignore[misc]
+    may_go.set()
+    for thread in threads:
+        thread.join()
+    return results
 
 
 def test_nobody_waits_for_a_thread_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,3 +36,5 @@ def test_the_web_app_learns_orders_after_a_restart(tmp_path: Path) -> None:
         assert other.status_code == 409
         assert "another context" in other.json()["detail"]
         assert client.post("/banner", json={**visits[0], "event": ""}).status_code == 422
+        metrics = client.get("/metrics").text.splitlines()
+        assert 'armlet_rewards_total{loop="front page",status="unknown"} 1' in metrics

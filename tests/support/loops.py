@@ -12,12 +12,9 @@ import numpy as np
 
 import armlet
 from armlet.bandit import Bandit
-from armlet.stores import Ledger, Loop, Moment, Store
-from armlet.stores.draft import Transaction
-from armlet.stores.ledger import Want
-from armlet.stores.rows import rebuild
-from armlet.stores.terms import Terms
-from armlet.types import Arm, Float64, Policy
+from armlet.stores import Ledger, Loop, Store
+from armlet.types import Arm, Float64
+from support.stores import rebuilt
 
 
 class Ticks:
@@ -43,20 +40,6 @@ def context(i: int, dim: int) -> list[float]:
 def reward(i: int) -> float:
     """Return the i-th reward: in quarters, from -1 to 1."""
     return ((i * 5) % 9 - 4) / 4
-
-
-def rebuilt(store: Store, name: str, policy: Policy | None = None) -> Bandit:
-    """Return the bandit of a loop from its rows alone, without a snapshot."""
-
-    def work(tx: Transaction, _: Moment) -> Bandit:
-        record = tx.session.find(name)
-        assert record is not None
-        tx.enter([Want(record.id)])
-        draft = tx.draft(record.id)
-        assert draft is not None
-        return rebuild(tx.session, record, draft.seq, policy, Terms.read(record).carry)
-
-    return store._writer.do(work)
 
 
 def assert_replays(store: Store, loop: Loop) -> None:

@@ -94,7 +94,11 @@ class Proxy:
                 if not self._is_open:
                     client.close()
                     continue
-                server = self._connect()
+                try:
+                    server = self._connect()
+                except OSError:  # it is down
+                    client.close()
+                    continue
                 self._pairs.append((client, server))
                 threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 

@@ -53,7 +53,8 @@ def evaluate(a: argparse.Namespace) -> None:
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
-    blocks = open_rows(open_log(a))
+    with open_log(a) as log:
+        blocks = open_rows(log)
     result = evaluate(
         blocks,
         {name: _target(name, blocks.arms) for name in a.policy},
@@ -117,7 +118,8 @@ def rejection_replay(a: argparse.Namespace) -> None:
 
     names = a.policy or ["OccasionalOptimism"]
     policies = [make_policy(*parse_policy(name)) for name in names]
-    rows = open_rows(open_log(a))
+    with open_log(a) as log:
+        rows = open_rows(log)
     print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
     for name, policy in zip(names, policies, strict=True):
         found = replayed(rows, policy, seed=a.seed)
@@ -157,7 +159,8 @@ def gate(a: argparse.Namespace) -> int:
     from armlet.evaluation.gate import gate
     from armlet.evaluation.rows import open_rows
 
-    blocks = open_rows(open_log(a))
+    with open_log(a) as log:
+        blocks = open_rows(log)
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
     given = _range(a.reward_range)
     found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
@@ -207,7 +210,8 @@ def search(a: argparse.Namespace) -> None:
     from armlet.evaluation.search import search_around
 
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
-    found, theta = search_around(open_log(a), load(a.around), a.policies, **how)
+    with open_log(a) as log:
+        found, theta = search_around(log, load(a.around), a.policies, **how)
     if a.json:
         told = {"winner": found.winner, "value": found.value, "interval": list(found.interval), "rows": found.rows}
         told |= {"policies": found.policies, "left": found.left.tolist(), "unknown": found.unknown}

@@ -43,12 +43,13 @@ def show(arguments: argparse.Namespace) -> None:
     from armlet.log.reader import read
 
     kinds: Counter[str] = Counter()
-    events = read(open_log(arguments))
     first = last = 0
-    for event in events:
-        kinds[event["kind"]] += 1
-        first, last = first or event["at"], event["at"]  # the start of a loop has no time
-    about = {name: value for name, value in events.about.items() if name not in ("seq", "kind", "at")}
+    with open_log(arguments) as log:
+        events = read(log)
+        for event in events:
+            kinds[event["kind"]] += 1
+            first, last = first or event["at"], event["at"]  # the start of a loop has no time
+        about = {name: value for name, value in events.about.items() if name not in ("seq", "kind", "at")}
     found = {**about, "events": dict(kinds), "from": first, "to": last}
     if arguments.json:
         print(json.dumps(found))
@@ -80,7 +81,8 @@ def tail(arguments: argparse.Namespace) -> None:
     """Print the last events."""
     from armlet.log.reader import read
 
-    last: Iterable[Event] = deque(read(open_log(arguments)), maxlen=arguments.n)
+    with open_log(arguments) as log:
+        last: Iterable[Event] = deque(read(log), maxlen=arguments.n)
     for event in last:
         print(json.dumps(event, ensure_ascii=False))
 
@@ -113,7 +115,8 @@ def export(arguments: argparse.Namespace) -> None:
     """Write a log as .jsonl, .csv, .arrow or .feather."""
     from armlet.log.exporting import write
 
-    print(write(open_log(arguments), arguments.target), file=sys.stderr)
+    with open_log(arguments) as log:
+        print(write(log, arguments.target), file=sys.stderr)
 
 
 @_action(

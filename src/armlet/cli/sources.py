@@ -6,7 +6,8 @@ A store is told from a log by what it is: the address of a database, or a file t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,7 +16,7 @@ from armlet.errors import ArgumentError, StoreError
 
 if TYPE_CHECKING:
     from armlet.log.reader import Source
-    from armlet.stores.ledger import LedgerReader, LoopRecord
+    from armlet.stores.ledger import LedgerReader, LoopRecord, View
 
 ADDRESSES: Final = ("postgresql://", "postgres://")
 MAGIC: Final = b"SQLite format 3\0"
@@ -50,28 +51,39 @@ def is_store(where: Place) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def open_log(a: argparse.Namespace) -> Source:
-    """Return the log that a command was given: its path, or the events of a loop in a store."""
+@contextmanager
+def open_log(a: argparse.Namespace) -> Iterator[Source]:
+    """Give the log that a command was given: its path, or the events of a loop in a store."""
     if not is_store(a.log):
         if a.loop is not None:
             raise ArgumentError("{loop} is {name!r}, but {log} is not a store; leave it out", name=a.loop)
-        return Path(a.log)
+        yield Path(a.log)
+        return
     from armlet.stores.rows import LoopLog
 
-    ledger = open_reader(a.log)
-    return LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None)
+    with open_reader(a.log) as ledger:
+        yield LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None)
 
 
-def open_reader(where: Place) -> LedgerReader:
+@contextmanager
+def open_reader(where: Place) -> Iterator[LedgerReader]:
     """Open a store to be read, next to the process that writes in it."""
     from armlet.stores.store import load_ledger
 
-    reader: LedgerReader
+    ledger: LedgerReader
     if isinstance(where, str):
-        reader = load_ledger("postgresql", "psycopg").PostgreSQL(where)
+        ledger = load_ledger("postgresql", "psycopg").PostgreSQL(where)
     else:
-        reader = load_ledger("sqlite", "apsw").SQLiteReader(where)
-    return reader
+        ledger = load_ledger("sqlite", "apsw").SQLiteReader(where)
+    with closing(ledger):
+        yield ledger
+
+
+@contextmanager
+def open_view(where: Place) -> Iterator[View]:
+    """Look at a store as it is at one moment."""
+    with open_reader(where) as ledger, ledger.view() as view:
+        yield view
 
 
 def choose(records: Iterable[LoopRecord], name: str | None, argument: str) -> LoopRecord:

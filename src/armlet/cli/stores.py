@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.command import JSON, Argument, Call, Command, arg, between, command, names
-from armlet.cli.sources import STORE, choose, is_store, open_reader
+from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, StoreError
 
 if TYPE_CHECKING:
@@ -52,17 +52,16 @@ def list_loops(a: argparse.Namespace) -> None:
     """
     from armlet.stores.overview import overview
 
-    ledger = open_reader(a.store)
-    with ledger.view() as view:
-        found = [overview(view, record) for record in view.loops()]
+    with open_reader(a.store) as ledger, ledger.view() as view:
+        size, found = ledger.size(), [overview(view, record) for record in view.loops()]
     if a.json:
-        print(json.dumps({"bytes": ledger.size(), "loops": [each.to_dict() for each in found]}))
+        print(json.dumps({"bytes": size, "loops": [each.to_dict() for each in found]}))
         return
     print(f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop")
     for each in found:
         last = _clock(each.last_decision)
         print(f"{each.decisions:13,}{each.rewards:13,}{each.rows:13,}{each.bytes:16,}  {last:20}  {_plain(each.name)}")
-    print(f"loops: {len(found)}, bytes of the store: {ledger.size():,}")
+    print(f"loops: {len(found)}, bytes of the store: {size:,}")
 
 
 def _clock(moment: int | None) -> str:
@@ -84,7 +83,7 @@ def show(a: argparse.Namespace) -> None:
     """
     from armlet.stores.overview import details
 
-    with open_reader(a.store).view() as view:
+    with open_view(a.store) as view:
         found = details(view, choose(view.loops(), a.loop, "loop"), time.time_ns() // 1000)
     if a.json:
         print(json.dumps(found.to_dict()))
@@ -145,7 +144,7 @@ def verify(a: argparse.Namespace) -> int:
       1  something is damaged, or a loop cannot be read; the row is named
       2  wrongly called
     """
-    with open_reader(a.store).view() as view:
+    with open_view(a.store) as view:
         view.check()
         records = view.loops() if a.loop is None else [choose(view.loops(), a.loop, "loop")]
         found = {record.name: _verified(view, record.name, quiet=a.json) for record in records}
@@ -200,8 +199,8 @@ def export(a: argparse.Namespace) -> None:
     from armlet.log.exporting import write
     from armlet.stores.rows import LoopLog
 
-    ledger = open_reader(a.store)
-    print(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target), file=sys.stderr)
+    with open_reader(a.store) as ledger:
+        print(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target), file=sys.stderr)
 
 
 @_action(
@@ -216,7 +215,8 @@ def backup(a: argparse.Namespace) -> None:
     examples:
       armlet store shop.db backup backups/shop-2026-01-31.db
     """
-    open_reader(a.store).backup(a.target)
+    with open_reader(a.store) as ledger:
+        ledger.backup(a.target)
     print(f"{a.target}: {a.target.stat().st_size:,} bytes", file=sys.stderr)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -32,6 +33,8 @@ MOST: Final = 10_000  # calls of a batch
 TRIES: Final = 5  # of a call whose loop changes meanwhile
 
 Probabilities: TypeAlias = Literal["all"]
+
+log = logging.getLogger("armlet.store")
 
 
 class Loop:
@@ -418,6 +421,7 @@ class Loop:
             refit = Refit(self._ledger, self._runner.id, change.policy, self._runner.policy)
             refit.prepare()
         self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
+        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     # ---- what there is to see
 

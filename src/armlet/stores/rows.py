@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from itertools import product, takewhile
 from types import NoneType, SimpleNamespace
 from typing import Any, Final, NamedTuple, cast
 
@@ -29,6 +29,7 @@ from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
 
+ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
 INTERNAL: Final = ("of", "status")  # what only a store needs
 LONGEST: Final = 19  # digits of a step
 BYTES: Final = np.dtype("<f8")
@@ -91,7 +92,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
     is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
-    if is_fit and not (kind == "decide" and fields["eligible"]):
+    if is_fit and not (kind == "decide" and fields.get("eligible", row)):  # not even None if it is missing
         return row
     for name, types in _FIELDS[kind or row.kind].items():
         if not isinstance(fields.get(name, row), types):
@@ -146,15 +147,28 @@ class LoopLog:
     def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
+        self._changed: Mapping[Arm, str] | None = None  # how an arm changed first; read when it is needed
 
     @property
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
-        fields = describe(from_bytes(self._record.start, policy=self._policy)._model())
-        if self._after != self._record.base:
-            fields["digest"] = None  # the rows are older than the model that there is
+        fields: dict[str, Any] = {**describe(from_bytes(self._record.start, policy=self._policy)._model())}
+        if self._after != self._record.base:  # the rows are older than the model that there is
+            fields |= {"digest": None, **self._arms_before(fields["arms"], fields["retired"])}
         return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
+
+    def _arms_before(self, arms: Iterable[Arm], retired: Iterable[Arm]) -> Mapping[str, list[Arm]]:
+        """Return the arms before the first row, by those of the model: the first row about an arm says what it was."""
+        if self._changed is None:
+            rows = self._ledger.rows(self._record.id, self._after)
+            told = takewhile(lambda row: row.seq <= self._record.base, rows)
+            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARMS and checked(row)]
+            self._changed = dict(reversed(changes))
+        known, gone = self._changed, set(retired)
+        there = [arm for arm in arms if known.get(arm) != "add_arm"]
+        were_gone = [arm for arm in there if known.get(arm, "restore_arm" if arm in gone else "") == "restore_arm"]
+        return {"arms": there, "retired": were_gone}
 
     @property
     def replayable(self) -> LoopLog:
@@ -316,6 +330,19 @@ class Replay:
         except Exception as error:
             raise _unplayable(row.seq, error) from error
 
+    def count(self, rows: Iterable[Row]) -> Tally:
+        """Count rows, of which some may be missing, and play none."""
+        tally = Tally()
+        try:
+            for row in rows:
+                self._last = row.seq
+                self._count(tally, row)
+                if row.kind == "decide" and row.x is None:
+                    tally.forgotten(row.fields["arm"], None)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _refused(self._last, error) from error
+        return tally
+
     def _count(self, tally: Tally, row: Row) -> None:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
@@ -426,20 +453,28 @@ def recover(
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
     found, counts = session.snapshot(record.id), session.tally(record.id)
-    tally = Tally() if counts is None else Tally.from_json(counts)
+    tally, tallied = Tally() if counts is None else Tally.from_json(counts), head.tallied
+    if counts is None and (found is not None or record.base):  # of a version that did not count
+        tally, tallied = _counted(session, record, policy, carry), head.seq
     if found is not None and found[0] >= record.base:
         try:
             bandit = from_bytes(found[1], policy=policy)
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
         else:
-            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
             _go_on(replay, session, record.id, found[0], head.seq)
             return bandit, tally, found[0]
     bandit = from_bytes(record.start, policy=policy)
-    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, head.tallied)
+    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
     _go_on(replay, session, record.id, record.base, head.seq)
     return bandit, tally, record.base
+
+
+def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
+    """Count all rows that are left of a loop; what was answered without a row is not known."""
+    bandit = from_bytes(record.start, policy=policy)
+    return Replay(bandit, lambda seq: session.row(record.id, seq), carry).count(session.rows(record.id, 0))
 
 
 def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:

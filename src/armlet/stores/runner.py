@@ -47,6 +47,8 @@ RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be 
 
 log = logging.getLogger("armlet.store")
 
+ASLEEP: Final = Tally()  # of loops that nobody uses; never counted in
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -94,7 +96,7 @@ class LoopRunner:
         self.rules = RewardRules(reward_range=USUAL)
         self.reader: Reader | None = None
         self._bandit: Bandit | None = None  # stale, or asleep
-        self.tally = Tally()
+        self.tally = ASLEEP
         self._tallied = 0  # the last row that the tally in the ledger has counted
         self._answered: list[tuple[Status, int]] = []  # without a row, since then; and when
         self._epoch = self._last = self.snapshot = 0  # rows
@@ -104,7 +106,6 @@ class LoopRunner:
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
         self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
-        self.used = 0  # when, in steady time
 
     # ---- waking up and following others
 
@@ -123,10 +124,12 @@ class LoopRunner:
         """Keep a snapshot and let go of the memory that it takes; its next call wakes it up."""
         self.lock(tx, now)
         draft = tx.draft(self.id)
-        if draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch:
+        is_known = draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch
+        if draft is not None and is_known and not self.is_asleep:
             self.save(draft)
             self.end(draft)
         self.stale()
+        self.tally = ASLEEP
 
     @property
     def is_asleep(self) -> bool:
@@ -143,7 +146,8 @@ class LoopRunner:
         """About how many bytes it takes while it is awake."""
         if self._bandit is None:
             return 0
-        return 20_000 + 3 * self._bandit.state.nbytes + 1500 * (len(self._recent) + len(self._decided))
+        nbytes: int = self._bandit.state.nbytes
+        return 20_000 + 3 * nbytes + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -152,7 +156,8 @@ class LoopRunner:
 
     def want(self, now: Moment, events: Iterable[str] = ()) -> Want:
         """Return what to read when the loop is locked."""
-        self.used = now.steady
+        self._writer.entered.pop(self, None)
+        self._writer.entered[self] = None
         if self._is_shared:
             self._recent.clear()  # others may have changed what is known of them
         elif len(self._recent) > RECENT:
@@ -202,7 +207,8 @@ class LoopRunner:
         self._decided.clear()
         self.terms = Terms.read(record)
         head = draft.found.head
-        self._policies = [each for each in self._policies if each[0] <= head.epoch]
+        first, *later = self._policies
+        self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
         self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
         self._recount(head)
@@ -346,7 +352,8 @@ class LoopRunner:
         self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
     ) -> Decision:
         row, event = self._row(tx, draft, known), known.outcome.event
-        if self.terms.carry.row(row).x != bytes_of(x) or not _same_arms(row.fields["eligible"], eligible):
+        is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
+        if not is_same or not _same_arms(row.fields["eligible"], eligible):
             raise EventError(
                 f"event {event!r} has been decided for another context or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
@@ -746,7 +753,6 @@ class LoopRunner:
         self.save(draft)
         if change.arms is not None:
             self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
-        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""

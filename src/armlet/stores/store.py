@@ -66,6 +66,8 @@ class Store:
     ) -> None:
         self._ledger, self._memory = ledger, memory
         self._runners: dict[str, LoopRunner] = {}
+        self._awake: dict[LoopRunner, int] = {}  # about how many bytes each takes; the one used last is the last
+        self._bytes = 0
         self._is_closed = False
         clock = Clock(ledger.newest(), wall, elapsed)
         self._writer = Writer(ledger, clock, self._stale, self._let_some_sleep, deadline)
@@ -158,13 +160,16 @@ class Store:
             on_change=on_change,
         )
         made = spec.bandit()
-        runner = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        for what in done:  # and kept
+            log.info("loop %s: %s", name, what)
         return Loop(runner, self._writer, self._ledger)
 
-    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> LoopRunner:
-        record = tx.session.find(spec.name)
+    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> tuple[LoopRunner, list[str]]:
+        record, done = tx.session.find(spec.name), []
         if record is None:
             record = self._create(tx, spec, made)
+            done.append("made")
         runner = self._runners.get(spec.name)
         if runner is None or runner.id != record.id or runner.is_gone:
             runner = self._runner_of(record, spec.own_policy)
@@ -173,16 +178,16 @@ class Store:
             change = spec.differences(made, runner.terms, runner.bandit)
             if change is not None:
                 runner.change(tx, now, change)
+                done.append(f"changed {', '.join(change.names)}")
         if spec.arms is not None and (changes := runner.arms_to(tx, now, spec.arms)):
             runner.add_rows(tx, now, changes)
         runner.is_in_use = True
         self._runners[spec.name] = runner
-        return runner
+        return runner, done
 
     def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
         if made is None:
             raise StoreError(f"there is no loop {spec.name!r}; give arms to make it")
-        log.info("loop %s: made", spec.name)
         return tx.session.create(spec.name, spec.terms.to_json(), made.to_bytes(), made.t)
 
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
@@ -192,9 +197,14 @@ class Store:
     def delete(self, name: str) -> bool:
         """Delete a loop with all its rows, in slices between which other calls are served; return whether it was there.
 
-        Whoever still has the loop is refused from then on. What was deleted is overwritten in the store's files.
+        Whoever still has the loop is refused from then on. What was deleted is overwritten in the store's files; where
+        SQLite has moved rows between pages before, a copy may stay in the unused part of a page until the file is
+        vacuumed. Backups are not touched.
         """
-        return self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
+        was_there = self._writer.maintain(self._deleting(check_text("name", name)), scrubs=True)
+        if was_there:
+            log.info("loop %s: deleted", name)
+        return was_there
 
     def _deleting(self, name: str) -> Chore[bool]:
         tx, _ = yield
@@ -209,7 +219,6 @@ class Store:
         while True:
             tx.enter([Want(record.id)])
             if not tx.direct(record.id).delete(record.id, DELETED):
-                log.info("loop %s: deleted", name)
                 return True
             tx, _ = yield
 
@@ -311,16 +320,20 @@ class Store:
 
     def _let_some_sleep(self, tx: Transaction, now: Moment) -> None:
         """Let go of loops that were not used for the longest time, if all of them take too much memory."""
-        awake = [runner for runner in self._runners.values() if not runner.is_asleep]
-        total = sum(runner.memory for runner in awake)
-        if total <= self._memory:
+        for runner in self._writer.entered:
+            size = runner.memory
+            self._bytes += size - self._awake.pop(runner, 0)
+            if size:
+                self._awake[runner] = size
+        self._writer.entered.clear()
+        if self._bytes <= self._memory:
             return
-        for runner in sorted(awake, key=lambda runner: runner.used)[:-1]:
-            if total <= self._memory // 2:
+        for runner in list(self._awake)[:-1]:
+            if self._bytes <= self._memory // 2:
                 return
-            total -= runner.memory
             if tx.draft(runner.id) is None:
                 runner.rest(tx, now)
+                self._bytes -= self._awake.pop(runner)
 
     def _stale(self) -> None:
         for runner in self._runners.values():

@@ -1,8 +1,9 @@
 """The tally of a loop: running sums of all that happens to it, which `stats` and `health` are made of.
 
 A runner calls it for every decision and every reward, in the transaction that writes them, and writes it down as JSON
-in the same transaction. Every call is O(1), but for folding 64 draws or 200 decisions at a time; memory is O(arms). It
-holds no context and no event. Times are microseconds since 1970 by the wall clock.
+once in 1,000 rows or so; the rows since then are counted again after a restart. Every call is O(1), but for folding 64
+draws or 200 decisions at a time; memory is O(arms). It holds no context and no event. Times are microseconds since 1970
+by the wall clock.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the terms remember every change, so that a row is carried to the features of any
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self, get_args
@@ -19,6 +20,7 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import HUGE, number, positive, settle
 from armlet.stores.ledger import LoopRecord, Row
 from armlet.stores.rewards import Aggregation, RewardRules
+from armlet.types import Float64
 
 USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
 LONGEST_WINDOW: Final = 1e9  # seconds
@@ -41,6 +43,16 @@ class Carry:
             if row.seq < seq and (upto is None or seq <= upto):
                 x = change.carry(x)
         return row._replace(x=x.astype("<f8").tobytes())
+
+    def matches(self, row: Row, x: Float64) -> bool:
+        """Whether a context is that of a decision, in all features that there were then and are now."""
+        if row.x is None:
+            return False
+        known = np.frombuffer(row.x, dtype="<f8")
+        for seq, change in self._changes.items():
+            if row.seq < seq:
+                known = replace(change, fills=(math.nan,) * change.dim).carry(known)
+        return known.shape == x.shape and bool(np.all(np.isnan(known) | (known == x)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

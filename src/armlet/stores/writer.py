@@ -421,6 +421,7 @@ class Writer:
         self._on_failure = on_failure  # called where memory may know more than what is kept
         self._on_idle = on_idle  # called after the calls of a batch, before they are committed
         self.counts = Counts()
+        self.entered: dict[LoopRunner, None] = {}  # loops that were used since somebody looked, the last one last
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
@@ -585,7 +586,7 @@ class Writer:
             for ticket in tickets:
                 if isinstance(ticket, Call) and ticket.runner is not None:
                     events.setdefault(ticket.runner, []).extend(ticket.events)
-            tx.enter([runner.want(now, names) for runner, names in events.items()])
+            tx.enter([runner.want(now, names) for runner, names in events.items() if not runner.is_gone])
             refused = self._begin(tx, now, events)
             for ticket in tickets:
                 if ticket.runner in refused:
@@ -616,7 +617,8 @@ class Writer:
     def _fail(self, tickets: Iterable[Ticket], error: BaseException) -> None:
         self._on_failure()
         self.counts.failures += 1
-        log.warning("a transaction failed: %s", error)
+        why = str(error).partition("\n")[0]  # a database tells of the values of a row further down
+        log.warning("a transaction failed: %s: %s", type(error).__name__, why)
         for ticket in tickets:
             told = "nothing of this call was kept: "
             is_known = not isinstance(error, UncertainError)

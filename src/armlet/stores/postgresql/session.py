@@ -63,8 +63,8 @@ def _replacing(names: Sequence[str], key: str) -> str:
 
 _EVENT = f"SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = $1 AND seq"
 _OUTCOME = f"SELECT {_columns(encoding.OUTCOME)} FROM outcome"
-_OWN_ROW = f"""CROSS JOIN LATERAL (
-        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e"""
+_OWN_ROW = f"""LEFT JOIN LATERAL (
+        SELECT {_columns(encoding.EVENT)} FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e ON true"""
 _BOTH = f"SELECT {_columns(encoding.OUTCOME, 'o')}, {_columns(encoding.EVENT, 'e')} FROM"
 
 ENTER: Final = Statement(

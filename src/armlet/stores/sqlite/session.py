@@ -264,7 +264,7 @@ class SQLiteSession:
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
 
     def delete(self, loop: int, most: int) -> bool:
-        for sql in (_SOME_EVENTS, _SOME_OUTCOMES):
+        for sql in (_SOME_OUTCOMES, _SOME_EVENTS):  # nobody who looks an event up may miss its row
             self._run(sql, (loop, most))
             if gone := self._connection.changes():
                 self._count(loop, outcomes=-gone if sql is _SOME_OUTCOMES else 0)

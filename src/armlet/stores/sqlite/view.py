@@ -85,4 +85,3 @@ class SQLiteView:
             for table in ("outcome", "early", "snapshot")
         )
         return Usage(rows, outcomes, early, snapshots, int(size))
-

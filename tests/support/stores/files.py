@@ -1,4 +1,4 @@
-"""Loops made again from their rows, and check values of a store's file for whoever edits it by SQL.
+"""Files of stores for whoever edits them by SQL: check values, and statements that mend them.
 
 Check values are written down here a second time, as the file has them: a file of today must be read tomorrow.
 """
@@ -6,33 +6,10 @@ Check values are written down here a second time, as the file has them: a file o
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
-
-from armlet.bandit import Bandit
-from armlet.stores import Moment, Store
-from armlet.stores.draft import Transaction
-from armlet.stores.ledger import Want
-from armlet.stores.rows import rebuild
-from armlet.stores.terms import Terms
-from armlet.types import Policy
-
-
-def rebuilt(store: Store, name: str = "homepage", policy: Policy | None = None) -> Bandit:
-    """Return the bandit of a loop from its start model and its rows, without its snapshot."""
-
-    def work(tx: Transaction, _: Moment) -> Bandit:
-        record = tx.session.find(name)
-        found = None if record is None else tx.session.enter([Want(record.id)])[0]
-        if record is None or found is None:
-            raise AssertionError(f"loop {name!r} is gone")
-        return rebuild(tx.session, record, found.head.seq, policy, Terms.read(record).carry)
-
-    return store._writer.do(work)
-
-
-# ---- files
 
 
 def check_values(*values: object) -> int:
@@ -66,6 +43,15 @@ def check_tally(loop: int, counts: str) -> int:
     return zlib.crc32(counts.encode(), loop)
 
 
+CHECKS: tuple[Callable[..., int], ...] = (
+    check_values,
+    check_outcome,
+    check_event,
+    check_made,
+    check_snapshot,
+    check_tally,
+)
+
 MEND_EVENT = ("UPDATE event SET crc = check_event(loop, seq, ts, kind, t, fields, x)",)
 MEND_OUTCOME = ("UPDATE outcome SET crc = check_outcome(loop, t, event, seq, phase, value, due, rank, names, played)",)
 MEND_TALLY = ("UPDATE tally SET crc = check_tally(loop, counts)",)
@@ -85,7 +71,7 @@ MENDS = (*MEND_EVENT, *MEND_OUTCOME, *MEND_SNAPSHOT, *MEND_TALLY, *MEND_EARLY, *
 def tools(path: Path) -> apsw.Connection:
     """Open a file as somebody with SQLite would, with functions that mend check values."""
     connection = apsw.Connection(str(path))
-    for check in (check_values, check_outcome, check_event, check_made, check_snapshot, check_tally):
+    for check in CHECKS:
         connection.create_scalar_function(check.__name__, check)
     return connection
 
