@@ -24,6 +24,7 @@ from report import (
     significant,
     units_ratio,
 )
+from store_report import GrowthReport, StoreReport
 from timing import SIZES, Cell
 
 TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
@@ -39,6 +40,10 @@ LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
 TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
 SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and against commits that a power cut can lose
+ONE_LOOP, TWO_LOOPS = 0.85, 1.6  # of what one replica serves, with as many callers as each of two
+TRIPS, LAST_QUARTER = 6.0, 1.5
+ROWS_MB, ROWS_CPU = 30.0, 1.5  # of a loop that has grown tenfold
+LOOPS_MB = 600.0  # `Store` keeps 2^28 bytes of loops by default, by an estimate
 FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t would be 10^4 times apart
 BATCH = 1.5
 EVALUATED, AGREED = 40.0, 1e-9
@@ -228,20 +233,53 @@ def flat_goals(report: FlatReport) -> list[Goal]:
     ]
 
 
-def store_goals(report: dict[str, dict[str, float]]) -> list[Goal]:
-    """Commits are shared: many threads decide several times as often as one, and hardly wait for the disk."""
-    (_, one), (_, many) = sorted(report.items(), key=lambda item: int(item[0]))
-    shared, waiting = many["FULL"] / one["FULL"], many["FULL"] / many["NORMAL"]
+def store_goals(report: StoreReport) -> list[Goal]:
+    """Hold callers that share commits, and two replicas, against one."""
+    rates = {(row["name"], row["callers"]): row["rate"] for row in report["rows"] if row["door"] == "threads"}
+    shared = rates["SQLite FULL", 16] / rates["SQLite FULL", 1]
+    waiting = rates["SQLite FULL", 16] / rates["SQLite NORMAL", 16]
+    trips = max(row["trips"] or 0.0 for row in report["rows"])
+    dearer = max(report["rows"], key=lambda row: row["last_us"] / row["first_us"])
+    ratio = dearer["last_us"] / dearer["first_us"]
+    where = f"{dearer['name']}, {dearer['callers']} {dearer['door']}"
     return [
+        Goal(f"16 threads get at least {SHARED} times the durable answers of one", shared >= SHARED, f"{shared:.1f}"),
         Goal(
-            f"16 threads take at least {SHARED} times the durable decisions of one", shared >= SHARED, f"{shared:.1f}"
-        ),
-        Goal(
-            f"16 threads take at least {WAITING} times as many on disk as with synchronous=NORMAL",
+            f"16 threads get at least {WAITING} times as many on disk as with synchronous=NORMAL",
             waiting >= WAITING,
             f"{waiting:.2f}",
         ),
+        replica_goal("one loop", ONE_LOOP, report["one_loop"]),
+        replica_goal("two loops", TWO_LOOPS, report["two_loops"]),
+        Goal(f"at most {TRIPS:.0f} round trips a batch to PostgreSQL", trips <= TRIPS, f"{trips:.2f}"),
+        Goal(
+            f"CPU time of a pair in the last quarter at most {LAST_QUARTER} times that of the first",
+            ratio <= LAST_QUARTER,
+            f"{ratio:.2f} ({where})",
+        ),
     ]
+
+
+def replica_goal(where: str, least: float, by_callers: dict[str, list[float]]) -> Goal:
+    """Hold the lowest median over rounds against the goal."""
+    medians = {callers: float(np.median(found)) for callers, found in by_callers.items()}
+    shown = ", ".join(f"{callers} {ratio:.2f}" for callers, ratio in medians.items())
+    return Goal(f"two replicas on {where} at least {least} of one", min(medians.values()) >= least, shown)
+
+
+def growth_goals(report: GrowthReport) -> list[Goal]:
+    """Hold a grown loop against itself when it was a tenth as large, and many loops against a bound."""
+    first, last, found = report["grown"][0], report["grown"][-1], report["many"]
+    more, ratio = last["rss_mb"] - first["rss_mb"], last["cpu_us"] / first["cpu_us"]
+    goals = [
+        Goal(f"ten times the rows take at most {ROWS_MB:.0f} MB more memory", more <= ROWS_MB, f"{more:.0f} MB"),
+        Goal(f"and at most {ROWS_CPU} times the CPU time of a pair", ratio <= ROWS_CPU, f"{ratio:.2f}"),
+    ]
+    if found is not None:
+        most = found["most_mb"]
+        text = f"{found['loops']:,} loops in one store take at most {LOOPS_MB:.0f} MB"
+        goals.append(Goal(text, most <= LOOPS_MB, f"{most:.0f} MB"))
+    return goals
 
 
 def state_goals(state: dict[str, dict[str, float]]) -> list[Goal]:

@@ -40,27 +40,6 @@ live in arrays. Import is CPU time beyond a bare interpreter; MB is what pip ins
 """
 
 
-STORE_HEADINGS = (
-    "store",
-    "callers are",
-    "callers",
-    "pairs/s",
-    "of rounds",
-    "client us",
-    "server us",
-    "first quarter",
-    "last quarter",
-    "calls a commit",
-    "trips a commit",
-    "rows",
-)
-STORE_METHOD = """\
-Each caller decides and then reports the reward, again and again; both are durable on return. With two replicas, each
-has so many callers, and figures are of both together. CPU time is that of a pair, of all client processes and of all of
-the server's; the quarters are of both. Figures are medians over rounds.
-"""
-
-
 SIMULATION_HEADINGS = (
     "simulation of Figure (a)",
     "environment's draws",
@@ -176,33 +155,6 @@ class SimulationReport(TypedDict):
     events: dict[str, list[float]]  # us per run
     workers: dict[str, list[float]]  # ns per step; "cores": processors that two threads were given
     failed: dict[str, str]
-
-
-class StoreRow(TypedDict):
-    """What store.py prints of one row: medians over rounds; CPU time in microseconds a pair."""
-
-    name: str
-    door: str
-    callers: int
-    rates: list[float]  # pairs a second, round by round
-    rate: float
-    pairs: int
-    client_us: float
-    server_us: float | None  # None if there is no server, or it is not of this machine
-    first_us: float  # of both, in the first quarter
-    last_us: float
-    batch: float  # calls a commit
-    trips: float | None  # round trips a commit
-
-
-class StoreReport(TypedDict):
-    """What store.py prints; ratios are by callers and door, round by round."""
-
-    seconds: float  # a row
-    rows: list[StoreRow]
-    one_loop: dict[str, list[float]]
-    one_loop_equal_load: dict[str, list[float]]
-    two_loops: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,45 +310,6 @@ def inputs_table(report: InputsReport) -> list[str]:
     method = "CPU time at (3, 6), the median of rounds in which all take turns; the ratio is to the first of its kind."
     title = "## Kinds of rewards and contexts: microseconds per decide + learn"
     return [title, "", method, "", *aligned([["", "given as", "us", "ratio"], *rows]), ""]
-
-
-def store_table(report: StoreReport) -> list[str]:
-    """Lay out durable pairs a second, what they cost, and how two replicas do next to one."""
-    rows = [store_texts(row) for row in report["rows"]]
-    title = "## Durable decisions and rewards, d = 32, K = 8: pairs a second, and CPU time of a pair"
-    ratios = [
-        *ratio_lines("two replicas on one loop, in rates of one with as many callers as each", report["one_loop"]),
-        *ratio_lines("the same, of one with as many callers as both", report["one_loop_equal_load"]),
-        *ratio_lines("two replicas on two loops, of one with as many callers as each", report["two_loops"]),
-    ]
-    return [title, "", STORE_METHOD, *aligned([list(STORE_HEADINGS), *rows]), "", *ratios, ""]
-
-
-def store_texts(row: StoreRow) -> list[str]:
-    server, trips = row["server_us"], row["trips"]
-    return [
-        row["name"],
-        row["door"],
-        str(row["callers"]),
-        f"{row['rate']:,.0f}",
-        f"{min(row['rates']):,.0f} to {max(row['rates']):,.0f}",
-        f"{row['client_us']:.0f}",
-        "-" if server is None else f"{server:.0f}",
-        f"{row['first_us']:.0f}",
-        f"{row['last_us']:.0f}",
-        f"{row['batch']:.1f}",
-        "-" if trips is None else f"{trips:.2f}",
-        f"{2 * row['pairs']:,}",
-    ]
-
-
-def ratio_lines(text: str, by_callers: dict[str, list[float]]) -> list[str]:
-    """Write one line of medians with the lowest and the highest of the rounds."""
-    shown = [
-        f"{callers} {float(np.median(found)):.2f} ({min(found):.2f} to {max(found):.2f})"
-        for callers, found in by_callers.items()
-    ]
-    return [f"- {text}: {'; '.join(shown)}"] if shown else []
 
 
 def logged_table(report: LoggedReport) -> list[str]:

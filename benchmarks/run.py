@@ -27,6 +27,7 @@ from goals import (
     exploiter_goals,
     files_goals,
     flat_goals,
+    growth_goals,
     inputs_goals,
     logged_goals,
     optimistic_goals,
@@ -47,10 +48,10 @@ from report import (
     logged_table,
     simulation_table,
     size_table,
-    store_table,
     units_table,
 )
 from startup import distribution_megabytes, import_seconds, package_megabytes
+from store_report import growth_table, store_table
 from timing import SIZES, Cell, WorkerError, call, measure
 from venvs import ROOT, Environment, InstallError, environment, last_line
 
@@ -148,16 +149,25 @@ PARTS = {
         goals=evaluate_goals,
     ),
     "store": Part(
-        about="durable decisions a second (about half a minute)",
-        quick="2",
-        full="5",
+        about="durable decisions and rewards, SQLite and PostgreSQL, one replica and two (about ten minutes)",
+        quick="--quick",
+        full="--rounds=3",
         table=store_table,
         goals=store_goals,
+        timeout=2700.0,
+    ),
+    "growth": Part(
+        about="a loop of a million rows, and ten thousand loops (about five minutes)",
+        quick="--pairs=20000",
+        full="--pairs=500000",
+        table=growth_table,
+        goals=growth_goals,
+        timeout=2700.0,
     ),
 }
 EXAMPLES = """examples:
-  make bench                                      everything: about 50 minutes, 3 more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 10 minutes
+  make bench                                      everything: about 65 minutes, 3 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 12 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only inputs          rewards and contexts of other kinds than float
@@ -169,7 +179,8 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
   .venv/bin/python benchmarks/run.py --only evaluate        values from a log, next to OBP
-  .venv/bin/python benchmarks/run.py --only store           durable decisions a second
+  .venv/bin/python benchmarks/run.py --only store           durable decisions a second, and what they cost
+  .venv/bin/python benchmarks/run.py --only growth          memory, files and replay of a store that grows
   .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """
 

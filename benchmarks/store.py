@@ -34,8 +34,8 @@ from typing import IO, NamedTuple
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from report import StoreReport, StoreRow, store_table
 from startup import one_thread
+from store_report import StoreReport, StoreRow, store_table
 from store_worker import QUARTERS, VARIABLE, Door, Job, Mark
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -138,7 +139,7 @@ def open_job(job: Job, trips: Trips) -> Store:
 
         trips.count(Connection)
         return Store(PostgreSQL(os.environ[VARIABLE], schema=job.place), deadline=DEADLINE)
-    return Store(SQLite(job.place, synchronous="FULL" if job.ledger == "FULL" else "NORMAL"))
+    return Store(SQLite(Path(job.place), synchronous="FULL" if job.ledger == "FULL" else "NORMAL"))
 
 
 def count(store: Store, traffic: Traffic, trips: Trips, start: float, seconds: float) -> list[Mark]:

@@ -8,12 +8,16 @@ a process and a file of its own, so that a busy machine hits both; a figure is t
 full replay costs, a row, of a loop whose rewards come up to 500 decisions late.
 """
 
+import argparse
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+
+ROWS = 20_000  # decisions of the loop that is played again
 
 WORKER = """
 import json, sys, tempfile, time
@@ -112,32 +116,50 @@ print(json.dumps(out))
 """
 
 
-def measure(python: str, folder: str, rows: int) -> dict[str, dict[str, float]]:
+Costs = dict[str, float]  # microseconds by call and batch, such as "decide 64", and a row of "replay"
+
+
+def measure(python: str, folder: str, rows: int) -> Costs:
+    """Measure one tree once, in a process of its own."""
     command = [python, "-c", WORKER, folder, str(rows)]
     run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
-    found: dict[str, dict[str, float]] = json.loads(run.stdout)
-    return found
+    found = json.loads(run.stdout)
+    replay: float = found.pop("replay")
+    calls: Costs = {f"{kind} {batch}": cost for batch, by in found.items() for kind, cost in by.items()}
+    return {**calls, "replay": replay}
 
 
-def flat(found: dict[str, dict[str, float]]) -> dict[str, float]:
-    calls = {f"{kind} {batch}": cost for batch in found if batch != "replay" for kind, cost in found[batch].items()}
-    return {**calls, "replay": found["replay"]}  # type: ignore[dict-item]
-
-
-def main(pythons: list[str], rounds: int) -> dict[str, dict[str, float]]:
-    taken: list[list[dict[str, float]]] = [[], []]
+def measure_in_turns(pythons: Sequence[str], rounds: int) -> list[list[Costs]]:
+    """Measure both trees once a round, the other one first each time."""
+    taken: list[list[Costs]] = [[], []]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk: /tmp may be memory
         for turn in range(rounds):
             for i in (0, 1) if turn % 2 else (1, 0):
-                taken[i].append(flat(measure(pythons[i], folder, 20_000)))
-    median = [{name: statistics.median(each[name] for each in turns) for name in turns[0]} for turns in taken]
-    return {
-        name: {"old": old, "new": median[1][name], "ratio": median[1][name] / old} for name, old in median[0].items()
-    }
+                taken[i].append(measure(pythons[i], folder, ROWS))
+    return taken
 
 
-if __name__ == "__main__":
-    report = main(sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 3)
+def medians(turns: Sequence[Costs]) -> Costs:
+    """Return the median of every figure over rounds."""
+    return {name: statistics.median(each[name] for each in turns) for name in turns[0]}
+
+
+def compare(old: Costs, new: Costs) -> dict[str, dict[str, float]]:
+    """Return both figures of everything, and the new one by the old one."""
+    return {name: {"old": cost, "new": new[name], "ratio": new[name] / cost} for name, cost in old.items()}
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", help="the Python of one tree")
+    parser.add_argument("new", help="the Python of the other")
+    parser.add_argument("rounds", type=int, nargs="?", default=3)
+    asked = parser.parse_args(arguments)
+    report = compare(*map(medians, measure_in_turns((asked.old, asked.new), asked.rounds)))
     for name, row in report.items():
         print(f"{name:12} {row['old']:8.1f} {row['new']:8.1f} us  {row['ratio']:.2f}", file=sys.stderr)
     print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

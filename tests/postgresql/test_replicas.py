@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from armlet.policies import LinUCB
 from armlet.stores import Store
 from armlet.stores.postgresql import PostgreSQL
-from support.postgresql import Server
+from support.postgresql import Proxy, Server
 
 N = 60  # decisions of each replica
+MOST_TRIPS = 6  # of a batch
 
 
 @pytest.fixture
@@ -54,3 +56,21 @@ def test_two_replicas_are_one_loop(stores: list[Store]) -> None:
     state = models[0].state
     found = [[state.n[k], *state.b[k]] for k in range(2)]
     assert found == [list(expected[arm]) for arm in ("a", "b")]
+
+
+def test_a_replica_follows_any_number_of_rewards_in_few_round_trips(proxy: Proxy, schema: str) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Store(PostgreSQL(proxy.conninfo, schema=schema))) for _ in range(3)]
+        here, there = (store.loop("homepage", arms=["a", "b"], dim=2, seed=5) for store in opened[:2])
+        for loop in (here, there):
+            loop.decide_many(np.ones((N, 2)), events=[f"{loop is here} {i}" for i in range(N)])
+        late = opened[2].loop("homepage")  # has no decision in memory, but in what it has learned
+        for loop in (here, late):
+            loop.decide([1.0, 1.0])
+        rewards = [(f"{is_here} {i}", 0.5) for is_here in (True, False) for i in range(N)]
+        assert set(there.reward_many(rewards)) == {"accepted"}
+        for loop in (here, late):
+            before = proxy.trips
+            loop.decide([1.0, 0.0])
+            assert proxy.trips - before <= MOST_TRIPS
+        assert len({loop.model().digest() for loop in (here, there, late)}) == 1
