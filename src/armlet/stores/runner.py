@@ -101,6 +101,7 @@ class LoopRunner:
         self._answered: list[tuple[Status, int]] = []  # without a row, since then; and when
         self._epoch = self._last = self.snapshot = 0  # rows
         self._recent: dict[str, Recent] = {}
+        self._settled: list[str] = []  # events whose reward is learned, so that hardly anybody asks for them again
         self._decided: dict[int, Row] = {}  # decisions by their rows, which rows of others may be about
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
@@ -164,9 +165,13 @@ class LoopRunner:
         self._writer.entered[self] = None
         if self._is_shared:
             self._recent.clear()  # others may have changed what is known of them
-        elif len(self._recent) > RECENT:
-            for event in list(self._recent)[: RECENT // 2]:
-                del self._recent[event]
+        else:
+            for event in self._settled:
+                self._recent.pop(event, None)
+            if len(self._recent) > RECENT:
+                for event in list(self._recent)[: RECENT // 2]:
+                    del self._recent[event]
+        self._settled.clear()
         asked = [event for event in events if event not in self._recent]
         self._absent = frozenset(asked)
         after = self._last if self._is_shared and self._bandit is not None else None
@@ -444,6 +449,8 @@ class LoopRunner:
             self._answer(status, now)
         known.outcome = after
         draft.change(after)
+        if after.phase == "learned" and self.rules.aggregation == "first":
+            self._settled.append(after.event)
         return status
 
     def _learn(
