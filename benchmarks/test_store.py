@@ -45,7 +45,14 @@ def report(one_loop: float = 0.9, two_loops: float = 1.7, *, trips: float = 2.0,
 
 
 def grown(more_mb: float = 5.0, *, cpu_us: float = 80.0, most_mb: float = 300.0) -> GrowthReport:
-    started: Started = {"check_seconds": 1.0, "seconds": 0.5, "rss_mb": 60.0, "most_mb": 70.0, "before_mb": 50.0}
+    started: Started = {
+        "check_seconds": 1.0,
+        "seconds": 0.5,
+        "cpu_seconds": 0.4,
+        "rss_mb": 60.0,
+        "most_mb": 70.0,
+        "before_mb": 50.0,
+    }
     first: Grown = {"rows": 10, "rss_mb": 60.0, "file_mb": 1.0, "wal_mb": 4.0, "rate": 9.0, "cpu_us": 80.0}
     last: Grown = {**first, "rows": 100, "rss_mb": 60.0 + more_mb, "cpu_us": cpu_us}
     many: ManyLoops = {
