@@ -207,9 +207,10 @@ from armlet.stores.draft import transaction
 from armlet.stores.ledger import Moment, Want
 from armlet.stores.postgresql import PostgreSQL
 ledger = PostgreSQL(sys.argv[1], schema=sys.argv[2], deadline=3.0)
+print("ready", flush=True)
+sys.stdin.readline()
 try:
     with transaction(ledger) as tx:
-        print("enters", flush=True)
         tx.enter([Want(int(sys.argv[3]), after=int(sys.argv[4]))])
         tx.draft(int(sys.argv[3])).append(Moment(1, 1), "decide", 1, {"event": "mine"}, None)
         print("locked", flush=True)
@@ -221,7 +222,7 @@ except Exception as error:
 
 @contextmanager
 def replica(server: Server, schema: str, loop: int, after: int) -> Iterator[subprocess.Popen[str]]:
-    """Start a process that enters a loop; it ends with the error that it gets."""
+    """Start a process that enters a loop when it is told to; it ends with the error that it gets."""
     words = [
         sys.executable,
         "-c",
@@ -233,7 +234,7 @@ def replica(server: Server, schema: str, loop: int, after: int) -> Iterator[subp
     ]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert heard(process) == "enters"
+            assert heard(process) == "ready"  # before anybody holds a lock: it takes a while to start
             yield process
         finally:
             process.kill()
@@ -248,6 +249,7 @@ def test_a_replica_that_was_stopped_loses_its_lock_in_time(server: Server, schem
     with opened(server.conninfo, schema, deadline=3.0) as ledger:
         loop = new_loop(ledger).id
         with replica(server, schema, loop, 0) as other:
+            print(file=other.stdin, flush=True)
             assert heard(other) == "locked"
             other.send_signal(signal.SIGSTOP)
             start = monotonic()
@@ -267,10 +269,10 @@ def test_a_replica_that_was_stopped_while_it_reads_loses_its_lock(server: Server
             draft = entered(tx, Want(loop))
             for i in range(20):
                 draft.append(Moment(1, 1), "decide", i + 1, {"event": f"e{i}"}, bytes(10**5))
-        with ExitStack() as stack:
+        with replica(server, schema, loop, 0) as other:
             with transaction(ledger) as tx:
                 entered(tx, Want(loop))
-                other = stack.enter_context(replica(server, schema, loop, 0))
+                print(file=other.stdin, flush=True)
                 server.until(WAITS, schema)
                 other.send_signal(signal.SIGSTOP)
             server.until("bool_or(wait_event = 'ClientWrite')", schema)

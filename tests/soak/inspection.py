@@ -9,7 +9,7 @@ import armlet
 from armlet.stores import Loop, Row, Store
 from soak.environment import LOOPS, arms, change_of, policy, window
 from soak.oracle import Oracle, require
-from support.loops import rebuilt
+from support.stores import rebuilt
 
 PATIENCE: Final = 30.0  # seconds until all windows are closed
 

@@ -42,7 +42,7 @@ def answer_too_early() -> None:
 def follow_nobody() -> None:
     """Take the rows of other replicas as played."""
 
-    def follow(self: LoopRunner, _: Session, draft: Draft) -> None:
+    def follow(self: LoopRunner, session: Session, draft: Draft) -> None:  # noqa: ARG001
         self._last = draft.found.head.seq
 
     LoopRunner._follow = follow  # type: ignore[method-assign]
@@ -51,19 +51,19 @@ def follow_nobody() -> None:
 def ignore_rank() -> None:
     """Judge all rewards as if they were of the lowest rank."""
 
-    def judge_all_alike(rules: RewardRules, outcome: Outcome | None, told: Reward) -> Verdict:
-        return judge(rules, outcome, replace(told, rank=0))
+    def judge_all_alike(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
+        return judge(rules, outcome, replace(reward, rank=0))
 
-    runner.judge = judge_all_alike
+    runner.judge = judge_all_alike  # type: ignore[attr-defined]
 
 
 def count_snapshots_from_one() -> None:
-    """Keep snapshots with the number of the row before their last, if that was learned: it is learned again."""
+    """Keep snapshots with the number of the row before their last, which is played again if it can be."""
     save = LoopRunner.save
 
     def save_wrongly(self: LoopRunner, draft: Draft) -> None:
         save(self, draft)
-        if draft.snapshot is not None and draft.rows and draft.rows[-1].kind == "learn":
+        if draft.snapshot is not None and draft.rows and draft.rows[-1].kind in ("decide", "learn"):
             draft.snapshot = (draft.snapshot[0] - 1, draft.snapshot[1])
 
     LoopRunner.save = save_wrongly  # type: ignore[method-assign]

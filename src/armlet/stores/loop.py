@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
@@ -33,6 +34,9 @@ MOST: Final = 10_000  # calls of a batch
 TRIES: Final = 5  # of a call whose loop changes meanwhile
 
 Probabilities: TypeAlias = Literal["all"]
+T = TypeVar("T")
+Asked: TypeAlias = tuple[Callable[[Transaction, Draft, Moment], T], Sequence[str]]
+"""What to do in a transaction, and the events to look up for it."""
 
 log = logging.getLogger("armlet.store")
 
@@ -88,17 +92,7 @@ class Loop:
         probabilities
             "all" for `decision.probabilities`, those of every arm at this step; the log has them too.
         """
-        name = None if event is None else check_text("event", event)
-        options = _options(eligible, probabilities)
-        names = () if name is None else (name,)
-        for _ in range(TRIES):
-            reader, row = self._row(x)
-            work = functools.partial(self._decide, row=row, name=name, options=options, reader=reader)
-            try:
-                return self._writer.call(self._runner, work, names)
-            except ContextChangedError:
-                continue
-        raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+        return self._persist(self._asking(x, event, _options(eligible, probabilities)))
 
     async def adecide(
         self,
@@ -110,17 +104,11 @@ class Loop:
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            name = None if event is None else check_text("event", event)
-            options = _options(eligible, probabilities)
-            names = () if name is None else (name,)
+            ask = self._asking(x, event, _options(eligible, probabilities))
             for _ in range(TRIES):
-                reader, row = self._row(x)
-                work = functools.partial(self._decide, row=row, name=name, options=options, reader=reader)
-                try:
-                    return await self._writer.acall(self._runner, work, names)
-                except ContextChangedError:
-                    continue
-            raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+                with suppress(ContextChangedError):
+                    return await self._writer.acall(self._runner, *ask())
+            raise self._restless()
 
     @refusing()
     def decide_many(
@@ -153,19 +141,38 @@ class Loop:
         """
         names = None if events is None else [check_text("events", event) for event in listed("events", events)]
         options = _options(eligible, probabilities)
-        for _ in range(TRIES):
-            reader = self._reader()
-            rows = reader.matrix(X).copy()
+
+        def ask() -> Asked[list[Decision]]:
+            reader, rows = self._read(lambda reader: reader.matrix(X))
             if names is not None and len(names) != len(rows):
                 raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
             if len(rows) > MOST:
                 raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
             work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
-            try:
-                return self._writer.call(self._runner, work, names or ())
-            except ContextChangedError:
-                continue
-        raise StoreError(f"the features of loop {self.name!r} change all the time; try again")
+            return work, names or ()
+
+        return self._persist(ask)
+
+    def _asking(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
+        """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
+        name = None if event is None else check_text("event", event)
+        names = () if name is None else (name,)
+
+        def ask() -> Asked[Decision]:
+            reader, row = self._read(lambda reader: reader.row(x))
+            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names
+
+        return ask
+
+    def _persist(self, ask: Callable[[], Asked[T]]) -> T:
+        """Ask again where features have changed since the context was read."""
+        for _ in range(TRIES):
+            with suppress(ContextChangedError):
+                return self._writer.call(self._runner, *ask())
+        raise self._restless()
+
+    def _restless(self) -> StoreError:
+        return StoreError(f"the features of loop {self.name!r} change all the time; try again")
 
     def _decide(
         self,
@@ -205,19 +212,17 @@ class Loop:
             raise StoreError(f"loop {self.name!r} is not ready")
         return reader
 
-    def _row(self, x: Context) -> tuple[Reader, Float64]:
-        """Read a context, in the caller's thread; he may change his own while this waits."""
+    def _read(self, read: Callable[[Reader], Float64]) -> tuple[Reader, Float64]:
+        """Read contexts, in the caller's thread; he may change his own while this waits."""
         reader = self._reader()
         try:
-            return reader, reader.row(x).copy()
+            return reader, read(reader).copy()
         except (TypeError, ValueError):
             if not self._ledger.is_shared:
                 raise
         self._refresh()  # another replica may have changed the features
-        if self._runner.reader is reader:
-            reader.row(x)  # raises again
         reader = self._reader()
-        return reader, reader.row(x).copy()
+        return reader, read(reader).copy()
 
     def _refresh(self) -> None:
         self._writer.call(self._runner, lambda *_: None)

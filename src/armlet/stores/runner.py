@@ -128,6 +128,10 @@ class LoopRunner:
         if draft is not None and is_known and not self.is_asleep:
             self.save(draft)
             self.end(draft)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of the memory that it takes; the rows know all."""
         self.stale()
         self.tally = ASLEEP
 

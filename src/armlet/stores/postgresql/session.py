@@ -186,11 +186,12 @@ _CLAIM = Statement(
 )
 _NEW_ID = Statement("SELECT nextval('loop_id_seq') WHERE NOT EXISTS (SELECT FROM loop WHERE name = $1)", TEXT)
 _ANY_ID = Statement("SELECT nextval('loop_id_seq')")
-# whoever was stopped while the server was writing to him is not idle, so that the server does not end his session
+# whoever was stopped while the server was writing to him, or after half of what he had to say, is not idle, so that the
+# server does not end his session
 _END_STOPPED = Statement(
     """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid IN (SELECT pid FROM pg_locks WHERE relation = 'head'::regclass) AND pid <> pg_backend_pid()
-        AND state = 'active' AND wait_event = 'ClientWrite' AND usename = current_user
+        AND state = 'active' AND wait_event IN ('ClientRead', 'ClientWrite') AND usename = current_user
         AND query_start < now() - current_setting('idle_in_transaction_session_timeout')::interval"""
 )
 _SAVEPOINT = Statement("SAVEPOINT piece")
@@ -455,9 +456,11 @@ class PostgreSQLSession:
 
     def delete(self, loop: int, most: int) -> bool:
         self._has_written = True
-        events, outcomes, early, head = self._ask(*(each(loop, most) for each in SOME.values()), HEAD(loop))
-        if events or outcomes or early:
+        outcomes, early, head = self._ask(SOME["outcome"](loop, most), SOME["early"](loop, most), HEAD(loop))
+        if outcomes or early:  # before the rows that they are about: others may look meanwhile
             self._count(loop, self._read_head(loop, head), outcomes=-len(outcomes), early=-len(early))
+            return True
+        if self._ask(SOME["event"](loop, most))[0]:
             return True
         self._put(*(statement(loop) for statement in _REST))
         return False
