@@ -110,37 +110,48 @@ def sample(path: Path, pairs: int, rate: float, cpu_us: float) -> Grown:
 
 def start(path: Path) -> tuple[Started, str]:
     """Open the store and its loop, which goes on from its snapshot; return what that takes, and the digest."""
-    before, began = status("VmRSS"), time.perf_counter()
+    watch = Watch()
     with opened(path) as store:
-        ready = time.perf_counter()
+        watch.ready()
         loop = store.loop(NAME)
-        done = time.perf_counter()
-        return {
-            "check_seconds": ready - began,
-            "seconds": done - ready,
-            "rss_mb": status("VmRSS"),
-            "most_mb": status("VmHWM"),
-            "before_mb": before,
-        }, loop.model().digest()
+        return watch.done(), loop.model().digest()
 
 
 def replay(path: Path) -> tuple[Started, str]:
     """Play all rows again, from the first one on; return what that takes, and the digest."""
-    before, began = status("VmRSS"), time.perf_counter()
+    watch = Watch()
     with SQLiteReader(path).view() as view:
         record = next(each for each in view.loops() if each.name == NAME)
         head = view.head(record.id)
-        ready = time.perf_counter()
         if head is None:
             raise RuntimeError("the loop has no head")
+        watch.ready()
         bandit = rebuild(view, record, head.seq, None, Terms.read(record).carry)
+        return watch.done(), bandit.digest()
+
+
+class Watch:
+    """Measures what it takes to have a model again: first until the file is open, then the rest."""
+
+    def __init__(self) -> None:
+        self._before = status("VmRSS")
+        self._began = self._ready = time.perf_counter()
+        self._cpu = 0.0
+
+    def ready(self) -> None:
+        """Begin with the rest."""
+        self._ready, self._cpu = time.perf_counter(), time.process_time()
+
+    def done(self) -> Started:
+        """Return what it took."""
         return {
-            "check_seconds": ready - began,
-            "seconds": time.perf_counter() - ready,
+            "check_seconds": self._ready - self._began,
+            "seconds": time.perf_counter() - self._ready,
+            "cpu_seconds": time.process_time() - self._cpu,
             "rss_mb": status("VmRSS"),
             "most_mb": status("VmHWM"),
-            "before_mb": before,
-        }, bandit.digest()
+            "before_mb": self._before,
+        }
 
 
 # ---- many loops

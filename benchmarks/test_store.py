@@ -24,7 +24,7 @@ from writer import compare, medians
 def figures(rate: float, *, trips: float = 2.0, last_us: float = 100.0) -> Figures:
     return Figures(
         rate=rate,
-        pairs=400,
+        pairs=8000,
         client_us=60.0,
         server_us=40.0,
         first_us=100.0,
@@ -45,7 +45,14 @@ def report(one_loop: float = 0.9, two_loops: float = 1.7, *, trips: float = 2.0,
 
 
 def grown(more_mb: float = 5.0, *, cpu_us: float = 80.0, most_mb: float = 300.0) -> GrowthReport:
-    started: Started = {"check_seconds": 1.0, "seconds": 0.5, "rss_mb": 60.0, "most_mb": 70.0, "before_mb": 50.0}
+    started: Started = {
+        "check_seconds": 1.0,
+        "seconds": 0.5,
+        "cpu_seconds": 0.4,
+        "rss_mb": 60.0,
+        "most_mb": 70.0,
+        "before_mb": 50.0,
+    }
     first: Grown = {"rows": 10, "rss_mb": 60.0, "file_mb": 1.0, "wal_mb": 4.0, "rate": 9.0, "cpu_us": 80.0}
     last: Grown = {**first, "rows": 100, "rss_mb": 60.0 + more_mb, "cpu_us": cpu_us}
     many: ManyLoops = {
@@ -177,7 +184,7 @@ def test_a_replica_counts_what_its_callers_did(tmp_path: Path) -> None:
             replica.tell(f"{time.monotonic() + 0.1} 0.2")
             marks = [Mark(*each) for each in json.loads(replica.line())]
         assert [mark.pairs for mark in marks] == sorted(mark.pairs for mark in marks)
-        assert 0 <= marks[-1].calls - 2 * marks[-1].pairs <= 4 + 1  # under way, and the call that wakes the loop
+        assert all(mark.calls >= 2 * mark.pairs for mark in marks)  # pairs are counted later, and looked at before
         assert marks[-1].trips == 0 < marks[-1].pairs
 
 

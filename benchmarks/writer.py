@@ -122,7 +122,9 @@ Costs = dict[str, float]  # microseconds by call and batch, such as "decide 64",
 def measure(python: str, folder: str, rows: int) -> Costs:
     """Measure one tree once, in a process of its own."""
     command = [python, "-c", WORKER, folder, str(rows)]
-    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if run.returncode:
+        raise SystemExit(f"{python} cannot measure its tree: {run.stderr}")
     found = json.loads(run.stdout)
     replay: float = found.pop("replay")
     calls: Costs = {f"{kind} {batch}": cost for batch, by in found.items() for kind, cost in by.items()}
