@@ -1,7 +1,7 @@
 """Statements with typed parameters, written as PostgreSQL's binary format has them.
 
-A batch is sent as one array for each column, which is the cheapest way for both sides: for 64 rows a client spends 2.4
-us a row and the server 2.5, against 3.6 and 5.0 as one JSON text, and 6.5 and 7.6 as psycopg's own arrays.
+A batch is sent as one array for each column, written here: cheaper for both sides than one JSON text, and than the
+arrays that psycopg makes.
 """
 
 from __future__ import annotations
