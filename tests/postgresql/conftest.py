@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from armlet.stores.postgresql import PostgreSQL
+from armlet.testing.stores import Place
 from support.postgresql import Proxy, Server, running_server
 
 
@@ -27,6 +28,12 @@ def ledger(server: Server, schema: str) -> Iterator[PostgreSQL]:
     opened = PostgreSQL(server.conninfo, schema=schema)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def place(server: Server, schema: str) -> Place:
+    """Open the same ledger again and again, for the tests of loops over any ledger."""
+    return lambda: PostgreSQL(server.conninfo, schema=schema)
 
 
 @pytest.fixture
