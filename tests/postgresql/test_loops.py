@@ -1,4 +1,4 @@
-"""The tests of loops over any ledger, in a database: changes, refits, models, batches, early and substituted rewards."""
+"""The tests of loops over any ledger, in a database: changes, refits, models, batches, early rewards."""
 
 from __future__ import annotations
 
