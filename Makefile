@@ -127,7 +127,7 @@ $(VENV)/tools: pyproject.toml constraints.txt
 
 $(VENV)/installed: $(VENV)/tools $(KERNEL)
 	@echo "==> compiling the kernel"
-	$(PIP) --no-build-isolation --editable '.[plots,data,store,postgresql]' --editable ./lab
+	$(PIP) --no-build-isolation --editable '.[plots,data,store,postgresql,service,client]' --editable ./lab
 	@touch $@
 
 # the same packages, but for the laboratory: what users of the library alone have
