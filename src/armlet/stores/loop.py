@@ -66,6 +66,11 @@ class Loop:
         """Its name in the store."""
         return self._runner.name
 
+    @property
+    def reader(self) -> Reader:
+        """What reads its contexts, with the features that it has now."""
+        return self._reader()
+
     # ---- decisions
 
     @refusing()
