@@ -20,6 +20,7 @@ from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
 from armlet.policies import is_registered
 from armlet.recording import policy_fields
+from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.refit import Refit
@@ -27,7 +28,7 @@ from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdi
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
-from armlet.stores.tally import Source, Tally
+from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.writer import Chore, Writer
 from armlet.types import Arm, Float64, Policy
@@ -60,10 +61,10 @@ class ContextChangedError(Exception):
 class Recent:
     """A decision in memory, and what is known of its reward."""
 
-    __slots__ = ("at", "decision", "outcome")
+    __slots__ = ("at", "coins", "decision", "outcome")
 
-    def __init__(self, decision: Decision, outcome: Outcome, at: int) -> None:
-        self.decision, self.outcome, self.at = decision, outcome, at
+    def __init__(self, decision: Decision, outcome: Outcome, at: int, coins: Coins | None) -> None:
+        self.decision, self.outcome, self.at, self.coins = decision, outcome, at, coins
 
     @property
     def arm(self) -> Arm:
@@ -329,11 +330,12 @@ class LoopRunner:
             _check_no_id(event, bandit)
         decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
         name = decision.id if event is None else event
-        seq = self._append(draft, now, "decide", decision.t, fields_of(decision, name), bytes_of(x))
+        fields = fields_of(decision, name)
+        seq = self._append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
         outcome = Outcome(decision.t, name, seq, "open", None, due)
         draft.insert(outcome)
-        recent = self._recent[name] = Recent(decision, outcome, now.wall)
+        recent = self._recent[name] = Recent(decision, outcome, now.wall, coins_of(fields))
         self.tally.decided(decision, now.wall)
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
@@ -350,11 +352,12 @@ class LoopRunner:
     def _remember(self, decided: Decided) -> Recent:
         outcome, row = decided
         row = self.terms.carry.row(checked(row, "decide"))
+        coins = coins_of(row.fields)
         learned = outcome.value if outcome.phase in LEARNED else None
         if outcome.played is not None and outcome.phase in LEARNED:
             row = substitute(row, outcome.played)
         decision = decision_of(row, learned, **({"expired": True} if outcome.phase == "expired" else {}))
-        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts)
+        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
     def _again(
@@ -467,7 +470,8 @@ class LoopRunner:
             self.tally.revived(decision.arm)
         self._append(draft, now, "learn", outcome.t, fields)
         source: Source = "default" if marks.get("source") == "default" else "reward"
-        self.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source)
+        coins = None if expired else known.coins
+        self.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source, coins, outcome.seq)
         return True
 
     def _learn_other(
@@ -797,6 +801,8 @@ class LoopRunner:
         self, draft: Draft, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
         self._last = draft.append(now, kind, t, fields, x)
+        if kind in CHANGING:
+            self.tally.changed(self._last, now.wall, kind, fields)
         return self._last
 
 
