@@ -27,12 +27,15 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from armlet.inference.intervals import LEVEL, Interval
 
 GUESS: Final = 0.01  # the largest guess of a score; a gain of 1 % of the range with a coin of 10 % is 0.001
 BOUND: Final = 1.0 + GUESS  # no score is further from its guess
 WIDEST: Final = Interval(-1.0, 1.0)
-ROWS_FOR_AN_ANSWER: Final = 12.5  # times variance over gain^2: about (sqrt(2 log 40) + 0.8)^2, where the ends leave 0
+GOAL: Final = math.log(2.0 / (1.0 - LEVEL))
+TIMES: Final = 1.05 ** np.arange(284)  # as many rows, up to 10^6
 
 
 class GainSums:
@@ -86,13 +89,18 @@ class GainSums:
         return self.S / self.W if self.W > 0.0 else None
 
     def rows_until(self, gain: float) -> float | None:
-        """Return about how many more rows like these an answer takes, if the gain is this one; None if it is 0.
+        """Return about how many more rows like these an answer takes, if the gain is this one; None if that is endless.
 
-        The interval leaves 0 where S^2 is about 12.5 V; S grows by gain W / rows a row, and V by V / rows.
+        With f times as many rows, S is f gain W and V is f V: f is found where the margin is no more than S.
         """
-        if not (self.rows and self.W > 0.0 and gain):
+        if not (self.W > 0.0 and gain):
             return None
-        return max(ROWS_FOR_AN_ANSWER * self.V * self.rows / (gain * self.W) ** 2 - self.rows, 0.0)
+        from armlet.inference.sequences import mixed_margin
+
+        squares, found = self.V / BOUND**2, abs(gain) * self.W
+        margins = BOUND * mixed_margin(squares * TIMES, GOAL)
+        enough = (margins <= found * TIMES).nonzero()[0]
+        return self.rows * (float(TIMES[enough[0]]) - 1.0) if enough.size else None
 
     def state(self) -> list[Any]:
         """Return everything as numbers, for JSON."""

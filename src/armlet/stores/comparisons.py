@@ -129,7 +129,7 @@ class Comparison:
 class Comparisons:
     """All comparisons of a loop, and what each arm is worth on rows that a coin has drawn."""
 
-    __slots__ = ("_rows", "_total", "_values_from", "between", "is_even", "scale", "values")
+    __slots__ = ("_rows", "_total", "_values_from", "between", "is_even", "rate", "scale", "values")
 
     def __init__(self) -> None:
         self.scale: tuple[float, float, bool] | None = None  # the range of rewards, and whether they are costs
@@ -138,6 +138,7 @@ class Comparisons:
         self.values: list[ValueSums] = []  # by arm
         self._values_from = 0  # the row after which decisions count for them
         self.is_even = True  # exploration has drawn all eligible arms alike
+        self.rate: float | None = None  # with which the last decision explored
 
     def add_arm(self) -> None:
         """Make room for one more arm."""
@@ -192,7 +193,7 @@ class Comparisons:
         """Return everything as lists, for JSON."""
         return {
             "scale": self.scale,
-            "sums": [self._rows, self._total, self._values_from, self.is_even],
+            "sums": [self._rows, self._total, self._values_from, self.is_even, self.rate],
             "between": {against: one.state() for against, one in self.between.items()},
             "values": [one.state() if one.rows else [] for one in self.values],
         }
@@ -204,13 +205,10 @@ class Comparisons:
         if state["scale"] is not None:
             low, high, is_cost = state["scale"]
             found.scale = (finite(low), finite(high), bool(is_cost))
-        rows, total, start, is_even = state["sums"]
-        found._rows, found._total, found._values_from, found.is_even = (
-            whole(rows),
-            finite(total),
-            whole(start),
-            bool(is_even),
-        )
+        rows, total, start, is_even, rate = state["sums"]
+        found._rows, found._total = whole(rows), finite(total)
+        found._values_from, found.is_even = whole(start), bool(is_even)
+        found.rate = None if rate is None else finite(rate)
         found.between = {against: Comparison.restore(state["between"][against]) for against in state["between"]}
         found.values = [_value(one) for one in state["values"]]
         if len(found.values) != n_arms or (found.scale is not None and set(found.between) != set(AGAINST)):

@@ -360,7 +360,7 @@ class Replay:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
             return
         if row.kind in CHANGING:
             tally.changed(row.seq, row.ts, row.kind, fields)

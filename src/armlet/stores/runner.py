@@ -23,6 +23,7 @@ from armlet.recording import policy_fields
 from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.overview import Details, details_of, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
@@ -336,7 +337,7 @@ class LoopRunner:
         outcome = Outcome(decision.t, name, seq, "open", None, due)
         draft.insert(outcome)
         recent = self._recent[name] = Recent(decision, outcome, now.wall, coins_of(fields))
-        self.tally.decided(decision, now.wall)
+        self.tally.decided(decision, now.wall, seq)
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
         return decision
@@ -780,6 +781,17 @@ class LoopRunner:
             rows_since_snapshot=self.rows_since_snapshot,
             size=size,
         )
+
+    def details(self, tx: Transaction, draft: Draft, now: Moment) -> Details:
+        """Return all there is to see; the last decisions are read by their numbers."""
+        tx.flush()
+        rows = tx.session.pick(self.id, list(self.tally.last_rows))
+        events = [row.fields["event"] for row in rows if "event" in row.fields]
+        outcomes = (decided.outcome for decided in tx.session.decided(self.id, events))
+        values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
+        counts = (draft.found.head.early, self.rows_since_snapshot)
+        last = last_decisions(rows, values)
+        return details_of(self.name, self.tally, self._awake, self.terms, now.wall, last, counts)
 
     @contextmanager
     def counting(self) -> Iterator[None]:

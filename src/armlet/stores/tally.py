@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -54,6 +55,7 @@ COUNTERS: Final = (
     "_longest_gap",
     "gaps",
 )
+LAST: Final = 20  # decisions whose rows are remembered
 SEVERAL: Final = [0.0, 1.0]  # values were reported; which ones may be somebody's secret
 COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
 SUMMED: Final = ("_total", "_squares", "_drawn_total")
@@ -150,7 +152,9 @@ class Tally:
         "labels",
         "last_answer_at",
         "last_at",
+        "last_rows",
         "most_expected",
+        "reported_total",
         "statuses",
     )
 
@@ -179,6 +183,8 @@ class Tally:
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
         self.comparisons, self.cells = Comparisons(), Cells()
         self.changes: list[Change] = []  # the last ones
+        self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
+        self.reported_total = 0.0  # of first values that were reported
 
     def _place(self, arm: Arm) -> int:
         """Return the place of an arm, a new one if it was not seen before."""
@@ -194,8 +200,8 @@ class Tally:
             self.comparisons.add_arm()
         return place
 
-    def decided(self, decision: Decision, ts: int) -> None:
-        """Count a decision."""
+    def decided(self, decision: Decision, ts: int, seq: int = 0) -> None:
+        """Count a decision, whose row has this number."""
         arm = decision.arm
         place = self._places.get(arm)
         if place is None:
@@ -212,6 +218,8 @@ class Tally:
             self._explored[place] += 1
         rate = decision.exploration_rate
         self.cells.decided(place, explored, rate, ts)
+        self.comparisons.rate = rate
+        self.last_rows.append(seq)
         if rate is None:
             propensity = decision.propensity
             if propensity < 1.0:
@@ -290,6 +298,7 @@ class Tally:
         reported = source == "reward"
         if reported:
             self._rewards[place] += 1
+            self.reported_total += value
             self._see(value)
         else:
             self._defaults[place] += 1
@@ -448,6 +457,7 @@ class Tally:
                 "cohorts": self.cohorts.state(),
                 "comparisons": self.comparisons.state(),
                 "cells": self.cells.state(),
+                "last": [self.reported_total, *self.last_rows],
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
             }
         ).decode()
@@ -485,6 +495,9 @@ class Tally:
         if state["format"] != EARLIER:
             tally.comparisons = Comparisons.restore(state["comparisons"], len(tally.labels))
             tally.cells = Cells.restore(state["cells"])
+            total, *rows = state["last"]
+            tally.reported_total = finite(total)
+            tally.last_rows.extend(whole(seq) for seq in rows)
             tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
         tally._check_sums()
         return tally

@@ -84,6 +84,11 @@ class Cells:
         self.cells.append(Cell(ts))
         return self.cells[-1]
 
+    def shares(self, place: int) -> Iterator[float]:
+        """Return the share of an arm in every cell; -1 is the place of one that was never played."""
+        for cell in self.cells:
+            yield cell.plays[place] / cell.n if 0 <= place < len(cell.plays) else 0.0
+
     def state(self) -> list[Any]:
         """Return everything as lists, for JSON."""
         return [self._width, [[c.start, c.n, c.explored, c.expected, c.plays] for c in self.cells]]
