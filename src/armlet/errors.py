@@ -97,6 +97,10 @@ class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
+class QueueFullError(StoreError):
+    """Too many calls wait for a store already; nothing of the call was kept, and it may be repeated a little later."""
+
+
 class UncertainError(StoreError):
     """Whether a call was kept is not known: repeat it, a decision with its event, and the answer is the same."""
 
