@@ -204,7 +204,10 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
         response = _failed(scope["method"], route, error)
     path = "" if route is None else route.path
     service.answers[scope["method"] if route is not None else "", path, response.status] += 1
-    await response.send(send, without_body=scope["method"] == "HEAD")
+    try:
+        await response.send(receive, send, without_body=scope["method"] == "HEAD")
+    except Exception as error:  # the client sees that the rest is missing
+        log.error("%s %s broke off: %s at %s", scope["method"], path, type(error).__name__, _place(error))
 
 
 def _failed(method: str, route: Route | None, error: Exception) -> Response:

@@ -7,7 +7,7 @@ allowed to send it, up to a limit and within a time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -125,7 +125,7 @@ class Response:
     status: int = 200
     headers: tuple[Header, ...] = (JSON, NO_STORE, NO_SNIFF)
 
-    async def send(self, send: Send, *, without_body: bool = False) -> None:
+    async def send(self, receive: Receive, send: Send, *, without_body: bool = False) -> None:
         """Send it; `without_body` for a HEAD request."""
         body = self.body
         if isinstance(body, bytes):
@@ -134,10 +134,39 @@ class Response:
             await send({"type": "http.response.body", "body": b"" if without_body else body})
             return
         await send({"type": "http.response.start", "status": self.status, "headers": list(self.headers)})
-        if not without_body:
-            async for chunk in body:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        try:
+            if without_body or await _stream(body, receive, send):
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            if isinstance(body, AsyncGenerator):
+                await body.aclose()
+
+
+async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> bool:
+    """Send pieces until there are no more, or nobody listens; return whether all were sent."""
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        while True:
+            step = asyncio.ensure_future(anext(body, None))
+            try:
+                await asyncio.wait((step, gone), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not step.done():
+                    step.cancel()
+                    await asyncio.wait((step,))
+            if step.cancelled():
+                return False
+            chunk = step.result()
+            if chunk is None or gone.done():
+                return chunk is None
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        gone.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def json_response(value: object, status: int = 200) -> Response:
