@@ -75,6 +75,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and open the store."""
         await super().startup(sockets)
+        log.info("listening at %s", self._url)
         self._opening = asyncio.create_task(self._open())
 
     async def _open(self) -> None:

@@ -266,7 +266,7 @@ class Reader:
         if not isinstance(table, Mapping):
             raise self._error(path[:-1], f"{path[-1]} is {table!r}; give a table")
         parts = {each.name: each for each in fields(cast("Any", kind))}
-        known = [name for name in parts if name not in given or name in table]
+        known = [name for name in parts if name != "name"]  # which is that of the table
         values = self._with_secrets(table, known, path)
         for name in values:
             if name not in known:
