@@ -31,6 +31,7 @@ from armlet.service.http import (
 )
 from armlet.service.keys import COOKIE, Grant, Keyring, is_local
 from armlet.service.problems import Problem
+from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
@@ -78,6 +79,7 @@ class Service:
         self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
         self.phase: Phase = phase
         self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
+        self.streams = Streams(self.limits.streams)
         self._threads = ThreadPoolExecutor(self.limits.threads, thread_name_prefix="armlet-service")
         self._waiting = 0
 
