@@ -254,6 +254,8 @@ EXTRAS: Final = {
     "msgspec": "client",
     "psycopg": "postgresql",
     "pyarrow": "data",
+    "httptools": "service",
+    "uvicorn": "service",
 }
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 
