@@ -217,6 +217,8 @@ EXTRAS: Final = {
     "matplotlib": "plots",
     "psycopg": "postgresql",
     "pyarrow": "data",
+    "httptools": "service",
+    "uvicorn": "service",
 }
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 
