@@ -16,16 +16,18 @@ from armlet.inputs.settings import Range
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
 from armlet.stores.draft import Draft, Transaction
+from armlet.stores.gains import Gain
 from armlet.stores.guards import frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
+from armlet.stores.overview import Details
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Reward, Status
 from armlet.stores.rows import LoopLog
 from armlet.stores.runner import ContextChangedError, LoopRunner
 from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
 from armlet.stores.stats import Stats
-from armlet.stores.writer import Writer
+from armlet.stores.writer import Work, Writer
 from armlet.types import Arm, Context, Contexts, Float64, Policy
 
 if TYPE_CHECKING:
@@ -37,8 +39,9 @@ TRIES: Final = 5  # of a call whose loop changes meanwhile
 
 Probabilities: TypeAlias = Literal["all"]
 T = TypeVar("T")
-Asked: TypeAlias = tuple[Callable[[Transaction, Draft, Moment], T], Sequence[str]]
-"""What to do in a transaction, and the events to look up for it."""
+Asked: TypeAlias = tuple[Work[T], Sequence[str], int]
+"""What to do in a transaction, the events to look up for it, and for how many calls it counts."""
+Rewarding: TypeAlias = tuple[LoopRunner, Work[Status], Sequence[str]]
 
 log = logging.getLogger("armlet.store")
 
@@ -67,6 +70,11 @@ class Loop:
     def name(self) -> str:
         """Its name in the store."""
         return self._runner.name
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its contexts, with the features that it has now."""
+        return self._reader()
 
     # ---- decisions
 
@@ -106,11 +114,7 @@ class Loop:
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            ask = self._asking(x, event, _options(eligible, probabilities))
-            for _ in range(TRIES):
-                with suppress(ContextChangedError):
-                    return await self._writer.acall(self._runner, *ask())
-            raise self._restless()
+            return await self._apersist(self._asking(x, event, _options(eligible, probabilities)))
 
     @refusing()
     def decide_many(
@@ -141,19 +145,19 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
-        options = _options(eligible, probabilities)
+        return self._persist(self._asking_many(X, events, _options(eligible, probabilities)))
 
-        def ask() -> Asked[list[Decision]]:
-            reader, rows = self._read(lambda reader: reader.matrix(X))
-            if names is not None and len(names) != len(rows):
-                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-            if len(rows) > MOST:
-                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
-            return work, names or ()
-
-        return self._persist(ask)
+    async def adecide_many(
+        self,
+        X: Contexts,
+        *,
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+    ) -> list[Decision]:
+        """Choose for many contexts, as `decide_many` does, without a thread that waits."""
+        with refusing():
+            return await self._apersist(self._asking_many(X, events, _options(eligible, probabilities)))
 
     def _asking(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
         """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
@@ -161,16 +165,60 @@ class Loop:
         names = () if name is None else (name,)
 
         def ask() -> Asked[Decision]:
-            reader, row = self._read(lambda reader: reader.row(x))
-            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names
+            reader = self._reader()
+            row = reader.row(x).copy()  # the caller may change his own while this waits
+            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names, 1
+
+        return ask
+
+    def _asking_many(
+        self, X: Contexts, events: Iterable[str] | None, options: Mapping[str, Any]
+    ) -> Callable[[], Asked[list[Decision]]]:
+        """Return what reads contexts, as `_asking` does."""
+        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+
+        def ask() -> Asked[list[Decision]]:
+            reader = self._reader()
+            rows = reader.matrix(X).copy()
+            if names is not None and len(names) != len(rows):
+                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if len(rows) > MOST:
+                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
+            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
+            return work, names or (), max(len(rows), 1)
 
         return ask
 
     def _persist(self, ask: Callable[[], Asked[T]]) -> T:
         """Ask again where features have changed since the context was read."""
         for _ in range(TRIES):
+            if self._runner.reader is None:  # nobody has asked yet
+                self._writer.call(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._ledger.is_shared:
+                    raise
+                self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
+                asked = ask()
             with suppress(ContextChangedError):
-                return self._writer.call(self._runner, *ask())
+                return self._writer.call(self._runner, *asked)
+        raise self._restless()
+
+    async def _apersist(self, ask: Callable[[], Asked[T]]) -> T:
+        """Ask as `_persist` does, without a thread that waits."""
+        for _ in range(TRIES):
+            if self._runner.reader is None:
+                await self._writer.acall(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._ledger.is_shared:
+                    raise
+                await self._writer.acall(self._runner, _look, size=0)
+                asked = ask()
+            with suppress(ContextChangedError):
+                return await self._writer.acall(self._runner, *asked)
         raise self._restless()
 
     def _restless(self) -> StoreError:
@@ -207,27 +255,9 @@ class Loop:
 
     def _reader(self) -> Reader:
         reader = self._runner.reader
-        if reader is None:  # nobody has asked yet
-            self._refresh()
-            reader = self._runner.reader
         if reader is None:
             raise StoreError(f"loop {self.name!r} is not ready")
         return reader
-
-    def _read(self, read: Callable[[Reader], Float64]) -> tuple[Reader, Float64]:
-        """Read contexts, in the caller's thread; he may change his own while this waits."""
-        reader = self._reader()
-        try:
-            return reader, read(reader).copy()
-        except (TypeError, ValueError):
-            if not self._ledger.is_shared:
-                raise
-        self._refresh()  # another replica may have changed the features
-        reader = self._reader()
-        return reader, read(reader).copy()
-
-    def _refresh(self) -> None:
-        self._writer.call(self._runner, lambda *_: None)
 
     # ---- rewards
 
@@ -274,16 +304,14 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        of, told = _told(event, value, name, rank, played)
-        return self._writer.call(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+        return self._writer.call(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
 
     async def areward(
         self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            of, told = _told(event, value, name, rank, played)
-            return await self._writer.acall(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+            return await self._writer.acall(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
 
     @refusing()
     def reward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
@@ -295,6 +323,14 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
+        return self._writer.call(self._runner, *self._rewarding_many(rewards))
+
+    async def areward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
+        """Record many rewards, as `reward_many` does, without a thread that waits."""
+        with refusing():
+            return await self._writer.acall(self._runner, *self._rewarding_many(rewards))
+
+    def _rewarding_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> Asked[list[Status]]:
         told = [_told(**_named(each)) for each in listed("rewards", rewards)]
         if len(told) > MOST:
             raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
@@ -303,10 +339,7 @@ class Loop:
             with self._runner.counting():
                 return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
 
-        return self._writer.call(self._runner, work, [of for of, _ in told])
-
-    def _reward(self, tx: Transaction, draft: Draft, now: Moment, *, of: str, told: Reward) -> Status:
-        return self._runner.reward(tx, draft, now, of, told)
+        return work, [of for of, _ in told], max(len(told), 1)
 
     # ---- forgetting, arms and changes
 
@@ -513,7 +546,7 @@ class Loop:
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
         size = self._ledger.size()
-        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size))
+        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size), size=0)
 
     @refusing()
     def health(self) -> list[Alarm]:
@@ -527,10 +560,38 @@ class Loop:
         ...     loop.health()
         []
         """
-        return self._writer.call(self._runner, self._health)
+        return self._writer.call(self._runner, self._health, size=0)
 
     def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
         return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
+
+    @refusing()
+    def details(self) -> Details:
+        """Return all there is to see of the loop: what it gains, explores and lacks, its arms and last decisions.
+
+        It costs the same after a thousand decisions and after ten million.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.FixedEpsilon(epsilon=0.1), seed=1)
+        ...     for _ in range(50):
+        ...         decisions = loop.decide_many([[1.0]] * 10)
+        ...         _ = loop.reward_many([(each.id, float(each.arm == "b")) for each in decisions])
+        ...     found = loop.details()
+        >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
+        ('yes', 51, 474)
+        """
+        return self._writer.call(self._runner, self._runner.details)
+
+    def gains(self) -> tuple[Gain, ...]:
+        """Return whether the live policy is better than a coin and than the control, and the shadow than it.
+
+        The answers hold at all looks together, with probability 0.95 each. They need a share of decisions that explore
+        or that a control plays; where there is none, they say which share would answer, and by when.
+        """
+        return self.details().gains
 
     def __repr__(self) -> str:
         return f"<Loop {self.name!r}>"
@@ -561,13 +622,26 @@ def _told(
     return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
 
 
+def rewarding(runner: LoopRunner, given: Mapping[str, Any]) -> Rewarding:
+    """Return what to do with a reward of a loop."""
+    return _rewarding(runner, *_told(**_named(given)))
+
+
+def _rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
+    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
+
+
+def _look(_: Transaction, __: Draft, ___: Moment) -> None:
+    """Do nothing: whoever asks has the loop brought up to date."""
+
+
 def _named(given: object) -> Mapping[str, Any]:
     if isinstance(given, tuple) and len(given) == 2:
         return {"event": given[0], "value": given[1]}
     if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
-        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {_WORDS}")
+        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {WORDS}")
     return given
 
 
 _PARTS = frozenset(("event", "value", "name", "rank", "played"))
-_WORDS = "event, value and perhaps name, rank, played"
+WORDS = "event, value and perhaps name, rank, played"
