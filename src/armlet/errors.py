@@ -97,12 +97,51 @@ class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
+class QueueFullError(StoreError):
+    """Too many calls wait for a store already; nothing of the call was kept, and it may be repeated a little later."""
+
+
 class UncertainError(StoreError):
     """Whether a call was kept is not known: repeat it, a decision with its event, and the answer is the same."""
 
 
 class EventError(ArmletError):
     """An event was sent again with another context than the first time."""
+
+
+class ServiceError(ArmletError):
+    """A server refused a call, or did not answer in time.
+
+    Parameters
+    ----------
+    text
+        What is wrong, and the way out.
+    status
+        The status of the answer; None if there was none.
+    type
+        Which problem it is, "urn:armlet:problem:invalid" for one; "urn:armlet:problem:outcome-unknown" if nobody knows
+        whether the call was kept.
+    field
+        The field of the request that it is about, such as "context.age".
+
+    Examples
+    --------
+    >>> raise ServiceError("give a finite number", status=422, field="context.age")
+    Traceback (most recent call last):
+    armlet.errors.ServiceError: context.age: give a finite number (422)
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        type: str = "about:blank",  # noqa: A002 (as RFC 9457 calls it)
+        field: str | None = None,
+    ) -> None:
+        where, answered = "" if field is None else f"{field}: ", "" if status is None else f" ({status})"
+        super().__init__(f"{where}{text}{answered}")
+        self.status, self.type, self.field = status, type, field
 
 
 class LogError(ArmletError):
@@ -210,9 +249,13 @@ def _bare(word: str) -> str:
 EXTRAS: Final = {
     "apsw": "store",
     "distributed": "cluster",
+    "httpx2": "client",
     "matplotlib": "plots",
+    "msgspec": "client",
     "psycopg": "postgresql",
     "pyarrow": "data",
+    "httptools": "service",
+    "uvicorn": "service",
 }
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 

@@ -1,4 +1,4 @@
-"""Event loops: calls without a thread that waits, from several loops and threads at once; and deadlines."""
+"""Event loops: calls without a thread that waits, from several loops and threads at once; full queues, deadlines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 import armlet
-from armlet.errors import EventError, StoreError, UncertainError
+from armlet.errors import EventError, QueueFullError, StoreError, UncertainError
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from support.bandits import facts
@@ -190,6 +190,202 @@ def test_an_event_loop_that_ended_meanwhile_disturbs_nobody(place: Place) -> Non
         assert loop.decide(context(1, 2), event="e").t == 1
 
 
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+def test_batches_of_an_event_loop_are_those_of_a_thread(place: Place) -> None:
+    with Store(place()) as store:
+        one, two = (store.loop(name, **MADE) for name in ("one", "two"))
+        X, names = [context(i, 2) for i in range(20)], [f"e{i}" for i in range(20)]
+        rewards = [(name, reward(i)) for i, name in enumerate(names)]
+
+        async def main() -> None:
+            expected = [facts(each) for each in one.decide_many(X, events=names)]
+            assert [facts(each) for each in await two.adecide_many(X, events=names)] == expected
+            assert await two.areward_many(rewards) == one.reward_many(rewards) == ["accepted"] * 20
+
+        asyncio.run(main())
+        assert one.model().to_bytes() == two.model().to_bytes()
+        assert_replays(store, two)
+
+
+def test_a_batch_of_an_event_loop_is_kept_whole_or_not_at_all(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        first = loop.decide(context(1, 2), event="e")
+
+        async def main() -> None:
+            with pytest.raises(EventError, match="another context"):
+                await loop.adecide_many([context(2, 2), context(3, 2)], events=["f", "e"])
+            with pytest.raises(EventError, match="played is 'z'"):
+                await loop.areward_many([("e", 0.5), {"event": "e", "value": 0.5, "played": "z"}])
+            with pytest.raises(ValueError, match="2 names for 1 contexts"):
+                await loop.adecide_many([context(2, 2)], events=["f", "g"])
+
+        asyncio.run(main())
+        assert loop.reward("f", 0.5) == "unknown"
+        assert loop.model().t == 1
+        assert_learned(loop.model(), [])
+        assert loop.reward("e", 0.5) == "accepted"
+        assert_learned(loop.model(), [Learned(context(1, 2), first.arm, 0.5)])
+
+
+def test_rewards_of_several_loops_are_answered_one_by_one(place: Place) -> None:
+    with Store(place()) as store:
+        home, exits = (store.loop(name, **MADE) for name in ("home", "exits"))
+        arms = [loop.decide(context(1, 2), event="e").arm for loop in (home, exits)]
+        commits = store._writer.counts.commits
+        rewards: list[dict[str, Any]] = [
+            {"loop": "home", "event": "e", "value": 0.5, "name": "paid"},
+            {"loop": "nowhere", "event": "e", "value": 0.5},
+            {"loop": "exits", "event": "e", "value": 0.25, "played": "z"},
+            {"loop": "exits", "event": "e", "value": 0.25},
+            {"loop": "exits", "event": "nobody", "value": 0.25},
+            {"loop": "home", "event": "e", "value": 0.5, "name": "paid"},
+            {"loop": "home", "event": "e", "value": float("nan")},
+            {"loop": "home", "value": 0.5},
+            {"event": "e", "value": 0.5},
+            {"loop": ["home"], "event": "e", "value": 0.5},
+        ]
+        found = asyncio.run(store.areward_many(rewards))
+        told = [each if isinstance(each, str) else type(each).__name__ for each in found]
+        assert told == [
+            "accepted",
+            "UnknownNameError",
+            "EventError",
+            "accepted",
+            "unknown",
+            "duplicate",
+            "InvalidValueError",
+            "InvalidTypeError",
+            "InvalidTypeError",
+            "InvalidTypeError",
+        ]
+        assert store._writer.counts.commits - commits == 1
+        assert_learned(home.model(), [Learned(context(1, 2), arms[0], 0.5)])
+        assert_learned(exits.model(), [Learned(context(1, 2), arms[1], 0.25)])
+        for loop in (home, exits):
+            assert_replays(store, loop)
+
+
+def test_too_many_rewards_at_once_are_refused() -> None:
+    with Store(Memory()) as store, pytest.raises(ValueError, match="rewards has 10,001 items; give 10,000 at most"):
+        asyncio.run(store.areward_many([{}] * 10_001))
+
+
+def test_rewards_that_are_cancelled_before_they_are_begun_are_left_undone(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger) as store:
+        loop = store.loop("homepage", **MADE)
+        loop.decide_many([context(1, 2), context(2, 2)], events=["a", "b"])
+
+        async def main() -> None:
+            ledger.hold()
+            begun = asyncio.create_task(loop.areward("a", 0.5))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            task = asyncio.create_task(store.areward_many([{"loop": "homepage", "event": "b", "value": 0.5}] * 3))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            ledger.let_go()
+            assert await begun == "accepted"
+            assert await loop.areward("b", 0.25) == "accepted"
+
+        asyncio.run(main())
+        assert_replays(store, loop)
+
+
+# --- full queues -----------------------------------------------------------------------------------------------------
+
+
+def test_calls_that_find_the_queue_full_are_refused_and_leave_nothing(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger, queue=2) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            ledger.hold()
+            begun = asyncio.create_task(loop.adecide(context(0, 2), event="begun"))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            waiting = [asyncio.create_task(loop.adecide(context(i, 2), event=f"e{i}")) for i in (1, 2)]
+            await asyncio.sleep(0)
+            refused: list[Awaitable[object]] = [
+                loop.adecide(context(3, 2), event="f"),
+                loop.areward("begun", 0.5),
+                loop.adecide_many([context(3, 2)] * 2, events=["g", "h"]),
+                loop.areward_many([("begun", 0.5)]),
+                store.areward_many([{"loop": "homepage", "event": "begun", "value": 0.5}]),
+            ]
+            for each in await asyncio.gather(*refused, return_exceptions=True):
+                assert isinstance(each, QueueFullError)
+                assert str(each) == "nothing of this call was kept: 2 calls wait already; try again in a second"
+            with pytest.raises(QueueFullError):
+                loop.decide(context(3, 2), event="f")
+            ledger.let_go()
+            assert [each.t for each in await asyncio.gather(begun, *waiting)] == [1, 2, 3]
+            assert await loop.areward("begun", 0.5) == "accepted"
+
+        asyncio.run(main())
+        assert [loop.reward(event, 0.5) for event in "fgh"] == ["unknown"] * 3
+        assert loop.model().t == 3
+        assert_replays(store, loop)
+
+
+def test_maintenance_and_what_only_looks_enter_a_full_queue(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger, queue=1) as store:
+        loop = store.loop("homepage", **MADE)
+        loop.decide(context(0, 2), event="old")
+
+        async def main() -> list[object]:
+            ledger.hold()
+            begun = asyncio.create_task(loop.adecide(context(1, 2)))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            waiting = asyncio.create_task(loop.adecide(context(2, 2)))
+            await asyncio.sleep(0)
+            works: list[Callable[[], object]] = [lambda: loop.forget("old"), loop.stats, loop.health]
+            others = [asyncio.create_task(asyncio.to_thread(work)) for work in works]
+            while store._writer._queue.qsize() < 1 + len(works):
+                await asyncio.sleep(0)  # until they are handed over
+            with pytest.raises(QueueFullError, match="1 calls wait already"):
+                await loop.adecide(context(3, 2))
+            ledger.let_go()
+            await asyncio.gather(begun, waiting)
+            return await asyncio.gather(*others)
+
+        forgotten, _, alarms = asyncio.run(main())
+        assert forgotten is True
+        assert alarms == []
+
+
+def test_a_batch_counts_for_as_many_calls_as_it_has(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger, queue=10) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            ledger.hold()
+            begun = asyncio.create_task(loop.adecide(context(0, 2)))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            large = asyncio.create_task(loop.adecide_many([context(1, 2)] * 10))
+            await asyncio.sleep(0)
+            with pytest.raises(QueueFullError, match="10 calls wait already"):
+                await loop.areward("e", 0.5)
+            ledger.let_go()
+            await asyncio.gather(begun, large)
+            assert len(await loop.adecide_many([context(1, 2)] * 100)) == 100  # where nobody waits, any batch may
+
+        asyncio.run(main())
+        assert loop.model().t == 111
+
+
+@pytest.mark.parametrize("queue", [0, -1, 1.5, "many", True])
+def test_a_queue_that_nobody_fits_in_is_refused(queue: Any) -> None:
+    with pytest.raises(ValueError, match=r"queue is .*; give how many calls may wait"):
+        Store(Memory(), queue=queue)
+
+
 # --- deadlines -------------------------------------------------------------------------------------------------------
 
 
@@ -258,3 +454,59 @@ def test_a_reward_whose_answer_was_lost_counts_once(place: Place) -> None:
         assert isinstance(error, UncertainError)
         assert loop.reward("e", 0.5, name="paid") == "duplicate"
         assert_learned(loop.model(), [Learned(context(1, 2), arm, 0.5)])
+
+
+def test_one_timer_serves_the_deadlines_of_all_calls(place: Place) -> None:
+    with Store(place(), deadline=60.0) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            here = asyncio.get_running_loop()
+            timers: list[float] = []
+            call_at = here.call_at
+
+            def counted(when: float, *rest: Any) -> asyncio.TimerHandle:
+                timers.append(when)
+                return call_at(when, *rest)
+
+            here.call_at = counted  # type: ignore[method-assign,assignment]
+            for first in range(0, 200, 50):
+                await asyncio.gather(*(pair(loop, i) for i in range(first, first + 50)))
+            assert len(timers) == 1
+            assert not store._writer._desks[here]._waiting  # what is answered is let go of
+
+        asyncio.run(main())
+
+
+def test_each_call_has_a_deadline_of_its_own(place: Place) -> None:
+    ledger = Held(place())
+    with Store(ledger, deadline=SOON) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            now = asyncio.get_running_loop().time
+            started = now()
+            await loop.adecide(context(0, 2), event="quick")  # its timer is set, and finds nothing later
+            ledger.hold()
+            begun = asyncio.create_task(loop.adecide(context(1, 2), event="begun"))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            asked = now()
+            calls: list[Awaitable[object]] = [
+                loop.adecide(context(2, 2), event="f"),
+                store.areward_many([{"loop": "homepage", "event": "quick", "value": 0.5}] * 2),
+            ]
+            late, rewards = await asyncio.gather(*calls, return_exceptions=True)
+            assert now() - asked >= SOON - 0.01  # a timer may be a little early
+            assert type(late) is StoreError
+            assert isinstance(rewards, list)
+            assert [type(each) for each in rewards] == [StoreError] * 2
+            with pytest.raises(UncertainError):
+                await begun
+            assert now() - started >= SOON
+            ledger.let_go()
+            assert (await loop.adecide(context(1, 2), event="begun")).t == 2
+            assert await loop.areward("quick", 0.5) == "accepted"
+            assert await loop.areward("f", 0.5) == "unknown"
+
+        asyncio.run(main())
+        assert_replays(store, loop)

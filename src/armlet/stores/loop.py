@@ -14,8 +14,10 @@ from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range
 from armlet.kernel import Decision
+from armlet.log.guarded import Control, check_own
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
+from armlet.stores.guards import frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details
@@ -25,7 +27,7 @@ from armlet.stores.rows import LoopLog
 from armlet.stores.runner import ContextChangedError, LoopRunner
 from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
 from armlet.stores.stats import Stats
-from armlet.stores.writer import Writer
+from armlet.stores.writer import Work, Writer
 from armlet.types import Arm, Context, Contexts, Float64, Policy
 
 if TYPE_CHECKING:
@@ -37,8 +39,9 @@ TRIES: Final = 5  # of a call whose loop changes meanwhile
 
 Probabilities: TypeAlias = Literal["all"]
 T = TypeVar("T")
-Asked: TypeAlias = tuple[Callable[[Transaction, Draft, Moment], T], Sequence[str]]
-"""What to do in a transaction, and the events to look up for it."""
+Asked: TypeAlias = tuple[Work[T], Sequence[str], int]
+"""What to do in a transaction, the events to look up for it, and for how many calls it counts."""
+Rewarding: TypeAlias = tuple[LoopRunner, Work[Status], Sequence[str]]
 
 log = logging.getLogger("armlet.store")
 
@@ -67,6 +70,11 @@ class Loop:
     def name(self) -> str:
         """Its name in the store."""
         return self._runner.name
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its contexts, with the features that it has now."""
+        return self._reader()
 
     # ---- decisions
 
@@ -106,11 +114,7 @@ class Loop:
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            ask = self._asking(x, event, _options(eligible, probabilities))
-            for _ in range(TRIES):
-                with suppress(ContextChangedError):
-                    return await self._writer.acall(self._runner, *ask())
-            raise self._restless()
+            return await self._apersist(self._asking(x, event, _options(eligible, probabilities)))
 
     @refusing()
     def decide_many(
@@ -141,19 +145,19 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
-        options = _options(eligible, probabilities)
+        return self._persist(self._asking_many(X, events, _options(eligible, probabilities)))
 
-        def ask() -> Asked[list[Decision]]:
-            reader, rows = self._read(lambda reader: reader.matrix(X))
-            if names is not None and len(names) != len(rows):
-                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-            if len(rows) > MOST:
-                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
-            return work, names or ()
-
-        return self._persist(ask)
+    async def adecide_many(
+        self,
+        X: Contexts,
+        *,
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+    ) -> list[Decision]:
+        """Choose for many contexts, as `decide_many` does, without a thread that waits."""
+        with refusing():
+            return await self._apersist(self._asking_many(X, events, _options(eligible, probabilities)))
 
     def _asking(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
         """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
@@ -161,16 +165,60 @@ class Loop:
         names = () if name is None else (name,)
 
         def ask() -> Asked[Decision]:
-            reader, row = self._read(lambda reader: reader.row(x))
-            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names
+            reader = self._reader()
+            row = reader.row(x).copy()  # the caller may change his own while this waits
+            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names, 1
+
+        return ask
+
+    def _asking_many(
+        self, X: Contexts, events: Iterable[str] | None, options: Mapping[str, Any]
+    ) -> Callable[[], Asked[list[Decision]]]:
+        """Return what reads contexts, as `_asking` does."""
+        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+
+        def ask() -> Asked[list[Decision]]:
+            reader = self._reader()
+            rows = reader.matrix(X).copy()
+            if names is not None and len(names) != len(rows):
+                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if len(rows) > MOST:
+                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
+            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
+            return work, names or (), max(len(rows), 1)
 
         return ask
 
     def _persist(self, ask: Callable[[], Asked[T]]) -> T:
         """Ask again where features have changed since the context was read."""
         for _ in range(TRIES):
+            if self._runner.reader is None:  # nobody has asked yet
+                self._writer.call(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._ledger.is_shared:
+                    raise
+                self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
+                asked = ask()
             with suppress(ContextChangedError):
-                return self._writer.call(self._runner, *ask())
+                return self._writer.call(self._runner, *asked)
+        raise self._restless()
+
+    async def _apersist(self, ask: Callable[[], Asked[T]]) -> T:
+        """Ask as `_persist` does, without a thread that waits."""
+        for _ in range(TRIES):
+            if self._runner.reader is None:
+                await self._writer.acall(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._ledger.is_shared:
+                    raise
+                await self._writer.acall(self._runner, _look, size=0)
+                asked = ask()
+            with suppress(ContextChangedError):
+                return await self._writer.acall(self._runner, *asked)
         raise self._restless()
 
     def _restless(self) -> StoreError:
@@ -207,27 +255,9 @@ class Loop:
 
     def _reader(self) -> Reader:
         reader = self._runner.reader
-        if reader is None:  # nobody has asked yet
-            self._refresh()
-            reader = self._runner.reader
         if reader is None:
             raise StoreError(f"loop {self.name!r} is not ready")
         return reader
-
-    def _read(self, read: Callable[[Reader], Float64]) -> tuple[Reader, Float64]:
-        """Read contexts, in the caller's thread; he may change his own while this waits."""
-        reader = self._reader()
-        try:
-            return reader, read(reader).copy()
-        except (TypeError, ValueError):
-            if not self._ledger.is_shared:
-                raise
-        self._refresh()  # another replica may have changed the features
-        reader = self._reader()
-        return reader, read(reader).copy()
-
-    def _refresh(self) -> None:
-        self._writer.call(self._runner, lambda *_: None)
 
     # ---- rewards
 
@@ -274,16 +304,14 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        of, told = _told(event, value, name, rank, played)
-        return self._writer.call(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+        return self._writer.call(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
 
     async def areward(
         self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            of, told = _told(event, value, name, rank, played)
-            return await self._writer.acall(self._runner, functools.partial(self._reward, of=of, told=told), (of,))
+            return await self._writer.acall(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
 
     @refusing()
     def reward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
@@ -295,6 +323,14 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
+        return self._writer.call(self._runner, *self._rewarding_many(rewards))
+
+    async def areward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
+        """Record many rewards, as `reward_many` does, without a thread that waits."""
+        with refusing():
+            return await self._writer.acall(self._runner, *self._rewarding_many(rewards))
+
+    def _rewarding_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> Asked[list[Status]]:
         told = [_told(**_named(each)) for each in listed("rewards", rewards)]
         if len(told) > MOST:
             raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
@@ -303,10 +339,7 @@ class Loop:
             with self._runner.counting():
                 return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
 
-        return self._writer.call(self._runner, work, [of for of, _ in told])
-
-    def _reward(self, tx: Transaction, draft: Draft, now: Moment, *, of: str, told: Reward) -> Status:
-        return self._runner.reward(tx, draft, now, of, told)
+        return work, [of for of, _ in told], max(len(told), 1)
 
     # ---- forgetting, arms and changes
 
@@ -371,6 +404,8 @@ class Loop:
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
         arms: Iterable[Arm] | None = None,
+        control: Control | Keep | None = KEEP,
+        shadow: Policy | Keep | None = KEEP,
         how: How = "carry",
     ) -> None:
         """Go on with other terms, all of them or none; what was learned stays. It is a row of the log, like any other.
@@ -391,9 +426,17 @@ class Loop:
             weight yet; one that is left out is deleted from what was learned, exactly.
         arms
             The arms to be played from now on, as for `Store.loop`.
+        control
+            An arm, or another policy such as the one before, that plays a share of the steps by a coin of its own;
+            None ends it. Propensities are over that coin too. Steps that it plays count as not explored, and so are
+            not learned by a policy that learns from exploration alone.
+        shadow
+            Another policy that runs along: it learns all rows and its choices are logged, but never played; None ends
+            it. `promote` lets it play.
         how
-            "carry": the policy goes on from the state that there is. "refit": it learns the loop's log again, as far as
-            that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
+            "carry": a new policy goes on from the state that there is. "refit": it learns the loop's log again, as far
+            as that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
+            At most one of policy, shadow and control can learn it in one call.
 
         Examples
         --------
@@ -402,7 +445,10 @@ class Loop:
         ...     loop = store.loop("homepage", arms=["a", "b"], features=["age"], policy=armlet.LinUCB(), seed=1)
         ...     loop.change(features=["age", "visits"], window=60.0, default_reward=0.0)
         ...     loop.decide({"age": 31, "visits": 2}).x
+        ...     loop.change(control=armlet.stores.Control(arm="a", share=0.25))
+        ...     loop.decide({"age": 31, "visits": 2}, probabilities="all").probabilities
         array([31.,  2.])
+        array([0.625, 0.375])
         """
         if how not in ("carry", "refit"):
             raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
@@ -418,17 +464,54 @@ class Loop:
             fill=fill,
             reward_range=reward_range,
             arms=None if arms is None else check_labels(arms),
+            control=_checked_control(control),
+            shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
         )
         if fill is not None and features is None and encoder is None:
             raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
-        refit = None
-        if how == "refit":
-            refit = Refit(self._ledger, self._runner.id, change.policy, self._runner.policy)
-            refit.prepare()
+        refit = self._refit(change) if how == "refit" else None
         self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
+
+    def _refit(self, change: LoopChange) -> Refit:
+        """Let the one policy that is new learn the log."""
+        policies = change.learners
+        if len(policies) > 1:
+            told = " and ".join(map(repr, policies))
+            raise InvalidValueError(f"how is 'refit' and there are {told}; change one of policy, shadow and control")
+        refit = Refit(self._ledger, self._runner.id, policies[0] if policies else None, self._runner.policy)
+        refit.prepare()
+        return refit
+
+    @refusing()
+    def freeze(self) -> None:
+        """Let the policy decide from what it knows now; what rewards teach from now on waits for `thaw`.
+
+        Rewards are learned and logged as ever, by a copy that decides nothing. Frozen twice is frozen once.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     loop.freeze()
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 1.0)
+        ...     before = loop.model().state.n.sum()
+        ...     loop.thaw()
+        ...     before, loop.model().state.n.sum()
+        (np.float64(0.0), np.float64(1.0))
+        """
+        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, frozen)):
+            log.info("loop %s: frozen", self.name)
+
+    @refusing()
+    def thaw(self) -> None:
+        """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
+        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, thawed)):
+            log.info("loop %s: thawed", self.name)
 
     # ---- what there is to see
 
@@ -453,14 +536,17 @@ class Loop:
 
     @refusing()
     def model(self) -> Bandit:
-        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect."""
+        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect.
+
+        It is the one that decides: without a control or shadow, and as it was frozen, if it was.
+        """
         return self._writer.maintain(self._runner.copying(), self._runner)
 
     @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
         size = self._ledger.size()
-        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size))
+        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size), size=0)
 
     @refusing()
     def health(self) -> list[Alarm]:
@@ -474,7 +560,7 @@ class Loop:
         ...     loop.health()
         []
         """
-        return self._writer.call(self._runner, self._health)
+        return self._writer.call(self._runner, self._health, size=0)
 
     def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
         return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
@@ -522,6 +608,12 @@ def _options(eligible: Iterable[Arm] | None, probabilities: Probabilities | None
     return options
 
 
+def _checked_control(control: object) -> Control | Keep | None:
+    if control is None or isinstance(control, (Control, Keep)):
+        return control
+    raise InvalidTypeError(f"control is {control!r}; give an armlet.stores.Control, or None to end the one there is")
+
+
 def _told(
     event: str, value: float, name: str | None = None, rank: int = 0, played: Arm | None = None
 ) -> tuple[str, Reward]:
@@ -530,13 +622,26 @@ def _told(
     return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
 
 
+def rewarding(runner: LoopRunner, given: Mapping[str, Any]) -> Rewarding:
+    """Return what to do with a reward of a loop."""
+    return _rewarding(runner, *_told(**_named(given)))
+
+
+def _rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
+    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
+
+
+def _look(_: Transaction, __: Draft, ___: Moment) -> None:
+    """Do nothing: whoever asks has the loop brought up to date."""
+
+
 def _named(given: object) -> Mapping[str, Any]:
     if isinstance(given, tuple) and len(given) == 2:
         return {"event": given[0], "value": given[1]}
     if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
-        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {_WORDS}")
+        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {WORDS}")
     return given
 
 
 _PARTS = frozenset(("event", "value", "name", "rank", "played"))
-_WORDS = "event, value and perhaps name, rank, played"
+WORDS = "event, value and perhaps name, rank, played"

@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from armlet.bandit import Bandit, from_bytes
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
+from armlet.bandit import Bandit
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError, UnknownNameError, refusing
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
+from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
-from armlet.stores.loop import Loop
-from armlet.stores.rewards import Aggregation
+from armlet.stores.loop import MOST, WORDS, Loop, Rewarding, rewarding
+from armlet.stores.rewards import Aggregation, Status
 from armlet.stores.runner import DELETED, LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.stores.stats import WriterStats, prometheus
@@ -50,6 +51,9 @@ class Store:
     deadline
         Seconds that a call may take; None for no limit. One that was not begun in time was not kept; of one that was
         begun, nobody knows: it raises an UncertainError, and may be repeated.
+    queue
+        How many decisions and rewards may wait; None for no limit. Further ones are refused at once with a
+        QueueFullError, and nothing of them is kept. A batch counts for as many as it has; maintenance is not counted.
     memory
         About how many bytes loops may take; those that were not used for the longest time are let go, and are read from
         their snapshots when they are used again.
@@ -62,15 +66,18 @@ class Store:
         wall: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = time.monotonic,
         deadline: float | None = None,
+        queue: int | None = None,
         memory: int = MEMORY,
     ) -> None:
+        if queue is not None and (type(queue) is not int or queue < 1):
+            raise InvalidValueError(f"queue is {queue!r}; give how many calls may wait, at least 1, or None")
         self._ledger, self._memory = ledger, memory
         self._runners: dict[str, LoopRunner] = {}
         self._awake: dict[LoopRunner, int] = {}  # about how many bytes each takes; the one used last is the last
         self._bytes = 0
         self._is_closed = False
         clock = Clock(ledger.newest(), wall, elapsed)
-        self._writer = Writer(ledger, clock, self._stale, self._let_some_sleep, deadline)
+        self._writer = Writer(ledger, clock, self._stale, self._let_some_sleep, deadline, queue)
 
     @refusing()
     def loop(
@@ -92,6 +99,7 @@ class Store:
         reward_range: Range | None = None,
         seed: int | None = None,
         model: Bandit | None = None,
+        control: Control | None = None,
         on_change: OnChange = "refuse",
     ) -> Loop:
         """Make a loop, or go on with the one of this name: with its name alone, or with what it is made with.
@@ -125,6 +133,9 @@ class Store:
             The policy's coins; drawn at random if left out.
         model
             A trained bandit to start from, with its arms, features and policy. A loop that is there goes on as it is.
+        control
+            An arm or a policy that plays a share of the steps: see `Loop.change`. Left out, a new loop has none, and
+            one that is there keeps its own.
         on_change
             What to do where these arguments differ from what the loop has: "refuse" with an error that names the call
             that applies, or "apply" it, as `Loop.change` does.
@@ -157,6 +168,7 @@ class Store:
             reward_range=reward_range,
             seed=seed,
             model=model,
+            control=control,
             on_change=on_change,
         )
         made = spec.bandit()
@@ -164,6 +176,54 @@ class Store:
         for what in done:  # and kept
             log.info("loop %s: %s", name, what)
         return Loop(runner, self._writer, self._ledger)
+
+    async def areward_many(self, rewards: Iterable[Mapping[str, Any]]) -> list[Status | Exception]:
+        """Record rewards of several loops, each by itself, without a thread that waits.
+
+        Parameters
+        ----------
+        rewards
+            Mappings with the arguments of `Loop.reward` and the name of the loop, which must be in use: loop, event,
+            value and perhaps name, rank, played. 10,000 at most.
+
+        Returns
+        -------
+        list
+            The status of each, durable on return; where one is refused, the error instead, while the others count.
+
+        Examples
+        --------
+        >>> import asyncio
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     for name in ("home", "basket"):
+        ...         _ = store.loop(name, arms=["a", "b"], dim=1, seed=1).decide([1.0], event="order-17")
+        ...     rewards = [{"loop": name, "event": "order-17", "value": 1.0} for name in ("home", "basket", "exit")]
+        ...     asyncio.run(store.areward_many(rewards))
+        ['accepted', 'accepted', UnknownNameError("rewards has loop 'exit', which is not in use; open it first...")]
+        """
+        with refusing():
+            given = listed("rewards", rewards)
+            if len(given) > MOST:
+                raise InvalidValueError(f"rewards has {len(given):,} items; give {MOST:,} at most at once")
+        asked = [self._rewarding(each) for each in given]
+        found = iter(await self._writer.acall_each([each for each in asked if not isinstance(each, Exception)]))
+        return [each if isinstance(each, Exception) else next(found) for each in asked]
+
+    def _rewarding(self, given: object) -> Rewarding | Exception:
+        """Return what to do with a reward, or why it is refused."""
+        try:
+            with refusing():
+                if not isinstance(given, Mapping) or "loop" not in given:
+                    raise InvalidTypeError(f"rewards has {given!r}; give mappings with loop, {WORDS}")
+                runner = self._runners.get(given["loop"])
+                if runner is None or not runner.is_in_use:
+                    raise UnknownNameError(
+                        f"rewards has loop {given['loop']!r}, which is not in use; open it first, with Store.loop"
+                    )
+                return rewarding(runner, {name: value for name, value in given.items() if name != "loop"})
+        except ArmletError as error:
+            return error
 
     def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> tuple[LoopRunner, list[str]]:
         record, done = tx.session.find(spec.name), []
@@ -188,7 +248,8 @@ class Store:
     def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
         if made is None:
             raise StoreError(f"there is no loop {spec.name!r}; give arms to make it")
-        return tx.session.create(spec.name, spec.terms.to_json(), made.to_bytes(), made.t)
+        terms = spec.terms.with_guards(0, guards_of(made))
+        return tx.session.create(spec.name, terms.to_json(), made.to_bytes(), made.t)
 
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
         return LoopRunner(record, own, self._writer, is_shared=self._ledger.is_shared)
@@ -258,7 +319,7 @@ class Store:
         records = [each for name in self.loops if (each := tx.session.find(name)) is not None and each.about != GOING]
         for each in records:  # before any is pruned: one whose policy is not known here is refused
             if each.name not in self._runners:
-                from_bytes(each.start)
+                read_guarded(each.start)
         pruned = 0
         for each in records:
             pruned += yield from self._pruning_one(each, before)
@@ -368,6 +429,7 @@ def open_store(
     path: str | os.PathLike[str],
     *,
     deadline: float | None = None,
+    queue: int | None = None,
     wall: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
 ) -> Store:
@@ -383,6 +445,8 @@ def open_store(
         full disk. Or the address of a database, "postgresql://user@host/name".
     deadline
         Seconds that a call may take, as for `armlet.stores.Store`; 10 if left out for a database, no limit for a file.
+    queue
+        How many decisions and rewards may wait, as for `armlet.stores.Store`; no limit if left out.
     wall, elapsed
         The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
         For tests.
@@ -403,7 +467,7 @@ def open_store(
     else:
         ledger = load_ledger("sqlite", "apsw").SQLite(_file(path))
     try:
-        return Store(ledger, wall=wall, elapsed=elapsed, deadline=deadline)
+        return Store(ledger, wall=wall, elapsed=elapsed, deadline=deadline, queue=queue)
     except BaseException:
         ledger.close()
         raise

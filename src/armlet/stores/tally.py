@@ -234,8 +234,8 @@ class Tally:
     def _bet_on_exploring(self, place: int, decision: Decision, rate: float, explored: bool) -> None:
         """Bet where every arm could be explored with a known probability, as `armlet.evaluate` does."""
         smallest, given = decision.min_exploration_probability, decision.exploration_propensity
-        if smallest and given and rate > 0.0:
-            if explored:
+        if smallest and rate > 0.0 and (given or not explored):  # where a control played, nobody knows it
+            if explored and given:
                 self.bets.draw(place, given, smallest)
             if rate < 1.0:
                 self.bets.toss(rate, explored)

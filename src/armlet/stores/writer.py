@@ -1,9 +1,10 @@
 """The one thread that writes: it commits all calls that wait, in one transaction, and only then answers.
 
 A call is handed over as a ticket: a thread waits for its answer, an event loop gets those of a whole batch by one
-callback, so that a server needs no thread a request. While a batch is on its way to the disk the next one gathers by
-itself, so that many callers share a commit and one alone waits for nobody; there is no timer. Deciding, judging and
-learning happen in this thread too, so that rows are numbered in the order in which the bandit did them.
+callback and has one timer for all deadlines, so that a server needs neither a thread nor a timer a request. While a
+batch is on its way to the disk the next one gathers by itself, so that many callers share a commit and one alone waits
+for nobody. Deciding, judging and learning happen in this thread too, so that rows are numbered in the order in which
+the bandit did them.
 
 Between two batches it does a slice of maintenance, if there is any: one transaction at which errands of a loop take
 turns, piece by piece, until its CPU time is spent, so that nobody who decides waits for more than one. Errands that
@@ -21,12 +22,12 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from armlet.errors import StoreError, UncertainError
+from armlet.errors import QueueFullError, StoreError, UncertainError
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Ledger, Moment
 
@@ -42,10 +43,14 @@ MOST = 1024  # calls in a batch, so that nobody waits for a queue that never end
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
 RETRY = 0.01  # seconds, if a reader is in the way of a scrub
 PATIENCE = 10.0  # seconds until that is given up
+SOON = 0.001  # seconds that a timer may be early
 SECOND = 1_000_000  # microseconds
 DAY = 86_400 * SECOND
 SLACK = 60 * SECOND  # that the wall clock may be set back between two starts without a word
 LONGEST_STOP = 7 * DAY  # that the wall clock is believed to have passed while nobody ran
+
+Work: TypeAlias = Callable[[Transaction, Draft, Moment], T]
+"""What a call does in a transaction."""
 
 Chore: TypeAlias = Generator[None, tuple[Transaction, Moment], T]
 """Maintenance in pieces of about a millisecond each: after `tx, now = yield` the transaction may be another one, and
@@ -157,13 +162,11 @@ class Ticket:
 class Call(Ticket):
     """A decision or a reward: one of many in a transaction, undone in its draft if it is refused."""
 
-    __slots__ = ("events", "work")
+    __slots__ = ("events", "size", "work")
 
-    def __init__(
-        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], Any], events: Iterable[str]
-    ) -> None:
+    def __init__(self, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int) -> None:
         super().__init__(runner)
-        self.work, self.events = work, events
+        self.work, self.events, self.size = work, events, size
 
     def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
         """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
@@ -188,14 +191,14 @@ class Call(Ticket):
 class AsyncCall(Call):
     """A call of an event loop, which gets all answers of a batch at once."""
 
-    __slots__ = ("future", "loop")
+    __slots__ = ("desk", "future", "until")
 
-    def __init__(
-        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], Any], events: Iterable[str]
-    ) -> None:
-        super().__init__(runner, work, events)
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
+    def __init__(self, desk: Desk, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int) -> None:
+        self.runner, self.work, self.events, self.size = runner, work, events, size
+        self.answer = self.error = None
+        self._claim = [True]  # but no lock, since no thread waits
+        self.desk, self.until = desk, 0.0
+        self.future: asyncio.Future[Any] = desk.loop.create_future()
 
     def settle(self) -> None:
         """Answer, in the thread of the event loop."""
@@ -212,23 +215,72 @@ class AsyncCall(Call):
         """Let the caller go on, by itself."""
         release([self])
 
+    def leave(self) -> None:
+        """Leave it undone if it was not begun, since nobody waits any more."""
+        self.claim()
+        self.future.cancel()
+
+
+class Desk:
+    """Where the calls of one event loop wait; only its thread comes here.
+
+    Calls wait in the order of their deadlines, since all are given the same time: one timer, for the first of them, is
+    enough, and a call that is answered in time never sets one.
+    """
+
+    __slots__ = ("_deadline", "_timer", "_waiting", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
+        self.loop, self._deadline = loop, deadline
+        self._waiting: deque[AsyncCall] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, calls: Sequence[AsyncCall]) -> None:
+        """Watch over the deadline of calls that were handed over."""
+        if self._deadline is None:
+            return
+        until = self.loop.time() + self._deadline
+        for call in calls:
+            call.until = until
+        self._waiting.extend(calls)
+        if self._timer is None:
+            self._timer = self.loop.call_at(until, self._sweep)
+
+    def settle(self, calls: Sequence[AsyncCall]) -> None:
+        """Answer calls, and let go of them."""
+        for call in calls:
+            call.settle()
+        self._trim()
+
+    def _trim(self) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0].future.done():
+            waiting.popleft()
+
+    def _sweep(self) -> None:
+        """Give up the calls whose time is over, and come back for the next one."""
+        now, waiting = self.loop.time(), self._waiting
+        self._timer = None
+        self._trim()
+        while waiting and waiting[0].until <= now + SOON:
+            call = waiting.popleft()
+            call.future.set_exception(call.give_up(self._deadline))
+            self._trim()
+        if waiting:
+            self._timer = self.loop.call_at(waiting[0].until, self._sweep)
+
 
 def release(tickets: Iterable[Ticket]) -> None:
     """Let callers go on: threads one by one, those of an event loop together."""
-    loops: dict[asyncio.AbstractEventLoop, list[AsyncCall]] = {}
+    desks: dict[Desk, list[AsyncCall]] = {}
     for ticket in tickets:
         if isinstance(ticket, AsyncCall):
-            loops.setdefault(ticket.loop, []).append(ticket)
+            desks.setdefault(ticket.desk, []).append(ticket)
         else:
             ticket.release()
-    for loop, calls in loops.items():
+    for desk, calls in desks.items():
         with suppress(RuntimeError):  # of a loop that was closed meanwhile
-            loop.call_soon_threadsafe(_settle, calls)
-
-
-def _settle(calls: list[AsyncCall]) -> None:
-    for call in calls:
-        call.settle()
+            desk.loop.call_soon_threadsafe(desk.settle, calls)
 
 
 class Task(Ticket):
@@ -416,8 +468,9 @@ class Writer:
         on_failure: Callable[[], None],
         on_idle: Callable[[Transaction, Moment], None],
         deadline: float | None = None,
+        queue: int | None = None,
     ) -> None:
-        self._ledger, self._clock, self._deadline = ledger, clock, deadline
+        self._ledger, self._clock, self._deadline, self._limit = ledger, clock, deadline, queue
         self._on_failure = on_failure  # called where memory may know more than what is kept
         self._on_idle = on_idle  # called after the calls of a batch, before they are committed
         self.counts = Counts()
@@ -425,6 +478,8 @@ class Writer:
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+        self._asked = self._taken = 0  # calls, by those who ask and by the thread that writes: what is between waits
+        self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._batch: list[Call] = []
         self._tasks: list[Ticket] = []
         self._pid = os.getpid()
@@ -438,29 +493,56 @@ class Writer:
     @property
     def depth(self) -> int:
         """How many calls wait."""
-        return self._queue.qsize()
+        return self._asked - self._taken
 
-    def call(
-        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], T], events: Iterable[str] = ()
-    ) -> T:
-        """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised."""
-        answer: T = self._ask(Call(runner, work, events))
+    def call(self, runner: LoopRunner, work: Work[T], events: Sequence[str] = (), size: int = 1) -> T:
+        """Run a call in the next transaction; answer when it is kept, or raise what it or the ledger raised.
+
+        `size` is for how many calls it counts in the queue; one of size 0 is never refused.
+        """
+        answer: T = self._ask(Call(runner, work, events, size), size=size)
         return answer
 
-    async def acall(
-        self, runner: LoopRunner, work: Callable[[Transaction, Draft, Moment], T], events: Iterable[str] = ()
-    ) -> T:
+    async def acall(self, runner: LoopRunner, work: Work[T], events: Sequence[str] = (), size: int = 1) -> T:
         """Run a call in the next transaction, without a thread that waits."""
-        ticket = AsyncCall(runner, work, events)
-        self._put(ticket)
+        desk = self._desk()
+        call = AsyncCall(desk, runner, work, events, size)
+        self._put((call,), size)
+        desk.add((call,))
         try:
-            answer: T = await asyncio.wait_for(ticket.future, self._deadline)
-        except TimeoutError:
-            raise ticket.give_up(self._deadline) from None
+            answer: T = await call.future
         except asyncio.CancelledError:
-            ticket.claim()  # what was not begun is left undone
+            call.leave()
             raise
         return answer
+
+    async def acall_each(self, asked: Iterable[tuple[LoopRunner, Work[T], Sequence[str]]]) -> list[T | Exception]:
+        """Run calls that have nothing to do with each other, handed over together; return answers, and errors."""
+        desk = self._desk()
+        calls = [AsyncCall(desk, *each, 1) for each in asked]
+        self._put(calls, len(calls))
+        desk.add(calls)
+        found: list[T | Exception] = []
+        try:
+            for call in calls:
+                try:
+                    found.append(await call.future)
+                except Exception as error:
+                    found.append(error)
+        except BaseException:
+            for call in calls:
+                call.leave()
+            raise
+        return found
+
+    def _desk(self) -> Desk:
+        loop = asyncio.get_running_loop()
+        desk = self._desks.get(loop)
+        if desk is None:
+            with self._gate:
+                self._desks = {each: desk for each, desk in self._desks.items() if not each.is_closed()}
+                desk = self._desks[loop] = Desk(loop, self._deadline)
+        return desk
 
     def do(self, work: Callable[[Transaction, Moment], T]) -> T:
         """Run something in a transaction of its own."""
@@ -479,22 +561,29 @@ class Writer:
         """Do a chore that nobody waits for. Only the thread that writes asks for it."""
         self._upkeep.add(Errand(chore, runner, is_waited_for=False))
 
-    def _ask(self, ticket: Ticket, deadline: float | None = -1.0) -> Any:
-        self._put(ticket)
+    def _ask(self, ticket: Ticket, deadline: float | None = -1.0, size: int = 0) -> Any:
+        self._put((ticket,), size)
         return ticket.wait(self._deadline if deadline == -1.0 else deadline)
 
-    def _put(self, ticket: Ticket) -> None:
+    def _put(self, tickets: Sequence[Ticket], size: int) -> None:
+        """Hand tickets over, all or none; `size` is for how many calls they count."""
         if os.getpid() != self._pid:  # before any lock, which a fork may have copied while it was held
             raise StoreError("the store was opened before a fork, and only the parent may use it; open another one")
         self.check_caller()
         with self._gate:
             if self._closed is not None:
                 raise StoreError(f"the store is closed{self._closed}; open it again")
-            self._queue.put(ticket)
+            if size and self._limit is not None and (waiting := self._asked - self._taken) >= self._limit:
+                raise QueueFullError(
+                    f"nothing of this call was kept: {waiting:,} calls wait already; try again in a second"
+                )
+            self._asked += size
+            for ticket in tickets:
+                self._queue.put(ticket)
 
     def check_caller(self) -> None:
         """Refuse the thread that writes."""
-        if threading.current_thread() is self._thread:  # which would wait for itself
+        if threading.get_ident() == self._thread.ident:  # which would wait for itself
             raise StoreError("a policy called the store that was asking it; a policy must not use its own store")
 
     def close(self) -> bool:
@@ -543,6 +632,7 @@ class Writer:
                 self._upkeep.add(ticket)
             elif isinstance(ticket, Call):
                 self._batch.append(ticket)
+                self._taken += ticket.size
             else:
                 self._tasks.append(ticket)
             pause = 0.0

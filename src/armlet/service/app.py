@@ -1,0 +1,239 @@
+"""The ASGI application: it finds the route, asks whose key it is, and answers; handlers know nothing of ASGI.
+
+A request costs one look-up of its route and one of its key. Decisions and rewards are awaited in the event loop; all
+else that waits for the store runs in a few threads, so that a page or a change never delays them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+
+from armlet.errors import ArmletError
+from armlet.service import problems
+from armlet.service.config import Limits
+from armlet.service.http import (
+    DisconnectedError,
+    Message,
+    Receive,
+    Request,
+    Response,
+    Route,
+    Router,
+    Send,
+    problem_response,
+)
+from armlet.service.keys import COOKIE, Grant, Keyring, is_local
+from armlet.service.problems import Problem
+from armlet.service.streams import Streams
+from armlet.stores import Loop, Store
+
+Phase: TypeAlias = Literal["starting", "ready", "draining"]
+Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
+
+WAITING: Final = 64  # calls that may wait for a thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger("armlet.service")
+log.addHandler(logging.NullHandler())  # silent, unless the application listens
+
+
+class Service:
+    """What handlers work with: a store, its loops that are in use, keys and limits.
+
+    Parameters
+    ----------
+    store
+        Open; whoever opened it closes it.
+    keyring
+        The keys. Without any, everyone on this machine may do everything.
+    limits
+        How much a client may take.
+    loops
+        Those to begin with; others of the store are opened when they are first asked for.
+    phase
+        "starting" until all loops are ready, when only the server's own state is told; "draining" once the server is
+        about to stop, when all is served but /readyz says so, for proxies.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        keyring: Keyring | None = None,
+        limits: Limits | None = None,
+        loops: Iterable[Loop] = (),
+        phase: Phase = "ready",
+    ) -> None:
+        self.store = store
+        self.keyring = Keyring({}) if keyring is None else keyring
+        self.limits = Limits() if limits is None else limits
+        self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
+        self.phase: Phase = phase
+        self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
+        self.streams = Streams(self.limits.streams)
+        self._threads = ThreadPoolExecutor(self.limits.threads, thread_name_prefix="armlet-service")
+        self._waiting = 0
+
+    async def loop(self, name: str) -> Loop:
+        """Return a loop by its name; another replica may have made it."""
+        found = self.loops.get(name)
+        if found is None:
+            if name not in await self.ask(lambda: self.store.loops):
+                raise no_loop(name)
+            found = self.loops[name] = await self.ask(self.store.loop, name)
+        return found
+
+    async def ask(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+        """Run what waits for the store in a thread; what the library refuses is raised as a problem."""
+        try:
+            return await self.run(call, *args, **options)
+        except ArmletError as error:
+            raise problems.refusal(error) from error
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+        """Run what waits for the store in a thread, as it is."""
+        if self._waiting >= WAITING:
+            raise Problem(problems.UNAVAILABLE, "too many requests of this kind are under way; try again")
+        self._waiting += 1
+        try:
+            work = partial(call, *args, **options)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """End its threads, which finish what they have begun; the store stays open."""
+        self._threads.shutdown()
+
+
+def no_loop(name: str) -> Problem:
+    """Return what to say of a loop that there is not."""
+    return Problem(problems.NOT_FOUND, f"there is no loop {name!r}", field="loop")
+
+
+# ---- who asks
+
+
+def grant_of(service: Service, request: Request, route: Route) -> Grant | None:
+    """Return what the sender may do; None if that is not known. Only what changes nothing may come with a cookie."""
+    token = _bearer(request.headers.get(b"authorization"))
+    if token is None and route.method == "GET":
+        token = _cookie(request.headers.get(b"cookie"))
+    if token is not None:
+        return service.keyring.find(token)
+    anonymous = service.keyring.anonymous
+    return anonymous if anonymous is not None and is_local(request.headers) else None
+
+
+def _bearer(header: bytes | None) -> str | None:
+    if header is None:
+        return None
+    scheme, _, token = header.decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _cookie(header: bytes | None) -> str | None:
+    if header is None:
+        return None
+    try:
+        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def authorize(service: Service, request: Request, route: Route) -> None:
+    """Refuse whoever may not call a route; before anything is read of the body."""
+    grant = grant_of(service, request, route)
+    if grant is None:
+        challenge = ((b"www-authenticate", b"Bearer"),)
+        what = "send a key: Authorization: Bearer ..."
+        raise Problem(problems.UNAUTHORIZED, what, headers=challenge)
+    request.grant = grant
+    if route.scope is None:
+        return
+    name = request.parts.get("name")
+    allowed = grant.has(route.scope) if name is None else grant.allows(route.scope, name)
+    if not allowed:
+        what = "" if name is None else f" for loop {name!r}"
+        raise Problem(problems.FORBIDDEN, f"the key lacks the scope {route.scope!r}{what}")
+
+
+# ---- the application
+
+
+def create_app(service: Service, routes: Iterable[Route] | None = None) -> Application:
+    """Return the ASGI application of a service; it has all routes unless some are given."""
+    if routes is None:
+        from armlet.service.routes import ROUTES  # which import this module
+
+        routes = ROUTES
+    router = Router(routes)
+
+    async def app(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _answer(service, router, scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _live(receive, send)
+        else:  # a websocket, which there is none of
+            await send({"type": "websocket.close", "code": 1003})
+
+    return app
+
+
+async def _answer(service: Service, router: Router, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    request: Request | None = None
+    route: Route | None = None
+    try:
+        route, parts = router.find(scope)
+        request = Request(scope, receive, parts, service.limits.body_seconds)
+        if route.scope is not None:
+            authorize(service, request, route)
+        if service.phase == "starting" and not route.is_always_served:
+            raise Problem(problems.UNAVAILABLE, "the loops are being opened")
+        response = await route.handler(service, request)
+    except Problem as problem:
+        shows = problem_response if route is None else route.shows
+        response = shows(request, problem)
+    except DisconnectedError:
+        return
+    except Exception as error:
+        response = _failed(scope["method"], route, error)
+    path = "" if route is None else route.path
+    service.answers[scope["method"] if route is not None else "", path, response.status] += 1
+    try:
+        await response.send(receive, send, without_body=scope["method"] == "HEAD")
+    except Exception as error:  # the client sees that the rest is missing
+        log.error("%s %s broke off: %s at %s", scope["method"], path, type(error).__name__, _place(error))
+
+
+def _failed(method: str, route: Route | None, error: Exception) -> Response:
+    """Answer what nobody thought of; the log has where it was raised, not what it says, which may hold a context."""
+    log.error("%s %s failed: %s at %s", method, route and route.path, type(error).__name__, _place(error))
+    problem = Problem(problems.INTERNAL, "this is a fault of the server; its log says where")
+    return problem_response(None, problem)
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Take part in the server's start and end; whoever made the service opens and closes the store."""
+    message: Message = await receive()
+    while message["type"] != "lifespan.shutdown":
+        await send({"type": "lifespan.startup.complete"})
+        message = await receive()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,392 @@
+"""The settings of a server: what `armlet serve` is told, as values that were checked once and never change.
+
+`settings.py` reads them from a file and from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
+
+from armlet.errors import InvalidValueError, choices
+from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
+from armlet.inputs.columns import check_label, check_labels, listed
+from armlet.inputs.settings import Check, Objective, Range, check_seed, ends, number, one_of, optional, settle, whole
+from armlet.policies import find_policy
+from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
+from armlet.stores.rewards import Aggregation
+from armlet.stores.spec import LoopSpec, OnChange, check_text
+from armlet.types import Arm, Policy
+
+if TYPE_CHECKING:
+    from armlet.inputs.encoder import Encoder
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+LONGEST: Final = 86_400.0  # seconds of any wait
+HEX: Final = 64  # digits of a SHA-256
+Format: TypeAlias = Literal["text", "json"]
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+
+def seconds(least: float = 0.001) -> Check:
+    """Require seconds."""
+    return number(least, LONGEST, fix=f"give seconds, from {least:g} to {LONGEST:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a client may take of the server.
+
+    Parameters
+    ----------
+    body, batch_body, headers
+        Bytes of the body of a request, of one with a batch, and of the line and headers before it.
+    header_seconds, body_seconds, idle_seconds, write_seconds
+        How long a client may take to send its headers, to send its body, to send nothing, and to read an answer.
+    connections, streams
+        How many may be open at once; of these, how many may be streams of events.
+    queue, deadline
+        Calls that may wait for the store, and seconds that one may take, before they are answered with a 503.
+    depth
+        How deep the JSON of a request may be nested.
+    batch
+        Items of a batch.
+    threads
+        For what is not a decision or a reward: statistics, changes, models.
+    notice_seconds, drain_seconds
+        Between /readyz answering 503 and the server taking no more requests when it is asked to stop, for proxies that
+        ask; and then, for requests under way.
+
+    Examples
+    --------
+    >>> Limits(body=0)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: body is 0; give a whole number of at least 1
+    """
+
+    body: int = 256 * KIB
+    batch_body: int = 8 * MIB
+    headers: int = 16 * KIB
+    header_seconds: float = 10.0
+    body_seconds: float = 10.0
+    idle_seconds: float = 60.0
+    write_seconds: float = 30.0
+    connections: int = 2_000
+    streams: int = 100
+    queue: int = 4_096
+    deadline: float = 2.0
+    depth: int = 32
+    batch: int = 10_000
+    threads: int = 4
+    notice_seconds: float = 0.0
+    drain_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        most = {"batch": 10_000, "threads": 64, "depth": 200}
+        for each in fields(self):
+            if isinstance(each.default, float):
+                settle(self, **{each.name: seconds(0.0 if each.name == "notice_seconds" else 0.001)})
+            else:
+                settle(self, **{each.name: whole(1, most.get(each.name, 1 << 40))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Where to listen: at an address, or at a Unix socket, which is then the only one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080  # 0 for any that is free
+    socket: str | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, port=whole(0, 65_535), host=text("127.0.0.1"), socket=optional(text("/run/armlet.sock")))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether other machines cannot reach it."""
+        return self.socket is not None or is_loopback(self.host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """What the server writes about itself, to standard error; never contexts or keys."""
+
+    format: Format = "text"
+    level: Level = "info"
+    access: bool = False  # one line a request
+
+    def __post_init__(self) -> None:
+        settle(self, format=one_of(*get_args(Format)), level=one_of(*get_args(Level)), access=switch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlConfig:
+    """An arm that a fixed share of decisions plays, to compare with."""
+
+    arm: Arm
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        settle(self, arm=_arm, share=number(0.0, 1.0, fix="give a share between 0 and 1, such as 0.1"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyConfig:
+    """A key, by its hash.
+
+    Examples
+    --------
+    >>> KeyConfig(name="web", sha256="ab" * 32, scopes=("decide", "rewards"))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: scopes has 'rewards'; did you mean 'reward'?
+    """
+
+    name: str
+    sha256: str
+    scopes: tuple[Scope, ...]
+    loops: tuple[str, ...] | None = None  # None: all of them
+    propensity: bool = True
+    expires: datetime | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, name=check_text, sha256=_hash, scopes=_scopes, propensity=switch, expires=optional(_moment))
+        if self.loops is not None:
+            settle(self, loops=texts)
+
+    @property
+    def grant(self) -> Grant:
+        """What it allows."""
+        return Grant(
+            name=self.name,
+            scopes=frozenset(self.scopes),
+            loops=None if self.loops is None else frozenset(self.loops),
+            propensity=self.propensity,
+            expires=None if self.expires is None else self.expires.timestamp(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopConfig:
+    """A loop that the server makes, or goes on with; `armlet.stores.Store.loop` says what each means.
+
+    Parameters
+    ----------
+    features, categories, dim
+        Names of numbers, "1" for a constant; columns of text with the texts that get a flag each, all others sharing
+        one more; or, without names, how many numbers there are.
+    policy, policy_settings
+        The name of a policy, and its settings.
+    on_change
+        What to do if the loop is there and was made otherwise: "refuse" to start, or "apply" the change.
+
+    Examples
+    --------
+    >>> loop = LoopConfig(name="home", arms=("sale", "new"), features=("age",), categories={"country": ("fr", "de")})
+    >>> loop.encoder.features
+    ('age', 'country=de', 'country=fr', 'country=other')
+    """
+
+    name: str
+    arms: tuple[Arm, ...]
+    features: tuple[str, ...] = ()
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dim: int | None = None
+    policy: str | None = None
+    policy_settings: Mapping[str, Any] = field(default_factory=dict)
+    window: float | None = None
+    default_reward: float | None = None
+    aggregation: Aggregation = "first"
+    early_window: float | None = None
+    reward_range: Range | None = None
+    objective: Objective = "max"
+    seed: int | None = field(default=None, repr=False)
+    control: ControlConfig | None = None
+    on_change: OnChange = "refuse"
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            name=check_text,
+            arms=lambda _, value: tuple(check_labels(cast("tuple[Arm, ...]", value))),
+            features=texts,
+            categories=_categories,
+            dim=optional(whole()),
+            aggregation=one_of(*get_args(Aggregation)),
+            reward_range=lambda name, value: None if value is None else ends(name, value),
+            objective=one_of(*get_args(Objective)),
+            seed=lambda _, value: None if value is None else check_seed(cast("int", value)),
+            on_change=one_of(*get_args(OnChange)),
+        )
+        if self.dim is not None and (self.features or self.categories):
+            raise InvalidValueError(f"dim is {self.dim}, but features have names; leave dim out")
+        if self.control is not None and self.control.arm not in self.arms:
+            arms = [str(arm) for arm in self.arms]
+            raise InvalidValueError(f"control.arm is {self.control.arm!r}; {choices(str(self.control.arm), arms)}")
+        self.spec().bandit()  # refuses what the store would refuse
+
+    def make_policy(self) -> Policy | None:
+        """Make the policy, or refuse its name or settings; None for the default one."""
+        return make_policy(self.policy, self.policy_settings)
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes numbers of its contexts, if there is more than numbers in them."""
+        return make_encoder(self.features, self.categories)
+
+    def spec(self) -> LoopSpec:
+        """Return what the store makes of it."""
+        return LoopSpec(**{**{each.name: None for each in fields(LoopSpec)}, **self.arguments()})
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Store.loop`."""
+        encoder = self.encoder
+        same = ("window", "default_reward", "aggregation", "early_window", "reward_range", "objective", "seed", "dim")
+        return {
+            "name": self.name,
+            "arms": list(self.arms),
+            "policy": self.make_policy(),
+            "encoder": encoder,
+            "features": self.features if encoder is None and self.features else None,
+            "on_change": self.on_change,
+            **{name: getattr(self, name) for name in same},
+        }
+
+
+def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
+    """Make a policy, or refuse its name or settings; None for the default one."""
+    if name is None:
+        if settings:
+            raise InvalidValueError(f"policy_settings is {dict(settings)!r}; name the policy too")
+        return None
+    kind = find_policy(name)
+    known = signature(kind).parameters
+    for setting in settings:
+        if setting not in known:
+            raise InvalidValueError(f"policy_settings has {setting!r}; {choices(setting, known)}")
+    return kind(**settings)
+
+
+def make_encoder(features: Iterable[str], categories: Mapping[str, tuple[str, ...]]) -> Encoder | None:
+    """Return what makes numbers of contexts, if there is more than numbers in them."""
+    if not categories and CONSTANT not in features:
+        return None
+    from armlet.inputs.encoder import Encoder
+
+    codes = [Constant() if name == CONSTANT else Number(name) for name in features]
+    flags = [Flags(name, tuple(sorted(found)), "flag") for name, found in categories.items()]
+    return Encoder.from_dict({"columns": [each.to_dict() for each in (*codes, *flags)], "extra": "refuse"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """All of it.
+
+    Parameters
+    ----------
+    store
+        The path of a file, or the address of a PostgreSQL database, which may hold a password and so is not shown.
+    """
+
+    store: str = field(repr=False)
+    listen: Listen = field(default_factory=Listen)
+    loops: tuple[LoopConfig, ...] = ()
+    keys: tuple[KeyConfig, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        settle(self, store=text("shop.db"))
+        for name in ("loops", "keys"):
+            given = [each.name for each in getattr(self, name)]
+            if len(set(given)) < len(given):
+                raise InvalidValueError(f"{name} has {', '.join(given)}; give each name once")
+        hashes = [key.sha256 for key in self.keys]
+        if len(set(hashes)) < len(hashes):
+            raise InvalidValueError("keys has one sha256 twice; make a key of its own for each: armlet serve --new-key")
+        if not self.keys and not self.listen.is_local:
+            raise InvalidValueError(
+                f"listen.host is {self.listen.host!r}, where others can reach it, but there are no keys; "
+                "make one with: armlet serve --new-key decide,reward, or listen at 127.0.0.1"
+            )
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keys, as the server looks them up."""
+        return Keyring({bytes.fromhex(key.sha256): key.grant for key in self.keys})
+
+    @property
+    def is_database(self) -> bool:
+        """Whether loops are in PostgreSQL rather than in a file."""
+        return self.store.startswith(("postgresql://", "postgres://"))
+
+    def with_loops(self, loops: tuple[LoopConfig, ...]) -> Self:
+        """Return the same with other loops."""
+        return replace(self, loops=loops)
+
+
+# ---- checks
+
+
+def text(example: str) -> Check:
+    """Require text that is not empty."""
+
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise InvalidValueError(f"{name} is {value!r}; give text, such as {example!r}")
+        return value
+
+    return check
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Require a list of names, no two alike."""
+    found = tuple(check_text(name, each) for each in listed(name, cast("tuple[str, ...]", value)))
+    if len(set(found)) < len(found):
+        raise InvalidValueError(f"{name} is {list(found)!r}; give each name once")
+    return found
+
+
+def switch(name: str, value: object) -> bool:
+    """Require true or false."""
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"{name} is {value!r}; give true or false")
+    return value
+
+
+def _arm(_: str, value: object) -> Arm:
+    return check_label(value)
+
+
+def _hash(name: str, value: object) -> str:
+    found = value.strip().lower() if isinstance(value, str) else ""
+    if len(found) != HEX or not all(each in "0123456789abcdef" for each in found):
+        raise InvalidValueError(
+            f"{name} is not the SHA-256 of a key, {HEX} hexadecimal digits; make both with: armlet serve --new-key"
+        )
+    return found  # the value is not told: somebody may have written the key itself
+
+
+def _scopes(name: str, value: object) -> tuple[str, ...]:
+    found = texts(name, value)
+    if not found:
+        raise InvalidValueError(f"{name} is empty; give some of {', '.join(SCOPES)}")
+    for each in found:
+        if each not in SCOPES:
+            raise InvalidValueError(f"{name} has {each!r}; {choices(each, SCOPES)}")
+    return found
+
+
+def _moment(name: str, value: object) -> datetime:
+    if not isinstance(value, datetime):
+        raise InvalidValueError(f"{name} is {value!r}; give a date with a time, such as 2027-01-31T00:00:00Z")
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def _categories(name: str, value: object) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping):
+        raise InvalidValueError(f"{name} is {value!r}; give the texts of each column, such as country = ['de', 'fr']")
+    return {check_text(name, column): texts(f"{name}.{column}", found) for column, found in value.items()}

@@ -1,0 +1,188 @@
+"""The routes that carry the traffic: decisions, batches of them, and rewards.
+
+Requests are decoded into Structs once, and wait for the store without a thread of their own: those that wait at the
+same time share a commit. Every answer is durable before it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast, get_args
+
+import msgspec
+
+from armlet.errors import ArmletError, EventError, StoreError, UncertainError
+from armlet.kernel import Decision
+from armlet.service.app import Service
+from armlet.service.contexts import context_problem
+from armlet.service.http import Request, Response, decode
+from armlet.service.problems import FORBIDDEN, INVALID, Problem, refusal
+from armlet.service.schemas import (
+    Decide,
+    Decided,
+    DecidedMany,
+    DecideMany,
+    Judged,
+    Probability,
+    RewardItem,
+    Rewards,
+    RewardsJudged,
+)
+from armlet.stores import Loop, Status
+from armlet.types import Arm
+
+_encode = msgspec.json.Encoder().encode
+_decide = msgspec.json.Decoder(Decide)
+_decide_many = msgspec.json.Decoder(DecideMany)
+_rewards = msgspec.json.Decoder(Rewards)
+
+_STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown")
+_JUDGED: Final = {status: Judged(status) for status in _STATUSES}
+
+
+# ---- decisions
+
+
+async def decide(service: Service, request: Request) -> Response:
+    """Choose an arm for a context."""
+    asked = decode(_decide, await request.body(service.limits.body), request)
+    name = request.parts["name"]
+    loop = service.loops.get(name) or await service.loop(name)
+    if asked.probabilities is not None:
+        _check_propensity(request)
+    try:
+        decision = await loop.adecide(
+            asked.context, event=asked.event, eligible=asked.eligible, probabilities=asked.probabilities
+        )
+    except ArmletError as error:
+        raise _refused(loop, [asked.context], error, asked.eligible) from error
+    labels = () if asked.probabilities is None else await _labels(service, loop)
+    return Response(_encode(_told(decision, asked.event, labels, has_propensity=request.grant.propensity)))
+
+
+async def decide_many(service: Service, request: Request) -> Response:
+    """Choose arms for many contexts in one transaction, all or none."""
+    asked = decode(_decide_many, await request.body(service.limits.batch_body), request)
+    if len(asked.items) > service.limits.batch:
+        raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
+    loop = await service.loop(request.parts["name"])
+    if asked.probabilities is not None:
+        _check_propensity(request)
+    events = _events([item.event for item in asked.items])
+    contexts: list[Any] = [item.context for item in asked.items]
+    try:
+        decisions = await loop.adecide_many(
+            contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities
+        )
+    except ArmletError as error:
+        raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
+    labels = () if asked.probabilities is None else await _labels(service, loop)
+    named = [None] * len(decisions) if events is None else events
+    has_propensity = request.grant.propensity
+    told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
+    return Response(_encode(DecidedMany(told)))
+
+
+def _events(names: Sequence[str | None]) -> list[str] | None:
+    given = [name for name in names if name is not None]
+    if given and len(given) < len(names):
+        at = names.index(None)
+        raise Problem(INVALID, "other items have events; give one to all items, or to none", field=f"items[{at}].event")
+    return given or None
+
+
+def _check_propensity(request: Request) -> None:
+    if not request.grant.propensity:
+        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
+
+
+def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_propensity: bool) -> Decided:
+    name = decision.id if event is None else event
+    if not has_propensity:
+        return Decided(name, decision.arm)
+    if decision.probabilities is None or not labels:
+        return Decided(name, decision.arm, decision.propensity, decision.explored)
+    shown = [Probability(*pair) for pair in zip(labels, decision.probabilities.tolist(), strict=False)]
+    return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
+
+
+async def _labels(service: Service, loop: Loop) -> Sequence[Arm]:
+    """Return the arms in the order of probabilities; arms are added at the end, and never go."""
+    return (await service.run(loop.model)).arms
+
+
+def _refused(
+    loop: Loop, contexts: Sequence[Any], error: ArmletError, eligible: Sequence[Arm] | None, *, batch: bool = False
+) -> Problem:
+    """Return why a decision was refused; what is wrong with a context is said without its values."""
+    if isinstance(error, (StoreError, EventError)):
+        return refusal(error)
+    for at, context in enumerate(contexts):
+        problem = context_problem(loop.reader, context, f"items[{at}].context" if batch else "context")
+        if problem is not None:
+            return problem
+    if eligible is not None:
+        return refusal(error, field="eligible")
+    return Problem(INVALID, "the loop refuses this event; choose a name that is not an id of a decision", field="event")
+
+
+# ---- rewards
+
+
+async def rewards(service: Service, request: Request) -> Response:
+    """Record rewards of any loops; each has its own answer."""
+    told = decode(_rewards, await request.body(service.limits.batch_body), request)
+    items = told.items
+    if len(items) > service.limits.batch:
+        raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
+    refused = await _refused_loops(service, request, {item.loop for item in items})
+    if len(items) == 1 and not refused:
+        answers = [await _reward(service.loops[items[0].loop], items[0])]
+    else:
+        answers = await _reward_many(service, [item for item in items if item.loop not in refused])
+    if answers and len(answers) == len(items) and all(isinstance(answer, StoreError) for answer in answers):
+        raise refusal(cast("StoreError", answers[0]))
+    found = iter(answers)
+    return Response(
+        _encode(RewardsJudged([refused[item.loop] if item.loop in refused else _judged(next(found)) for item in items]))
+    )
+
+
+async def _refused_loops(service: Service, request: Request, names: set[str]) -> dict[str, Judged]:
+    """Open the loops that rewards are for; return those that cannot be, and why."""
+    refused: dict[str, Judged] = {}
+    for name in names:
+        if not request.grant.allows("reward", name):
+            refused[name] = _JUDGED["forbidden"]
+        elif name not in service.loops:
+            try:
+                await service.loop(name)
+            except Problem as problem:
+                if problem.status != 404:
+                    raise
+                refused[name] = _JUDGED["no_loop"]
+    return refused
+
+
+async def _reward(loop: Loop, item: RewardItem) -> Status | Exception:
+    try:
+        return await loop.areward(item.event, item.value, name=item.name, rank=item.rank, played=item.played)
+    except ArmletError as error:
+        return error
+
+
+async def _reward_many(service: Service, items: list[RewardItem]) -> list[Status | Exception]:
+    try:
+        return await service.store.areward_many([msgspec.structs.asdict(item) for item in items])
+    except StoreError as error:
+        return [error] * len(items)
+
+
+def _judged(answer: Status | Exception) -> Judged:
+    if isinstance(answer, str):
+        return _JUDGED[answer]
+    if isinstance(answer, StoreError):
+        return _JUDGED["outcome_unknown" if isinstance(answer, UncertainError) else "unavailable"]
+    if not isinstance(answer, ArmletError):
+        raise answer
+    return Judged("refused", str(answer))

@@ -1,0 +1,336 @@
+"""HTTP as the handlers see it: requests, responses and routes over raw ASGI.
+
+A route is found by one look-up of the path, or two if it has a name in it; a body is read only after its sender was
+allowed to send it, up to a limit and within a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from armlet.service.keys import Grant, Scope
+from armlet.service.problems import (
+    INVALID,
+    MALFORMED,
+    MEDIA_TYPE,
+    NOT_ALLOWED,
+    NOT_FOUND,
+    TOO_LARGE,
+    TOO_SLOW,
+    UNSUPPORTED,
+    Kind,
+    Problem,
+)
+
+if TYPE_CHECKING:
+    from armlet.service.app import Service
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Method: TypeAlias = Literal["GET", "POST", "DELETE"]
+Header: TypeAlias = tuple[bytes, bytes]
+T = TypeVar("T")
+
+NO_STORE: Final[Header] = (b"cache-control", b"no-store")
+NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
+JSON: Final[Header] = (b"content-type", b"application/json")
+ANY: Final = "{}"  # stands for a part of a path
+MOST_FIELDS: Final = 32  # of a query
+
+
+NOBODY: Final = Grant(name="nobody", scopes=frozenset())  # until it is known who asks
+
+
+class DisconnectedError(Exception):
+    """The client has gone; nobody waits for an answer."""
+
+
+class Request:
+    """One request; its body is read on demand.
+
+    Attributes
+    ----------
+    method
+        As it was sent; HEAD is served by a GET route.
+    parts
+        What stands in the path for the names of the route's pattern.
+    headers
+        By lower-case name; of a name that came twice, the last one.
+    grant
+        What its sender may do.
+    is_secure
+        Whether it came by https, as far as the server knows.
+    """
+
+    __slots__ = ("_receive", "_seconds", "grant", "headers", "is_secure", "method", "parts", "query_string")
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], seconds: float) -> None:
+        self.method: str = scope["method"]
+        self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        self.query_string: bytes = scope["query_string"]
+        self.is_secure: bool = scope.get("scheme") == "https"
+        self.parts = parts
+        self.grant = NOBODY
+        self._receive, self._seconds = receive, seconds
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The fields of the query string; each may be there once."""
+        try:
+            text = self.query_string.decode("ascii")
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        except ValueError as error:
+            raise Problem(MALFORMED, "the query string cannot be read") from error
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise Problem(MALFORMED, "the query string has a field more than once; give each once")
+        return fields
+
+    async def body(self, limit: int) -> bytes:
+        """Return the body; refuse one of more than `limit` bytes, or one that takes too long."""
+        length = self.headers.get(b"content-length")
+        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
+            raise _too_large(limit)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._read(limit)
+        except TimeoutError as error:
+            close = ((b"connection", b"close"),)
+            raise Problem(TOO_SLOW, f"send the body within {self._seconds:g} seconds", headers=close) from error
+
+    async def _read(self, limit: int) -> bytes:
+        message = await self._receive()
+        body: bytes = _chunk(message, limit)
+        if not message.get("more_body", False):
+            return body
+        chunks, size = [body], len(body)
+        while message.get("more_body", False):
+            message = await self._receive()
+            chunks.append(_chunk(message, limit - size))
+            size += len(chunks[-1])
+        return b"".join(chunks)
+
+
+def _chunk(message: Message, room: int) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise DisconnectedError
+    chunk: bytes = message.get("body", b"")
+    if len(chunk) > room:
+        raise _too_large(None)
+    return chunk
+
+
+def _too_large(limit: int | None) -> Problem:
+    bound = "" if limit is None else f" of at most {limit:,} bytes"
+    return Problem(TOO_LARGE, f"send a smaller body{bound}", headers=((b"connection", b"close"),))
+
+
+_PLACE: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?\Z")  # of msgspec's errors
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
+    """Return a body as what a route takes, or refuse it."""
+    media_type = request.headers.get(b"content-type", b"")
+    if media_type != b"application/json" and media_type.partition(b";")[0].strip().lower() != b"application/json":
+        raise Problem(UNSUPPORTED, "send Content-Type: application/json")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(MALFORMED, f"the body is not JSON: {error}") from None
+
+
+def _invalid(text: str) -> Problem:
+    found = _PLACE.match(text)
+    what, where = (text, None) if found is None else found.groups()
+    return Problem(INVALID, what, field=where)
+
+
+@dataclass(slots=True)
+class Response:
+    """What is answered; a body that is an iterator is sent piece by piece."""
+
+    body: bytes | AsyncIterator[bytes] = b""
+    status: int = 200
+    headers: tuple[Header, ...] = (JSON, NO_STORE, NO_SNIFF)
+
+    async def send(self, receive: Receive, send: Send, *, without_body: bool = False) -> None:
+        """Send it; `without_body` for a HEAD request."""
+        body = self.body
+        if isinstance(body, bytes):
+            headers = [*self.headers, (b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            await send({"type": "http.response.body", "body": b"" if without_body else body})
+            return
+        await send({"type": "http.response.start", "status": self.status, "headers": list(self.headers)})
+        try:
+            if without_body or await _stream(body, receive, send):
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            if isinstance(body, AsyncGenerator):
+                await body.aclose()
+
+
+async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> bool:
+    """Send pieces until there are no more, or nobody listens; return whether all were sent."""
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        while True:
+            step = asyncio.ensure_future(anext(body, None))
+            try:
+                await asyncio.wait((step, gone), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not step.done():
+                    step.cancel()
+                    await asyncio.wait((step,))
+            if step.cancelled():
+                return False
+            chunk = step.result()
+            if chunk is None or gone.done():
+                return chunk is None
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        gone.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Return a response that says a value in JSON."""
+    return Response(msgspec.json.encode(value), status)
+
+
+def problem_response(_: Request | None, problem: Problem) -> Response:
+    """Return a problem as JSON."""
+    media_type = (b"content-type", MEDIA_TYPE)
+    return Response(problem.body, problem.status, (media_type, NO_STORE, NO_SNIFF, *problem.headers))
+
+
+# ---- routes
+
+Handler: TypeAlias = "Callable[[Service, Request], Awaitable[Response]]"
+Shown: TypeAlias = Callable[[Request | None, Problem], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a handler is found, and who may call it.
+
+    Parameters
+    ----------
+    method
+        GET, which serves HEAD as well, POST or DELETE.
+    path
+        Its pattern, such as "/v1/loops/{name}/decide"; a name in braces stands for one part.
+    scope
+        What a key must allow, for the loop that `{name}` says if the path has it; None where no key is asked for.
+    handler
+        Answers, or raises a Problem.
+    takes, returns
+        What a request and an answer say, for OpenAPI: a type, or a media type. A route that returns None, such as a
+        page, is not listed there.
+    status
+        Of an answer that is no problem.
+    refuses
+        Kinds of problems that are special to it.
+    shows
+        How its problems are shown; as JSON if left out.
+    is_always_served
+        Whether it is served while loops are being opened.
+    """
+
+    method: Method
+    path: str
+    scope: Scope | None
+    handler: Handler
+    takes: type[Any] | None = None
+    returns: type[Any] | str | None = None
+    status: int = 200
+    refuses: tuple[Kind, ...] = ()
+    shows: Shown = problem_response
+    is_always_served: bool = False
+
+
+class Found:
+    """What a path leads to: routes by method, and the names of its parts."""
+
+    __slots__ = ("methods", "places")
+
+    def __init__(self, places: Mapping[str, int]) -> None:
+        self.methods: dict[str, Route] = {}
+        self.places = places
+
+    @property
+    def allow(self) -> bytes:
+        """The methods, as the header Allow lists them."""
+        names = set(self.methods) | ({"HEAD"} if "GET" in self.methods else set())
+        return ", ".join(sorted(names)).encode()
+
+
+class Router:
+    """Finds routes by method and path.
+
+    Examples
+    --------
+    >>> async def hello(service, request): return Response(b"hello")
+    >>> router = Router([Route("GET", "/hello/{name}", None, hello)])
+    >>> router.find({"method": "GET", "path": "/hello/you", "raw_path": b"/hello/you"})[1]
+    {'name': 'you'}
+    """
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._found: dict[tuple[str, ...], Found] = {}
+        for route in routes:
+            parts = route.path.split("/")
+            places = {part[1:-1]: at for at, part in enumerate(parts) if part.startswith("{")}
+            key = tuple(ANY if at in places.values() else part for at, part in enumerate(parts[1:], 1))
+            found = self._found.setdefault(key, Found(places))
+            if route.method in found.methods or found.places != places:
+                raise ValueError(f"route {route.method} {route.path} is there twice")
+            found.methods[route.method] = route
+        self._masks = tuple({tuple(found.places.values()) for found in self._found.values() if found.places})
+
+    def find(self, scope: Mapping[str, Any]) -> tuple[Route, Mapping[str, str]]:
+        """Return the route of a request and the parts of its path; refuse one that there is not."""
+        raw: bytes = scope.get("raw_path") or b""
+        path: str = scope["path"]
+        parts = path.split("/") if b"%" not in raw else _unquoted(raw)
+        found = self._look_up(parts)
+        if found is None:
+            raise Problem(NOT_FOUND, "there is no route of this path; /openapi.json lists all")
+        method: str = scope["method"]
+        route = found.methods.get("GET" if method == "HEAD" else method)
+        if route is None:
+            raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", found.allow),))
+        return route, {name: parts[at] for name, at in found.places.items()}
+
+    def _look_up(self, parts: list[str]) -> Found | None:
+        for mask in self._masks:
+            if mask[-1] < len(parts):
+                key = parts[1:]
+                for at in mask:
+                    key[at - 1] = ANY if parts[at] else ""
+                found = self._found.get(tuple(key))
+                if found is not None:
+                    return found
+        return self._found.get(tuple(parts[1:]))
+
+
+def _unquoted(raw: bytes) -> list[str]:
+    """Split a path before its parts are unquoted: a loop's name may have a slash in it."""
+    try:
+        return [unquote(part, errors="strict") for part in raw.partition(b"?")[0].decode("ascii").split("/")]
+    except UnicodeDecodeError as error:
+        raise Problem(NOT_FOUND, "the path is not UTF-8") from error
