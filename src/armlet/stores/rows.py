@@ -22,7 +22,7 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
-from armlet.stores.comparisons import coins_of
+from armlet.stores.comparisons import Scale, coins_of
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.terms import USUAL, Carry, Terms
@@ -526,7 +526,8 @@ def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy 
 def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
     """Let a tally compare decisions after a row."""
     settings = bandit.settings
-    tally.comparisons.begin(settings.reward_range or USUAL, settings.objective, seq, ts)
+    tally.comparisons.guards = guards_of(bandit)
+    tally.comparisons.begin(Scale(*(settings.reward_range or USUAL), settings.objective == "min"), seq, ts)
 
 
 def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
