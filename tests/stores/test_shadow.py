@@ -341,9 +341,9 @@ def test_a_shadow_of_nobodys_list_is_refused(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)
         before = everything_guarded(store, loop)
-        with pytest.raises(ValueError, match="shadow is .*not one of Armlet's own"):
+        with pytest.raises(ValueError, match=r"shadow is .*not one of Armlet's own"):
             loop.change(shadow=Own())
-        with pytest.raises(ValueError, match="control is .*not one of Armlet's own"):
+        with pytest.raises(ValueError, match=r"control is .*not one of Armlet's own"):
             loop.change(control=Control(policy=Own()))
         assert everything_guarded(store, loop) == before
 
