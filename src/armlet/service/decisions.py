@@ -6,10 +6,8 @@ same time share a commit. Every answer is durable before it is sent.
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
@@ -17,8 +15,8 @@ from armlet.errors import ArmletError, EventError, StoreError, UncertainError
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem
-from armlet.service.http import Request, Response
-from armlet.service.problems import FORBIDDEN, INVALID, MALFORMED, UNSUPPORTED, Problem, refusal
+from armlet.service.http import Request, Response, decode
+from armlet.service.problems import FORBIDDEN, INVALID, Problem, refusal
 from armlet.service.schemas import (
     Decide,
     Decided,
@@ -30,37 +28,16 @@ from armlet.service.schemas import (
     Rewards,
     RewardsJudged,
 )
-from armlet.stores import Loop
+from armlet.stores import Loop, Status
 from armlet.types import Arm
-
-T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
 _decide_many = msgspec.json.Decoder(DecideMany)
 _rewards = msgspec.json.Decoder(Rewards)
 
-_PLACE = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?\Z")
-_JUDGED: Final = {status: Judged(status) for status in ("forbidden", "no_loop", "unavailable", "outcome_unknown")}
-
-
-def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
-    """Return a body as what a route takes, or refuse it."""
-    media_type = request.headers.get(b"content-type", b"")
-    if media_type != b"application/json" and media_type.partition(b";")[0].strip().lower() != b"application/json":
-        raise Problem(UNSUPPORTED, "send Content-Type: application/json")
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(MALFORMED, f"the body is not JSON: {error}") from None
-
-
-def _invalid(text: str) -> Problem:
-    found = _PLACE.match(text)
-    what, where = (text, None) if found is None else found.groups()
-    return Problem(INVALID, what, field=where)
+_STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown")
+_JUDGED: Final = {status: Judged(status) for status in _STATUSES}
 
 
 # ---- decisions
@@ -94,8 +71,8 @@ async def decide_many(service: Service, request: Request) -> Response:
     events = _events([item.event for item in asked.items])
     contexts: list[Any] = [item.context for item in asked.items]
     try:
-        decisions = await service.run(
-            loop.decide_many, contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities
+        decisions = await loop.adecide_many(
+            contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities
         )
     except ArmletError as error:
         raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
@@ -153,59 +130,59 @@ def _refused(
 
 
 async def rewards(service: Service, request: Request) -> Response:
-    """Record rewards; those of a loop in one transaction, and each has its own answer."""
+    """Record rewards of any loops; each has its own answer."""
     told = decode(_rewards, await request.body(service.limits.batch_body), request)
-    if len(told.items) > service.limits.batch:
+    items = told.items
+    if len(items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
-    places: dict[str, list[int]] = {}
-    for at, item in enumerate(told.items):
-        places.setdefault(item.loop, []).append(at)
-    judged: list[Judged] = [_JUDGED["forbidden"]] * len(told.items)
-    for name, found in places.items():
-        if request.grant.allows("reward", name):
-            answers = await _reward_loop(service, name, [told.items[at] for at in found], is_alone=len(places) == 1)
-            for at, answer in zip(found, answers, strict=True):
-                judged[at] = answer
-    return Response(_encode(RewardsJudged(judged)))
+    refused = await _refused_loops(service, request, {item.loop for item in items})
+    if len(items) == 1 and not refused:
+        answers = [await _reward(service.loops[items[0].loop], items[0])]
+    else:
+        answers = await _reward_many(service, [item for item in items if item.loop not in refused])
+    if answers and len(answers) == len(items) and all(isinstance(answer, StoreError) for answer in answers):
+        raise refusal(cast("StoreError", answers[0]))
+    found = iter(answers)
+    return Response(
+        _encode(RewardsJudged([refused[item.loop] if item.loop in refused else _judged(next(found)) for item in items]))
+    )
 
 
-async def _reward_loop(service: Service, name: str, items: list[RewardItem], *, is_alone: bool) -> list[Judged]:
-    """Record the rewards of one loop. Where no other loop is asked, the store's failure is the answer to all."""
+async def _refused_loops(service: Service, request: Request, names: set[str]) -> dict[str, Judged]:
+    """Open the loops that rewards are for; return those that cannot be, and why."""
+    refused: dict[str, Judged] = {}
+    for name in names:
+        if not request.grant.allows("reward", name):
+            refused[name] = _JUDGED["forbidden"]
+        elif name not in service.loops:
+            try:
+                await service.loop(name)
+            except Problem as problem:
+                if problem.status != 404:
+                    raise
+                refused[name] = _JUDGED["no_loop"]
+    return refused
+
+
+async def _reward(loop: Loop, item: RewardItem) -> Status | Exception:
     try:
-        loop = service.loops.get(name) or await service.loop(name)
-        if len(items) == 1:
-            return [await _reward(loop, items[0])]
-        statuses = await service.run(loop.reward_many, [_arguments(item) for item in items])
-        return [Judged(status) for status in statuses]
-    except Problem as problem:
-        if problem.status != 404:
-            raise
-        return [_JUDGED["no_loop"]] * len(items)
-    except StoreError as error:
-        if is_alone:
-            raise refusal(error) from error
-        refusal(error)  # logs it
-        status = "outcome_unknown" if isinstance(error, UncertainError) else "unavailable"
-        return [_JUDGED[status]] * len(items)
-    except ArmletError:  # one of them was refused, and nothing of all was kept
-        return list(await asyncio.gather(*(_reward(loop, item) for item in items)))
-
-
-async def _reward(loop: Loop, item: RewardItem) -> Judged:
-    try:
-        status = await loop.areward(item.event, item.value, name=item.name, rank=item.rank, played=item.played)
-    except StoreError:
-        raise
+        return await loop.areward(item.event, item.value, name=item.name, rank=item.rank, played=item.played)
     except ArmletError as error:
-        return Judged("refused", str(error))
-    return Judged(status)
+        return error
 
 
-def _arguments(item: RewardItem) -> Mapping[str, Any]:
-    return {
-        "event": item.event,
-        "value": item.value,
-        "name": item.name,
-        "rank": item.rank,
-        "played": item.played,
-    }
+async def _reward_many(service: Service, items: list[RewardItem]) -> list[Status | Exception]:
+    try:
+        return await service.store.areward_many([msgspec.structs.asdict(item) for item in items])
+    except StoreError as error:
+        return [error] * len(items)
+
+
+def _judged(answer: Status | Exception) -> Judged:
+    if isinstance(answer, str):
+        return _JUDGED[answer]
+    if isinstance(answer, StoreError):
+        return _JUDGED["outcome_unknown" if isinstance(answer, UncertainError) else "unavailable"]
+    if not isinstance(answer, ArmletError):
+        raise answer
+    return Judged("refused", str(answer))

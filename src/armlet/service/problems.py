@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, StoreError, UncertainError
+from armlet.errors import ArmletError, EventError, QueueFullError, StoreError, UncertainError
 from armlet.service.schemas import ProblemDetails
 
 log = logging.getLogger("armlet.service")
@@ -121,7 +121,9 @@ def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
     if isinstance(error, UncertainError):
         return Problem(OUTCOME_UNKNOWN, "repeat it; with the same event, or the same name of a reward, that is safe")
     if isinstance(error, StoreError):
-        log.warning("refused by the store: %s", error)
+        if isinstance(error, QueueFullError):
+            return Problem(UNAVAILABLE, "too many calls wait for the store; try again a little later")
+        log.warning("the store refused a call: %s", error)
         return Problem(UNAVAILABLE, "the store could not write; the log of the server says why")
     if isinstance(error, EventError):
         return Problem(CONFLICT, str(error), field=field or "event")

@@ -22,9 +22,10 @@ from armlet.log.events import FORMAT, SCHEMA, Event
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
 from armlet.policies.base import compiled_rule
+from armlet.stores.comparisons import coins_of
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
-from armlet.stores.tally import Tally
-from armlet.stores.terms import Carry, Terms
+from armlet.stores.tally import CHANGING, Tally
+from armlet.stores.terms import USUAL, Carry, Terms
 from armlet.types import Arm, Float64, Policy
 
 # ---- decisions as rows, and back
@@ -359,7 +360,10 @@ class Replay:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts)
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
+            return
+        if row.kind in CHANGING:
+            tally.changed(row.seq, row.ts, row.kind, fields)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -376,9 +380,13 @@ class Replay:
         elif row.kind == "forget":
             tally.forgotten(arm, fields["reward"])
         elif row.kind == "learn":
+            coins = None
             if "expired" in fields:
                 tally.revived(arm)
-            tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, fields.get("source", "reward"))
+            else:
+                coins = coins_of(decided.fields)
+            source = fields.get("source", "reward")
+            tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, source, coins, of)
         if "status" in fields:
             tally.answered(fields["status"], row.ts, decided.ts)
 
@@ -468,19 +476,30 @@ def recover(
     tally, tallied = Tally() if counts is None else Tally.from_json(counts), head.tallied
     if counts is None and (found is not None or record.base):  # of a version that did not count
         tally, tallied = _counted(session, record, policy, carry), head.seq
+    elif counts is None:
+        _compare(tally, from_bytes(record.start, policy=policy), 0, 0)
+    bandit, last = _newest(record, found, policy)
+    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
+    _go_on(replay, session, record.id, last, head.seq)
+    if tally.comparisons.scale is None:  # of a version that did not compare
+        _compare(tally, bandit, head.seq, head.ts)
+    return bandit, tally, last
+
+
+def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Bandit, int]:
+    """Return the newest model of a loop, and the last row that it has learned."""
     if found is not None and found[0] >= record.base:
         try:
-            bandit = from_bytes(found[1], policy=policy)
+            return from_bytes(found[1], policy=policy), found[0]
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
-        else:
-            replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
-            _go_on(replay, session, record.id, found[0], head.seq)
-            return bandit, tally, found[0]
-    bandit = from_bytes(record.start, policy=policy)
-    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
-    _go_on(replay, session, record.id, record.base, head.seq)
-    return bandit, tally, record.base
+    return from_bytes(record.start, policy=policy), record.base
+
+
+def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
+    """Let a tally compare decisions after a row."""
+    settings = bandit.settings
+    tally.comparisons.begin(settings.reward_range or USUAL, settings.objective, seq, ts)
 
 
 def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:

@@ -20,14 +20,16 @@ from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
 from armlet.policies import is_registered
 from armlet.recording import policy_fields
+from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.overview import Details, details_of, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
-from armlet.stores.tally import Source, Tally
+from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.writer import Chore, Writer
 from armlet.types import Arm, Float64, Policy
@@ -60,10 +62,10 @@ class ContextChangedError(Exception):
 class Recent:
     """A decision in memory, and what is known of its reward."""
 
-    __slots__ = ("at", "decision", "outcome")
+    __slots__ = ("at", "coins", "decision", "outcome")
 
-    def __init__(self, decision: Decision, outcome: Outcome, at: int) -> None:
-        self.decision, self.outcome, self.at = decision, outcome, at
+    def __init__(self, decision: Decision, outcome: Outcome, at: int, coins: Coins | None) -> None:
+        self.decision, self.outcome, self.at, self.coins = decision, outcome, at, coins
 
     @property
     def arm(self) -> Arm:
@@ -329,12 +331,13 @@ class LoopRunner:
             _check_no_id(event, bandit)
         decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
         name = decision.id if event is None else event
-        seq = self._append(draft, now, "decide", decision.t, fields_of(decision, name), bytes_of(x))
+        fields = fields_of(decision, name)
+        seq = self._append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
         outcome = Outcome(decision.t, name, seq, "open", None, due)
         draft.insert(outcome)
-        recent = self._recent[name] = Recent(decision, outcome, now.wall)
-        self.tally.decided(decision, now.wall)
+        recent = self._recent[name] = Recent(decision, outcome, now.wall, coins_of(fields))
+        self.tally.decided(decision, now.wall, seq)
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
         return decision
@@ -350,11 +353,12 @@ class LoopRunner:
     def _remember(self, decided: Decided) -> Recent:
         outcome, row = decided
         row = self.terms.carry.row(checked(row, "decide"))
+        coins = coins_of(row.fields)
         learned = outcome.value if outcome.phase in LEARNED else None
         if outcome.played is not None and outcome.phase in LEARNED:
             row = substitute(row, outcome.played)
         decision = decision_of(row, learned, **({"expired": True} if outcome.phase == "expired" else {}))
-        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts)
+        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
     def _again(
@@ -467,7 +471,8 @@ class LoopRunner:
             self.tally.revived(decision.arm)
         self._append(draft, now, "learn", outcome.t, fields)
         source: Source = "default" if marks.get("source") == "default" else "reward"
-        self.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source)
+        coins = None if expired else known.coins
+        self.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source, coins, outcome.seq)
         return True
 
     def _learn_other(
@@ -777,6 +782,17 @@ class LoopRunner:
             size=size,
         )
 
+    def details(self, tx: Transaction, draft: Draft, now: Moment) -> Details:
+        """Return all there is to see; the last decisions are read by their numbers."""
+        tx.flush()
+        rows = tx.session.pick(self.id, list(self.tally.last_rows))
+        events = [row.fields["event"] for row in rows if "event" in row.fields]
+        outcomes = (decided.outcome for decided in tx.session.decided(self.id, events))
+        values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
+        counts = (draft.found.head.early, self.rows_since_snapshot)
+        last = last_decisions(rows, values)
+        return details_of(self.name, self.tally, self._awake, self.terms, now.wall, last, counts)
+
     @contextmanager
     def counting(self) -> Iterator[None]:
         """Take back what the tally counted of several calls if one of them is refused."""
@@ -797,6 +813,8 @@ class LoopRunner:
         self, draft: Draft, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
     ) -> int:
         self._last = draft.append(now, kind, t, fields, x)
+        if kind in CHANGING:
+            self.tally.changed(self._last, now.wall, kind, fields)
         return self._last
 
 
