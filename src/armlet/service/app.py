@@ -15,6 +15,7 @@ from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
+from armlet.errors import ArmletError
 from armlet.service import problems
 from armlet.service.config import Limits
 from armlet.service.http import (
@@ -37,11 +38,6 @@ Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
 WAITING: Final = 64  # calls that may wait for a thread
-WORDS: Final[Mapping[Phase, str]] = {
-    "starting": "the loops are being opened",
-    "ready": "all is well",
-    "draining": "the server is about to stop",
-}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +60,8 @@ class Service:
     loops
         Those to begin with; others of the store are opened when they are first asked for.
     phase
-        "starting" until all loops are ready, "draining" once the server is about to stop.
+        "starting" until all loops are ready, when only the server's own state is told; "draining" once the server is
+        about to stop, when all is served but /readyz says so, for proxies.
     """
 
     def __init__(
@@ -90,13 +87,20 @@ class Service:
         """Return a loop by its name; another replica may have made it."""
         found = self.loops.get(name)
         if found is None:
-            if name not in await self.run(lambda: self.store.loops):
+            if name not in await self.ask(lambda: self.store.loops):
                 raise no_loop(name)
-            found = self.loops[name] = await self.run(self.store.loop, name)
+            found = self.loops[name] = await self.ask(self.store.loop, name)
         return found
 
+    async def ask(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+        """Run what waits for the store in a thread; what the library refuses is raised as a problem."""
+        try:
+            return await self.run(call, *args, **options)
+        except ArmletError as error:
+            raise problems.refusal(error) from error
+
     async def run(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-        """Run what waits for the store in a thread."""
+        """Run what waits for the store in a thread, as it is."""
         if self._waiting >= WAITING:
             raise Problem(problems.UNAVAILABLE, "too many requests of this kind are under way; try again")
         self._waiting += 1
@@ -194,8 +198,8 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
         request = Request(scope, receive, parts, service.limits.body_seconds)
         if route.scope is not None:
             authorize(service, request, route)
-        if service.phase != "ready" and not route.is_always_served:
-            raise Problem(problems.UNAVAILABLE, WORDS[service.phase])
+        if service.phase == "starting" and not route.is_always_served:
+            raise Problem(problems.UNAVAILABLE, "the loops are being opened")
         response = await route.handler(service, request)
     except Problem as problem:
         shows = problem_response if route is None else route.shows

@@ -1,11 +1,11 @@
 """The settings of a server: what `armlet serve` is told, as values that were checked once and never change.
 
-Reading them from a file and from the environment is `settings.py`'s; loops of the API are read the same way.
+`settings.py` reads them from a file and from the environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from inspect import signature
@@ -57,8 +57,9 @@ class Limits:
         Items of a batch.
     threads
         For what is not a decision or a reward: statistics, changes, models.
-    drain_seconds
-        For requests under way when the server is asked to stop.
+    notice_seconds, drain_seconds
+        Between /readyz answering 503 and the server taking no more requests when it is asked to stop, for proxies that
+        ask; and then, for requests under way.
 
     Examples
     --------
@@ -81,13 +82,16 @@ class Limits:
     depth: int = 32
     batch: int = 10_000
     threads: int = 4
+    notice_seconds: float = 0.0
     drain_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        waits = ("header_seconds", "body_seconds", "idle_seconds", "write_seconds", "deadline", "drain_seconds")
         most = {"batch": 10_000, "threads": 64, "depth": 200}
         for each in fields(self):
-            settle(self, **{each.name: seconds() if each.name in waits else whole(1, most.get(each.name, 1 << 40))})
+            if isinstance(each.default, float):
+                settle(self, **{each.name: seconds(0.0 if each.name == "notice_seconds" else 0.001)})
+            else:
+                settle(self, **{each.name: whole(1, most.get(each.name, 1 << 40))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,27 +230,12 @@ class LoopConfig:
 
     def make_policy(self) -> Policy | None:
         """Make the policy, or refuse its name or settings; None for the default one."""
-        if self.policy is None:
-            if self.policy_settings:
-                raise InvalidValueError(f"policy_settings is {dict(self.policy_settings)!r}; name the policy too")
-            return None
-        kind = find_policy(self.policy)
-        known = signature(kind).parameters
-        for name in self.policy_settings:
-            if name not in known:
-                raise InvalidValueError(f"policy_settings has {name!r}; {choices(name, known)}")
-        return kind(**self.policy_settings)
+        return make_policy(self.policy, self.policy_settings)
 
     @property
     def encoder(self) -> Encoder | None:
         """What makes numbers of its contexts, if there is more than numbers in them."""
-        if not self.categories and CONSTANT not in self.features:
-            return None
-        from armlet.inputs.encoder import Encoder
-
-        codes = [Constant() if name == CONSTANT else Number(name) for name in self.features]
-        flags = [Flags(name, tuple(sorted(found)), "flag") for name, found in self.categories.items()]
-        return Encoder.from_dict({"columns": [each.to_dict() for each in (*codes, *flags)], "extra": "refuse"})
+        return make_encoder(self.features, self.categories)
 
     def spec(self) -> LoopSpec:
         """Return what the store makes of it."""
@@ -265,6 +254,31 @@ class LoopConfig:
             "on_change": self.on_change,
             **{name: getattr(self, name) for name in same},
         }
+
+
+def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
+    """Make a policy, or refuse its name or settings; None for the default one."""
+    if name is None:
+        if settings:
+            raise InvalidValueError(f"policy_settings is {dict(settings)!r}; name the policy too")
+        return None
+    kind = find_policy(name)
+    known = signature(kind).parameters
+    for setting in settings:
+        if setting not in known:
+            raise InvalidValueError(f"policy_settings has {setting!r}; {choices(setting, known)}")
+    return kind(**settings)
+
+
+def make_encoder(features: Iterable[str], categories: Mapping[str, tuple[str, ...]]) -> Encoder | None:
+    """Return what makes numbers of contexts, if there is more than numbers in them."""
+    if not categories and CONSTANT not in features:
+        return None
+    from armlet.inputs.encoder import Encoder
+
+    codes = [Constant() if name == CONSTANT else Number(name) for name in features]
+    flags = [Flags(name, tuple(sorted(found)), "flag") for name, found in categories.items()]
+    return Encoder.from_dict({"columns": [each.to_dict() for each in (*codes, *flags)], "extra": "refuse"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

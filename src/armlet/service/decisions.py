@@ -6,9 +6,8 @@ same time share a commit. Every answer is durable before it is sent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
@@ -16,8 +15,8 @@ from armlet.errors import ArmletError, EventError, StoreError, UncertainError
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem
-from armlet.service.http import Request, Response
-from armlet.service.problems import FORBIDDEN, INVALID, MALFORMED, UNSUPPORTED, Problem, refusal
+from armlet.service.http import Request, Response, decode
+from armlet.service.problems import FORBIDDEN, INVALID, Problem, refusal
 from armlet.service.schemas import (
     Decide,
     Decided,
@@ -32,35 +31,13 @@ from armlet.service.schemas import (
 from armlet.stores import Loop, Status
 from armlet.types import Arm
 
-T = TypeVar("T")
-
 _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
 _decide_many = msgspec.json.Decoder(DecideMany)
 _rewards = msgspec.json.Decoder(Rewards)
 
-_PLACE = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?\Z")
 _STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown")
 _JUDGED: Final = {status: Judged(status) for status in _STATUSES}
-
-
-def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
-    """Return a body as what a route takes, or refuse it."""
-    media_type = request.headers.get(b"content-type", b"")
-    if media_type != b"application/json" and media_type.partition(b";")[0].strip().lower() != b"application/json":
-        raise Problem(UNSUPPORTED, "send Content-Type: application/json")
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(MALFORMED, f"the body is not JSON: {error}") from None
-
-
-def _invalid(text: str) -> Problem:
-    found = _PLACE.match(text)
-    what, where = (text, None) if found is None else found.groups()
-    return Problem(INVALID, what, field=where)
 
 
 # ---- decisions

@@ -7,15 +7,27 @@ allowed to send it, up to a limit and within a time.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from armlet.service.keys import Grant, Scope
-from armlet.service.problems import MALFORMED, MEDIA_TYPE, NOT_ALLOWED, NOT_FOUND, TOO_LARGE, TOO_SLOW, Problem
+from armlet.service.problems import (
+    INVALID,
+    MALFORMED,
+    MEDIA_TYPE,
+    NOT_ALLOWED,
+    NOT_FOUND,
+    TOO_LARGE,
+    TOO_SLOW,
+    UNSUPPORTED,
+    Kind,
+    Problem,
+)
 
 if TYPE_CHECKING:
     from armlet.service.app import Service
@@ -25,6 +37,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Method: TypeAlias = Literal["GET", "POST", "DELETE"]
 Header: TypeAlias = tuple[bytes, bytes]
+T = TypeVar("T")
 
 NO_STORE: Final[Header] = (b"cache-control", b"no-store")
 NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
@@ -120,6 +133,28 @@ def _too_large(limit: int | None) -> Problem:
     return Problem(TOO_LARGE, f"send a smaller body{bound}", headers=((b"connection", b"close"),))
 
 
+_PLACE: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?\Z")  # of msgspec's errors
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T:
+    """Return a body as what a route takes, or refuse it."""
+    media_type = request.headers.get(b"content-type", b"")
+    if media_type != b"application/json" and media_type.partition(b";")[0].strip().lower() != b"application/json":
+        raise Problem(UNSUPPORTED, "send Content-Type: application/json")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(MALFORMED, f"the body is not JSON: {error}") from None
+
+
+def _invalid(text: str) -> Problem:
+    found = _PLACE.match(text)
+    what, where = (text, None) if found is None else found.groups()
+    return Problem(INVALID, what, field=where)
+
+
 @dataclass(slots=True)
 class Response:
     """What is answered; a body that is an iterator is sent piece by piece."""
@@ -203,16 +238,27 @@ class Route:
         What a key must allow, for the loop that `{name}` says if the path has it; None where no key is asked for.
     handler
         Answers, or raises a Problem.
+    takes, returns
+        What a request and an answer say, for OpenAPI: a type, or a media type. A route that returns None, such as a
+        page, is not listed there.
+    status
+        Of an answer that is no problem.
+    refuses
+        Kinds of problems that are special to it.
     shows
         How its problems are shown; as JSON if left out.
     is_always_served
-        Whether it is served while loops are opened and while the server drains.
+        Whether it is served while loops are being opened.
     """
 
     method: Method
     path: str
     scope: Scope | None
     handler: Handler
+    takes: type[Any] | None = None
+    returns: type[Any] | str | None = None
+    status: int = 200
+    refuses: tuple[Kind, ...] = ()
     shows: Shown = problem_response
     is_always_served: bool = False
 

@@ -10,8 +10,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.inputs.columns import LARGEST
-from armlet.stores.rewards import Status
-from armlet.stores.spec import LONGEST
+from armlet.inputs.settings import Objective
+from armlet.stores import Aggregation, Alarm, Status
+from armlet.stores.spec import LONGEST, How
 
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
@@ -137,3 +138,121 @@ class RewardsJudged(Struct, gc=False):
     """What became of each reward, in order."""
 
     items: list[Judged]
+
+
+# ---- loops
+
+Setting: TypeAlias = float | int | bool | str | list[float] | None
+Settings = Annotated[dict[str, Setting], Meta(max_length=100)]
+Names = Annotated[list[Text], Meta(max_length=MOST_FEATURES)]
+Categories = Annotated[dict[str, Names], Meta(max_length=MOST_FEATURES)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Ends = tuple[Amount, Amount]
+
+
+class ControlArm(Struct, forbid_unknown_fields=True):
+    """An arm that a fixed share of decisions plays, to compare with."""
+
+    arm: Label
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.1
+
+
+class Candidate(Struct, forbid_unknown_fields=True):
+    """A policy by its name, and its settings."""
+
+    policy: Text
+    policy_settings: Settings = {}
+
+
+class MakeLoop(Struct, forbid_unknown_fields=True):
+    """A loop to be made.
+
+    Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or,
+    without names, `dim` numbers. Rewards are learned as they arrive, unless there is a window in seconds: then each
+    decision without a reward has earned `default_reward` when it closes.
+    """
+
+    name: Text
+    arms: Labels
+    features: Names = []
+    categories: Categories = {}
+    dim: Annotated[int, Meta(ge=1, le=MOST_FEATURES)] | None = None
+    policy: Text | None = None
+    policy_settings: Settings = {}
+    window: Seconds | None = None
+    default_reward: Amount | None = None
+    aggregation: Aggregation = "first"
+    early_window: Seconds | None = None
+    reward_range: Ends | None = None
+    objective: Objective = "max"
+    seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
+class ChangeLoop(Struct, forbid_unknown_fields=True):
+    """What is to be another one, all of it or none; what is left out stays.
+
+    `fill` is the value that new features had in all decisions before. `how` is "carry" to go on from what was learned,
+    or "refit" to learn the log again, for another kind of policy.
+    """
+
+    policy: Text | UnsetType = UNSET
+    policy_settings: Settings = {}
+    window: Seconds | UnsetType | None = UNSET
+    default_reward: Amount | UnsetType | None = UNSET
+    aggregation: Aggregation | UnsetType = UNSET
+    early_window: Seconds | UnsetType | None = UNSET
+    reward_range: Ends | UnsetType = UNSET
+    features: Names | UnsetType = UNSET
+    categories: Categories = {}
+    fill: Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)] | UnsetType = UNSET
+    arms: Labels | UnsetType = UNSET
+    how: How = "carry"
+
+
+class ChangeArm(Struct, forbid_unknown_fields=True):
+    """An arm to be added, to be played no longer, or to be played again; what is known of it is kept."""
+
+    action: Literal["add", "retire", "restore"]
+    arm: Label
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """Decisions to be unlearned, and deleted with all about them."""
+
+    events: Annotated[list[Event], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class Forgotten(Struct, gc=False):
+    """How many of these decisions there were."""
+
+    forgotten: int
+
+
+class LoopName(Struct, gc=False):
+    """A loop."""
+
+    name: str
+
+
+class Loops(Struct, gc=False):
+    """The loops that a key may read, the oldest first."""
+
+    items: list[LoopName]
+
+
+class Health(Struct, gc=False):
+    """What is wrong with a loop, in words; nothing if it is well."""
+
+    items: list[Alarm]
+
+
+class Done(Struct, gc=False):
+    """It is done, and durable."""
+
+    status: Literal["done"] = "done"
+
+
+class State(Struct, gc=False):
+    """How the server is."""
+
+    status: Literal["ok", "ready"]

@@ -1,0 +1,128 @@
+"""The routes that change loops: each is durable when it is answered, and a refused one has changed nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from armlet.errors import ArmletError, EventError, StoreError, refusing
+from armlet.service.app import Service, no_loop
+from armlet.service.config import LoopConfig, make_encoder, make_policy
+from armlet.service.http import JSON, NO_SNIFF, NO_STORE, Request, Response, decode, json_response
+from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, Problem, refusal
+from armlet.service.schemas import ChangeArm, ChangeLoop, Done, Forget, Forgotten, LoopName, MakeLoop
+from armlet.stores import Loop, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_NUMBERS: Final = 2**26  # of a model: half a gigabyte
+
+_make = msgspec.json.Decoder(MakeLoop)
+_change = msgspec.json.Decoder(ChangeLoop)
+_arm = msgspec.json.Decoder(ChangeArm)
+_forget = msgspec.json.Decoder(Forget)
+
+
+@contextmanager
+def _refusing(names: tuple[str, ...]) -> Iterator[None]:
+    """Raise errors of the library as problems that name the field with which their text begins, if one does."""
+    try:
+        with refusing():
+            yield
+    except (StoreError, EventError) as error:
+        raise refusal(error) from error
+    except ArmletError as error:
+        found = re.match(r"\w+", str(error))
+        raise refusal(error, field=found[0] if found is not None and found[0] in names else None) from error
+
+
+# ---- making and deleting
+
+
+async def make_loop(service: Service, request: Request) -> Response:
+    """Make a loop."""
+    asked = decode(_make, await request.body(service.limits.body), request)
+    if not request.grant.allows("admin", asked.name):
+        raise Problem(FORBIDDEN, f"the key lacks the scope 'admin' for loop {asked.name!r}", field="name")
+    _check_size(len(asked.arms), asked.dim or len(asked.features) + sum(map(len, asked.categories.values())))
+    service.loops[asked.name] = await service.run(_made, service.store, asked)
+    return Response(msgspec.json.encode(LoopName(asked.name)), 201, (JSON, NO_STORE, NO_SNIFF))
+
+
+def _made(store: Store, asked: MakeLoop) -> Loop:
+    if asked.name in store.loops:
+        raise Problem(CONFLICT, f"there is a loop {asked.name!r} already", field="name")
+    fields = msgspec.structs.asdict(asked)
+    with _refusing(MakeLoop.__struct_fields__):
+        return store.loop(**LoopConfig(**fields).arguments())
+
+
+def _check_size(arms: int, dim: int) -> None:
+    if arms * dim**2 > MOST_NUMBERS:
+        text = f"{arms:,} arms of {dim:,} features would need {arms * dim**2:,} numbers; {MOST_NUMBERS:,} are the most"
+        raise Problem(INVALID, text, field="arms")
+
+
+async def delete_loop(service: Service, request: Request) -> Response:
+    """Delete a loop with all its rows."""
+    name = request.parts["name"]
+    was_there = await service.ask(service.store.delete, name)
+    service.loops.pop(name, None)
+    if not was_there:
+        raise no_loop(name)
+    return json_response(Done())
+
+
+# ---- changes
+
+
+async def change(service: Service, request: Request) -> Response:
+    """Go on with other terms, all of them or none; what was learned stays."""
+    asked = decode(_change, await request.body(service.limits.body), request)
+    loop = await service.loop(request.parts["name"])
+    await service.run(_changed, loop, asked)
+    return json_response(Done())
+
+
+def _changed(loop: Loop, asked: ChangeLoop) -> None:
+    with _refusing(ChangeLoop.__struct_fields__):
+        loop.change(**_arguments(asked))
+
+
+def _arguments(asked: ChangeLoop) -> Mapping[str, Any]:
+    """Return the arguments of `Loop.change`."""
+    fields = msgspec.structs.asdict(asked)
+    policy, settings, categories = fields.pop("policy"), fields.pop("policy_settings"), fields.pop("categories")
+    given = {name: value for name, value in fields.items() if value is not UNSET}
+    if policy is not UNSET or settings:
+        given["policy"] = make_policy(None if policy is UNSET else policy, settings)
+    encoder = make_encoder(given.get("features", ()), categories)
+    if encoder is not None:
+        given.pop("features", None)
+        given["encoder"] = encoder
+    return given
+
+
+async def change_arm(service: Service, request: Request) -> Response:
+    """Add an arm, stop playing one, or play one again."""
+    asked = decode(_arm, await request.body(service.limits.body), request)
+    loop = await service.loop(request.parts["name"])
+    calls = {"add": loop.add_arm, "retire": loop.retire_arm, "restore": loop.restore_arm}
+    try:
+        await service.run(calls[asked.action], asked.arm)
+    except ArmletError as error:
+        raise refusal(error, field="arm") from error
+    return json_response(Done())
+
+
+async def forget(service: Service, request: Request) -> Response:
+    """Unlearn decisions and delete all about them."""
+    asked = decode(_forget, await request.body(service.limits.batch_body), request)
+    loop = await service.loop(request.parts["name"])
+    return json_response(Forgotten(await service.ask(loop.forget_many, asked.events)))
