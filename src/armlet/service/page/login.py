@@ -108,7 +108,7 @@ def _cookie(key: str, request: Request) -> Header:
     cookie: SimpleCookie = SimpleCookie({COOKIE: key})
     found = cookie[COOKIE]
     found["path"], found["httponly"], found["samesite"] = HOME, True, "Strict"
-    if request.is_secure:
+    if request.is_secure or request.headers.get(b"x-forwarded-proto") == b"https":  # at worst it is not sent again
         found["secure"] = True
     if not key:
         found["max-age"] = 0

@@ -36,17 +36,17 @@ class Loops:
     async def names(self) -> Sequence[str]:
         """Return the names of all loops, the oldest first."""
         service = self._service
-        return await service.run(lambda: service.store.loops)
+        return await service.ask(lambda: service.store.loops)
 
     async def details(self, name: str) -> Details:
         """Return what there is to see of a loop."""
         loop = await self._service.loop(name)
-        return await self._service.run(loop.details)
+        return await self._service.ask(loop.details)
 
     async def version(self, name: str) -> str:
         """Return how far the loop has come."""
         loop = await self._service.loop(name)
-        seq, epoch = await self._service.run(loop.version)
+        seq, epoch = await self._service.ask(loop.version)
         return f"{seq}.{epoch}"
 
 
@@ -58,11 +58,11 @@ class Reader:
 
     async def names(self) -> Sequence[str]:
         """Return the names of all loops, the oldest first."""
-        return [record.name for record in await self._service.run(self._ledger.loops)]
+        return [record.name for record in await self._service.ask(self._ledger.loops)]
 
     async def details(self, name: str) -> Details:
         """Return what there is to see of a loop; rows since its snapshot are played again."""
-        return await self._service.run(self._read, name)
+        return await self._service.ask(self._read, name)
 
     def _read(self, name: str) -> Details:
         with self._ledger.view() as view:
@@ -70,7 +70,7 @@ class Reader:
 
     async def version(self, name: str) -> str:
         """Return how far the loop has come."""
-        return await self._service.run(self._head, name)
+        return await self._service.ask(self._head, name)
 
     def _head(self, name: str) -> str:
         head = self._ledger.head(_record(self._ledger.loops(), name).id)
