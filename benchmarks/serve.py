@@ -37,7 +37,6 @@ from store import Server as Database
 from store import running_server
 from store_worker import VARIABLE
 
-CONNECTIONS = (1, 16, 64)
 TURNS = 4  # a round, of every server
 REQUESTS = {1: 400, 16: 1500, 64: 3000}  # of a kind in a turn, at most
 SECONDS = 1.5  # of them, at most
@@ -62,8 +61,19 @@ ECHO = Setting("FastAPI echo", "echo")
 PEER = Setting("FastAPI + MABWiser in memory", "mabwiser")
 SQLITE = Setting("armlet serve, SQLite FULL", "ours", is_store=True)
 POSTGRESQL = Setting("armlet serve, PostgreSQL", "ours", is_store=True, is_database=True)
-SETTINGS = (BARE, RAW, ECHO, PEER, SQLITE, POSTGRESQL)
+SETTINGS = {"bare": BARE, "raw": RAW, "echo": ECHO, "mabwiser": PEER, "sqlite": SQLITE, "postgresql": POSTGRESQL}
 KINDS = ("decide", "reward", "batch", "rewards")
+WORDS = dict(zip(KINDS, ("decide", "reward", f"decide, {BATCH} at once", f"reward, {BATCH} at once"), strict=True))
+
+
+class Asked(NamedTuple):
+    """What to measure, and how much of it."""
+
+    settings: Sequence[Setting]
+    counts: Sequence[int]  # of connections
+    rounds: int
+    turns: int
+    share: float  # of the requests of a turn
 
 
 class Cell(NamedTuple):
@@ -165,10 +175,10 @@ class Served:
 # ---- rounds
 
 
-async def take_turns(servers: Sequence[Served], turns: int, share: float) -> dict[Cell, float]:
-    """Return CPU microseconds an item, and what the database spends beside, of all servers in one round."""
+async def take_turns(servers: Sequence[Served], counts: Sequence[int], turns: int, share: float) -> dict[Cell, Spent]:
+    """Return what all servers spend in one round."""
     spent: dict[Cell, list[Spent]] = defaultdict(list)
-    for connections in CONNECTIONS:
+    for connections in counts:
         for server in servers:
             await server.measure(connections, WARM)
         for turn in range(turns):
@@ -176,95 +186,102 @@ async def take_turns(servers: Sequence[Served], turns: int, share: float) -> dic
                 found = await server.measure(connections, max(int(share * REQUESTS[connections]), 64))
                 for kind, each in found.items():
                     spent[Cell(server.setting, connections, kind)].append(each)
-    return {cell: Spent(*map(sum, zip(*each, strict=True))) for cell, each in spent.items()}
+    return {cell: total(each) for cell, each in spent.items()}
 
 
-def one_round(database: Database, folder: Path, settings: Sequence[Setting], turns: int, share: float) -> dict:
+def total(spent: Sequence[Spent]) -> Spent:
+    cpu, database = sum(each.cpu for each in spent), sum(each.database for each in spent)
+    return Spent(cpu, database, sum(each.items for each in spent))
+
+
+def one_round(database: Database, folder: Path, asked: Asked) -> dict[Cell, Spent]:
     """Start all servers, measure them, and end them."""
     with ExitStack() as stack:
         files = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         schema = stack.enter_context(database.schema())
-        places = [schema if setting.is_database else str(files / "bench.db") for setting in settings]
+        places = [schema if setting.is_database else str(files / "bench.db") for setting in asked.settings]
         servers = [
             stack.enter_context(Served(setting, place, database))
-            for setting, place in zip(settings, places, strict=True)
+            for setting, place in zip(asked.settings, places, strict=True)
         ]
-        return uvloop.run(take_turns(servers, turns, share))
+        return uvloop.run(take_turns(servers, asked.counts, asked.turns, asked.share))
 
 
 # ---- what is printed
+
+
+def figure(rounds: Sequence[dict[Cell, Spent]], cell: Cell, by: Cell | None = None) -> list[float]:
+    """Return the CPU microseconds of an item in all rounds, or their ratio to another one's within each."""
+    return [us(each[cell]) / (1.0 if by is None else us(each[by])) for each in rounds]
 
 
 def us(spent: Spent) -> float:
     return 1e6 * spent.cpu / max(spent.items, 1)
 
 
-def database_us(spent: Spent) -> float:
-    return 1e6 * spent.database / max(spent.items, 1)
-
-
-def medians(rounds: Sequence[dict[Cell, Spent]], cell: Cell, by: Cell | None = None) -> list[float]:
-    """Return a figure of all rounds, or its ratio to another one within each."""
-    return [us(each[cell]) / (1.0 if by is None else us(each[by])) for each in rounds]
-
-
-def table(rounds: Sequence[dict[Cell, Spent]], settings: Sequence[Setting]) -> list[str]:
+def table(rounds: Sequence[dict[Cell, Spent]], asked: Asked) -> list[str]:
     """Lay out CPU time of every server by connections, with its ratio to a raw request of the same kind."""
-    rows = [["server", "request", *(f"at {count}" for count in CONNECTIONS), *(f"by raw, {c}" for c in CONNECTIONS)]]
-    for setting in settings:
+    counts = asked.counts
+    rows = [["server", "request", *(f"at {count}" for count in counts), *(f"by raw, {count}" for count in counts)]]
+    for setting in asked.settings:
         for kind in KINDS:
-            cells = [Cell(setting, count, kind) for count in CONNECTIONS]
-            if cells[0] not in rounds[0]:
-                continue
-            named = {"batch": f"decide, {BATCH} at once", "rewards": f"reward, {BATCH} at once"}.get(kind, kind)
-            raws = [Cell(RAW, count, "decide" if kind in ("decide", "batch") else "reward") for count in CONNECTIONS]
-            figures = [f"{statistics.median(medians(rounds, cell)):.0f}{beside(rounds, cell)}" for cell in cells]
-            pairs = zip(cells, raws, strict=True)
-            ratios = [f"{statistics.median(medians(rounds, cell, raw)):.2f}" for cell, raw in pairs]
-            rows.append([setting.name, named, *figures, *ratios])
+            cells = [Cell(setting, count, kind) for count in counts]
+            if cells[0] in rounds[0]:
+                figures = [f"{statistics.median(figure(rounds, cell)):.0f}{beside(rounds, cell)}" for cell in cells]
+                rows.append([setting.name, WORDS[kind], *figures, *(by_raw(rounds, cell) for cell in cells)])
     return aligned(rows)
+
+
+def by_raw(rounds: Sequence[dict[Cell, Spent]], cell: Cell) -> str:
+    """Return a figure by that of a raw request."""
+    raw = Cell(RAW, cell.connections, "decide" if cell.kind in ("decide", "batch") else "reward")
+    return f"{statistics.median(figure(rounds, cell, raw)):.2f}" if raw in rounds[0] else "-"
 
 
 def beside(rounds: Sequence[dict[Cell, Spent]], cell: Cell) -> str:
     """Return what the database spends."""
     if not cell.setting.is_database:
         return ""
-    return f" + {statistics.median(database_us(each[cell]) for each in rounds):.0f}"
+    return f" + {statistics.median(1e6 * each[cell].database / max(each[cell].items, 1) for each in rounds):.0f}"
 
 
 def judged(rounds: Sequence[dict[Cell, Spent]]) -> list[str]:
     """Return whether the bars are met."""
     lines = []
     for text, most, of, by in BARS:
-        if any(cell not in rounds[0] for cell in (of, by)):
-            continue
-        found = medians(rounds, of, by)
-        median = statistics.median(found)
-        verdict = "met" if median <= most else "MISSED"
-        lines.append(f"- {verdict}: {text}: {median:.2f} ({min(found):.2f} to {max(found):.2f}), at most {most:g}")
+        if of in rounds[0] and by in rounds[0]:
+            found = figure(rounds, of, by)
+            median = statistics.median(found)
+            verdict = "met" if median <= most else "MISSED"
+            lines.append(f"- {verdict}: {text}: {median:.2f} ({min(found):.2f} to {max(found):.2f}), at most {most:g}")
     return lines
 
 
-def main(arguments: Sequence[str]) -> None:
+def read_arguments(arguments: Sequence[str]) -> Asked:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--servers", help="some of them: bare, raw, echo, mabwiser, sqlite, postgresql")
+    parser.add_argument("--servers", default=",".join(SETTINGS), help="some of them; default: %(default)s")
+    parser.add_argument("--connections", default="1,16,64", help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="one round of one short turn")
-    asked = parser.parse_args(arguments)
-    turns, share, count = (1, 0.1, 1) if asked.quick else (TURNS, 1.0, asked.rounds)
-    names = ("bare", "raw", "echo", "mabwiser", "sqlite", "postgresql")
-    chosen = names if asked.servers is None else asked.servers.split(",")
-    settings = [setting for name, setting in zip(names, SETTINGS, strict=True) if name in chosen]
+    a = parser.parse_args(arguments)
+    settings, counts = [SETTINGS[name] for name in a.servers.split(",")], [int(n) for n in a.connections.split(",")]
+    return Asked(settings, counts, 1, 1, 0.1) if a.quick else Asked(settings, counts, a.rounds, TURNS, 1.0)
+
+
+def main(asked: Asked) -> None:
     rounds = []
     with running_server() as database, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # /tmp may be memory
-        for turn in range(count):
-            rounds.append(one_round(database, Path(folder), settings, turns, share))
-            print(f"round {turn + 1}/{count}", file=sys.stderr, flush=True)
+        for turn in range(asked.rounds):
+            rounds.append(one_round(database, Path(folder), asked))
+            print(f"round {turn + 1}/{asked.rounds}", file=sys.stderr, flush=True)
     title = "## A request over HTTP, d = 16, K = 10: CPU microseconds of the server, by connections"
-    print("", title, "", *table(rounds, settings), "", *judged(rounds), sep="\n", file=sys.stderr)
-    figures = {f"{cell.setting.name}, {cell.kind}, {cell.connections}": medians(rounds, cell) for cell in rounds[0]}
-    print(json.dumps(figures))
+    print("", title, "", *table(rounds, asked), "", *judged(rounds), sep="\n", file=sys.stderr)
+    print(
+        json.dumps(
+            {f"{cell.setting.name}, {cell.kind}, {cell.connections}": figure(rounds, cell) for cell in rounds[0]}
+        )
+    )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(read_arguments(sys.argv[1:]))

@@ -15,6 +15,7 @@ from typing import cast
 
 DIM, N_ARMS = 16, 10
 LOOP = "bench"
+KEY = "armlet_bench"  # of the decisions and rewards of all loops
 FEATURES = [f"feature_{i:02d}" for i in range(DIM)]
 ARMS = [f"arm-{i}" for i in range(N_ARMS)]
 DECIDE, BATCH, REWARD = f"/v1/loops/{LOOP}/decide", f"/v1/loops/{LOOP}/decide/batch", "/v1/rewards"
@@ -34,8 +35,8 @@ class RefusedError(Exception):
 
 def post(path: str, body: str) -> bytes:
     """Return a request."""
-    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
-    return f"{head}\r\n\r\n{body}".encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json"
+    return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
 
 
 def decisions(events: Sequence[str]) -> list[bytes]:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
 
-from serve_client import ARMS, FEATURES, LOOP
+from serve_client import ARMS, FEATURES, KEY, LOOP
+
+if TYPE_CHECKING:
+    from armlet.stores import Store
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -35,19 +38,17 @@ async def _send(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-@contextmanager
-def bare(_: str) -> Iterator[Application]:
+def bare() -> Application:
     """Answer without a look at the request."""
     body = json.dumps(ANSWER).encode()
 
     async def app(_: Mapping[str, Any], __: Receive, send: Send) -> None:
         await _send(send, body)
 
-    yield app
+    return app
 
 
-@contextmanager
-def raw(_: str) -> Iterator[Application]:
+def raw() -> Application:
     """Parse the request, and answer with its event."""
 
     async def app(_: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -60,61 +61,60 @@ def raw(_: str) -> Iterator[Application]:
         item = asked["items"][0] if "items" in asked else asked
         await _send(send, json.dumps({**ANSWER, "event": item["event"]}).encode())
 
-    yield app
+    return app
 
 
-@contextmanager
-def echo(_: str) -> Iterator[Application]:
-    """Do the same with FastAPI."""
+def peer(name: str) -> Application:
+    """Return an application of `serve_peers.py`, which takes seconds to import."""
     import serve_peers
 
-    yield serve_peers.echo()
+    return serve_peers.echo() if name == "echo" else serve_peers.mabwiser()
 
 
-@contextmanager
-def mabwiser(_: str) -> Iterator[Application]:
-    """Decide and learn in memory, with FastAPI and MABWiser."""
-    import serve_peers
+def serve(app: Application) -> None:
+    """Serve an application with uvicorn, as quick as it gets."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
+        print(listening.getsockname()[1], flush=True)
+        log: dict[str, Any] = {"log_level": "warning", "access_log": False}
+        uvicorn.run(app, fd=listening.fileno(), loop="uvloop", http="httptools", lifespan="off", **log)
 
-    yield serve_peers.mabwiser()
 
+def serve_ours(place: str) -> None:
+    """Serve with Armlet's default policy, durable in a file, or in a schema of a database."""
+    from armlet.service import server
+    from armlet.service.config import KeyConfig, Listen, LogConfig, LoopConfig, ServerConfig
+    from armlet.service.keys import digest
 
-@contextmanager
-def ours(place: str) -> Iterator[Application]:
-    """Decide and learn with Armlet's default policy, durable in a file, or in a schema of a database."""
-    from armlet.service.app import Service, create_app
-    from armlet.service.config import Limits
-    from armlet.stores import SQLite, Store
-
-    limits = Limits()
     if conninfo := os.environ.get(VARIABLE):
-        from armlet.stores.postgresql import PostgreSQL
-
-        ledger = PostgreSQL(conninfo, schema=place, deadline=limits.deadline)
-    else:
-        ledger = SQLite(Path(place), synchronous="FULL")
-    with Store(ledger, deadline=limits.deadline, queue=limits.queue) as store:
-        loop = store.loop(LOOP, arms=ARMS, features=FEATURES, seed=1)
-        service = Service(store, limits=limits, loops=[loop])
-        yield create_app(service)
-        service.close()
+        server.open_store = partial(_open_schema, conninfo)
+    loop = LoopConfig(name=LOOP, arms=tuple(ARMS), features=tuple(FEATURES), seed=1)
+    key = KeyConfig(name="bench", sha256=digest(KEY).hex(), scopes=("decide", "reward"))
+    config = ServerConfig(
+        store=place, listen=Listen(port=0), loops=(loop,), keys=(key,), log=LogConfig(level="warning")
+    )
+    server.run(config, lambda url, _: print(url.rpartition(":")[2], flush=True))
 
 
-SERVERS = {server.__name__: server for server in (bare, raw, echo, mabwiser, ours)}
+def _open_schema(conninfo: str, schema: str, *, deadline: float, queue: int) -> Store:
+    """Open a store as `open_store` does, in a schema that can be dropped."""
+    from armlet.stores import Store
+    from armlet.stores.postgresql import PostgreSQL
+
+    return Store(PostgreSQL(conninfo, schema=schema, deadline=deadline), deadline=deadline, queue=queue)
+
+
+def end_with_input() -> None:
+    """Stop as soon as whoever started this has gone."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main(name: str, place: str) -> None:
-    with SERVERS[name](place) as app, socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
-        print(listening.getsockname()[1], flush=True)
-        config = uvicorn.Config(app, loop="uvloop", http="httptools", log_level="warning", access_log=False)
-        server = uvicorn.Server(config)
-
-        def end() -> None:
-            sys.stdin.read()
-            server.should_exit = True
-
-        threading.Thread(target=end, daemon=True).start()
-        server.run(sockets=[listening])
+    threading.Thread(target=end_with_input, daemon=True).start()
+    if name == "ours":
+        serve_ours(place)
+    else:
+        serve({"bare": bare, "raw": raw}[name]() if name in ("bare", "raw") else peer(name))
 
 
 if __name__ == "__main__":
