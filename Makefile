@@ -106,7 +106,7 @@ site: $(VENV)/site ## Build the documentation into build/site/, for reading offl
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
 	@echo "==> build/site/index.html"
 
-newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop; WHEEL=dist/x.whl for a wheel that is there
+newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop and a server; WHEEL=dist/x.whl for a wheel that is there
 	$(BIN)/python benchmarks/newcomer.py $(WHEEL)
 
 wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those
