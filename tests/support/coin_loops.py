@@ -22,6 +22,7 @@ import numpy as np
 
 from armlet.inference.gains import BOUND, GOAL, GUESS
 from armlet.inference.sequences import mixed_margin
+from armlet.stores.comparisons import LEAST
 from armlet.types import Bool, Float64, Int64
 
 ARMS: Final = 3
@@ -106,7 +107,7 @@ class Watched:
     """The sums of every loop, which are those of `armlet.stores.comparisons`, and what was ever said by them."""
 
     def __init__(self, setting: Setting, loops: int) -> None:
-        self.setting, self.t = setting, 0
+        self.setting, self.t, self.rows = setting, 0, 0
         self.S, self.V, self.total, self.squares, self.truth = (np.zeros(loops) for _ in range(5))
         self.W = 0.0
         self.wrong = np.zeros(loops, dtype=np.bool_)
@@ -114,18 +115,21 @@ class Watched:
 
     def add(self, step: Step, every: int = 50) -> None:
         """Add a decision, and look; z-intervals look every so many."""
-        c = self.setting.rate(self.t + 1)
+        self.t += 1
+        c = self.setting.rate(self.t)
+        if c < LEAST:
+            return
         weight = c * (1.0 - c)
-        above = step.u - (self.total + 0.5) / (self.t + 1.0)
+        above = step.u - (self.total + 0.5) / (self.rows + 1.0)
         D = self._factor(step, c, weight) * above
-        guess = np.clip(self.S / self.t, -GUESS, GUESS) if self.t else 0.0
+        guess = np.clip(self.S / self.rows, -GUESS, GUESS) if self.rows else 0.0
         self.S = self.S + D
         self.V = self.V + (D - guess) * (D - guess)
         self.W += weight
         self.total += step.u
         self.squares += D * D
         self.truth += weight * step.gap
-        self.t += 1
+        self.rows += 1
         self._look()
         if self.t % every == 0:
             error = Z * np.sqrt(self.squares)

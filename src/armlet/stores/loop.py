@@ -602,6 +602,14 @@ class Loop:
         return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
 
     @refusing()
+    def version(self) -> tuple[int, int]:
+        """Return its last row and its epoch: another pair if anything has changed. Reads one row, and locks nothing."""
+        head = self._ledger.head(self._runner.id)
+        if head is None:
+            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+        return head.seq, head.epoch
+
+    @refusing()
     def details(self) -> Details:
         """Return all there is to see of the loop: what it gains, explores and lacks, its arms and last decisions.
 
