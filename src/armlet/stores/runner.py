@@ -345,7 +345,7 @@ class LoopRunner:
                 return self._again(tx, draft, known, x, options.get("eligible"))
             _check_no_id(event, bandit)
         guarded: Mapping[str, Any] = UNGUARDED
-        if isinstance(bandit, GuardedBandit):
+        if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
         else:
             decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
