@@ -20,6 +20,7 @@ from armlet.inference.gains import (
     exploration_score,
     shadow_score,
 )
+from armlet.inference.intervals import Interval
 from armlet.stores.delays import finite, whole
 from armlet.types import Arm
 
@@ -137,6 +138,12 @@ class Scale(NamedTuple):
         """Return a reward as a share of the range; 1 is the best."""
         u = as_share(value, self.low, self.high)
         return 1.0 - u if self.is_cost else u
+
+    def interval(self, ends: Interval) -> Interval:
+        """Return shares of the range as rewards, the lower end first."""
+        low, high = (1.0 - ends.high, 1.0 - ends.low) if self.is_cost else ends
+        size = self.high - self.low
+        return Interval(self.low + size * low, self.low + size * high)
 
 
 class Comparisons:

@@ -52,7 +52,8 @@ class Gain:
 
     def __str__(self) -> str:
         ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)
-        return f"better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
+        who = "the shadow" if self.against == "shadow" else "the live policy"
+        return f"is {who} better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
 
 
 def answer_of(interval: Interval, share: float) -> Answer:
