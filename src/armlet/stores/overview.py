@@ -346,7 +346,8 @@ def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
     if guards.shadow is not None:
-        share = tally.comparisons.between["shadow"].share if rate >= LEAST else 0.0
+        share = tally.comparisons.between["shadow"].share or rate / max(len(tally.labels), 1)  # before its first row
+        share = share if LEAST <= rate < 1.0 else 0.0
         found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
     return tuple(found)
 
