@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.errors import StoreError
+from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
 from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Settings
@@ -443,7 +443,11 @@ def _linear(bandit: Bandit) -> dict[Arm, Linear]:
     settings = bandit.settings
     if settings.normalize is not None:
         return {}
-    labels, _, rows, theta, base = bandit._estimated(np.stack([np.zeros(settings.dim), np.ones(settings.dim)]), None)
+    try:
+        ends = np.stack([np.zeros(settings.dim), np.ones(settings.dim)])
+        labels, _, rows, theta, base = bandit._estimated(ends, None)
+    except InvalidTypeError:  # of a policy whose estimates are not linear
+        return {}
     intercepts = settings.sign * (base + theta @ rows[0])
     slopes = settings.sign * (theta * (rows[1] - rows[0]))[:, -settings.dim :]
     names = settings.features or tuple(map(str, range(settings.dim)))
