@@ -20,7 +20,7 @@ from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details
+from armlet.stores.overview import Details, details_of
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Reward, Status
 from armlet.stores.rows import LoopLog
@@ -627,7 +627,7 @@ class Loop:
         >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
         ('yes', 51, 474)
         """
-        return self._writer.call(self._runner, self._runner.details)
+        return details_of(self._writer.call(self._runner, self._runner.glimpse))
 
     def gains(self) -> tuple[Gain, ...]:
         """Return whether the live policy is better than a coin and than the control, and the shadow than it.
