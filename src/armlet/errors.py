@@ -109,6 +109,41 @@ class EventError(ArmletError):
     """An event was sent again with another context than the first time."""
 
 
+class ServiceError(ArmletError):
+    """A server refused a call, or did not answer in time.
+
+    Parameters
+    ----------
+    text
+        What is wrong, and the way out.
+    status
+        The status of the answer; None if there was none.
+    type
+        Which problem it is, "urn:armlet:problem:invalid" for one; "urn:armlet:problem:outcome-unknown" if nobody knows
+        whether the call was kept.
+    field
+        The field of the request that it is about, such as "context.age".
+
+    Examples
+    --------
+    >>> raise ServiceError("give a finite number", status=422, field="context.age")
+    Traceback (most recent call last):
+    armlet.errors.ServiceError: context.age: give a finite number (422)
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        type: str = "about:blank",  # noqa: A002 (as RFC 9457 calls it)
+        field: str | None = None,
+    ) -> None:
+        where, answered = "" if field is None else f"{field}: ", "" if status is None else f" ({status})"
+        super().__init__(f"{where}{text}{answered}")
+        self.status, self.type, self.field = status, type, field
+
+
 class LogError(ArmletError):
     """A log cannot be written or read on: it is damaged, in use, full, or that of another bandit.
 
@@ -214,9 +249,13 @@ def _bare(word: str) -> str:
 EXTRAS: Final = {
     "apsw": "store",
     "distributed": "cluster",
+    "httpx2": "client",
     "matplotlib": "plots",
+    "msgspec": "client",
     "psycopg": "postgresql",
     "pyarrow": "data",
+    "httptools": "service",
+    "uvicorn": "service",
 }
 """Packages that only some of the library needs, and the extra of ours that installs each."""
 

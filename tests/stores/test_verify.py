@@ -137,7 +137,7 @@ def test_a_view_stays_as_it_was(ledger: Ledger) -> None:
             loop.change(arms=["b", "c"])
             assert [overview(view, record), list(view.rows(1, 0)), list(view.outcomes(1)), view.usage(1)] == before
             found = details(view, record, 0)
-        assert (found.open, found.overview.decisions, found.arms, found.retired) == (10, 10, ("a", "b"), ())
+        assert (found.open, found.decisions, found.arms, found.retired) == (10, 10, ("a", "b"), ())
 
 
 def test_what_was_counted_is_there_for_all_to_see_after_a_forget_and_a_prune(ledger: Ledger) -> None:
@@ -153,5 +153,5 @@ def test_what_was_counted_is_there_for_all_to_see_after_a_forget_and_a_prune(led
         loop.decide([1.0])
         with ledger.view() as view:
             found = details(view, view.loops()[0], 0)
-    assert (found.overview.decisions, found.overview.rewards, found.open) == (11, 4, 1)
+    assert (found.decisions, found.rewards, found.open) == (11, 4, 1)
     assert [(each.arm, each.learned, each.mean) for each in found.counts] == [("a", 3, 0.5)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from armlet.parallel import Progress
     from armlet.stores import Store
     from armlet.stores.ledger import View
-    from armlet.stores.overview import Details
+    from armlet.stores.overview import Details, Overview
     from armlet.stores.verify import Verified
     from armlet.types import Arm
 
@@ -81,22 +81,24 @@ def show(a: argparse.Namespace) -> None:
       armlet store shop.db show homepage
       armlet store shop.db show homepage --json
     """
-    from armlet.stores.overview import details
+    from armlet.stores.overview import details, digest, overview
 
     with open_view(a.store) as view:
-        found = details(view, choose(view.loops(), a.loop, "loop"), time.time_ns() // 1000)
+        record = choose(view.loops(), a.loop, "loop")
+        found, line = details(view, record, time.time_ns() // 1000), overview(view, record)
+        learned = digest(view, record)
     if a.json:
-        print(json.dumps(found.to_dict()))
+        print(json.dumps({**line.to_dict(), **found.to_dict(), "digest": learned}))
         return
-    for name, value in _lines(found):
+    for name, value in _lines(found, line):
         print(f"{name:20} {value}")
+    print(f"{'digest':20} {learned}")
     _print_arms(found)
     for alarm in found.alarms:
         print(f"alarm: {alarm}")
 
 
-def _lines(found: Details) -> Iterator[tuple[str, object]]:
-    overview = found.overview
+def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     yield "loop", _plain(overview.name)
     yield "policy", found.policy
     yield (
@@ -111,7 +113,6 @@ def _lines(found: Details) -> Iterator[tuple[str, object]]:
     yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
     yield "waiting", f"{found.open:,} decisions for a reward, {found.early:,} rewards for their decision"
     yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
-    yield "digest", found.digest
 
 
 def _print_arms(found: Details) -> None:

@@ -1,6 +1,6 @@
 """The settings of a server: what `armlet serve` is told, as values that were checked once and never change.
 
-Reading them from a file and from the environment is `settings.py`'s; loops of the API are read the same way.
+`settings.py` reads them from a file and from the environment.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Limits:
         Items of a batch.
     threads
         For what is not a decision or a reward: statistics, changes, models.
-    drain_seconds
-        For requests under way when the server is asked to stop.
+    notice_seconds, drain_seconds
+        Between /readyz answering 503 and the server taking no more requests when it is asked to stop, for proxies that
+        ask; and then, for requests under way.
 
     Examples
     --------
@@ -81,13 +82,16 @@ class Limits:
     depth: int = 32
     batch: int = 10_000
     threads: int = 4
+    notice_seconds: float = 0.0
     drain_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        waits = ("header_seconds", "body_seconds", "idle_seconds", "write_seconds", "deadline", "drain_seconds")
         most = {"batch": 10_000, "threads": 64, "depth": 200}
         for each in fields(self):
-            settle(self, **{each.name: seconds() if each.name in waits else whole(1, most.get(each.name, 1 << 40))})
+            if isinstance(each.default, float):
+                settle(self, **{each.name: seconds(0.0 if each.name == "notice_seconds" else 0.001)})
+            else:
+                settle(self, **{each.name: whole(1, most.get(each.name, 1 << 40))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

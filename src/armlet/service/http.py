@@ -66,14 +66,17 @@ class Request:
         By lower-case name; of a name that came twice, the last one.
     grant
         What its sender may do.
+    is_secure
+        Whether it came by https, as far as the server knows.
     """
 
-    __slots__ = ("_receive", "_seconds", "grant", "headers", "method", "parts", "query_string")
+    __slots__ = ("_receive", "_seconds", "grant", "headers", "is_secure", "method", "parts", "query_string")
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], seconds: float) -> None:
         self.method: str = scope["method"]
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self.query_string: bytes = scope["query_string"]
+        self.is_secure: bool = scope.get("scheme") == "https"
         self.parts = parts
         self.grant = NOBODY
         self._receive, self._seconds = receive, seconds

@@ -7,6 +7,7 @@ finding a hash in a dictionary tells an attacker nothing that he could use. One 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 COOKIE: Final = "armlet_key"  # of pages; everything else takes the header alone
 PREFIX: Final = "armlet_"  # so that scanners find a key that was published by mistake
 BYTES: Final = 32
+_HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:@\[\]]+))(?::[0-9]+)?")
 PROXIED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
 
@@ -117,11 +119,8 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("localhost:8080", "127.0.0.2", "[::1]:80", "::1", "0.0.0.0", "evil.example")]
     [True, True, True, True, False, False]
     """
-    name = host.strip().lower()
-    if name.startswith("["):
-        name = name[1:].partition("]")[0]
-    elif name.count(":") == 1:
-        name = name.partition(":")[0]
+    found = _HOST.fullmatch(host.strip().lower())
+    name = host if found is None else found[1] or found[2]
     try:
         return name == "localhost" or ip_address(name).is_loopback
     except ValueError:

@@ -1,24 +1,39 @@
-"""What there is to see of a loop next to the process that runs it: counts, terms, arms, alarms.
+"""What there is to see of a loop: a line for a list, and details for a page.
 
-All of it is read from one moment of a ledger; nothing is locked, learned or closed by looking.
+`Details` are made from a tally and a bandit, with the last decisions read by their numbers: O(arms x features), however
+many decisions there are. They are the same from memory (`Loop.details`) and next to the process that runs the loop
+(`details`), from one moment of a ledger; nothing is locked, learned or closed by looking. `overview` counts rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
+from armlet.inference.intervals import Interval
 from armlet.model_file import policy_header
+from armlet.stores.comparisons import LEAST
+from armlet.stores.gains import Gain, gain_of
 from armlet.stores.health import Alarm, alarms
-from armlet.stores.ledger import Head, LoopRecord, View
-from armlet.stores.rows import recover
+from armlet.stores.ledger import Head, LoopRecord, Row, View
+from armlet.stores.rows import context_of, recover
 from armlet.stores.spec import RULES
 from armlet.stores.tally import ArmCounts, Tally
 from armlet.stores.terms import Terms
+from armlet.stores.timeline import Change, control_label, policy_words
 from armlet.types import Arm, Policy
+
+MICROSECONDS: Final = 1e6
+DAY: Final = 86_400e6  # microseconds
+LOOKED_AT: Final = 2000  # rows that are read at most for the rewards of the last decisions, next to another process
+
+PlayedBy: TypeAlias = Literal["live", "exploration", "control"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +53,97 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
-    """A loop as it is: what it was made with, what was counted, and what is wrong with it."""
+class Span:
+    """A stretch of decisions, of which there are at most 32: exploring as it was, and as it should have been."""
 
-    overview: Overview
+    start: int  # microseconds since 1970
+    decisions: int
+    explored: int
+    expected: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exploring:
+    """How much a loop explores, and what that costs."""
+
+    explored: int
+    expected: float | None  # the sum of the probabilities; None if the policy has none
+    rate: float | None  # of the last decision
+    spans: tuple[Span, ...]
+    price: Interval | None  # explored decisions times the gain over exploration, in reward units; None if not known
+    note: str  # why there is no price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Rewards that never came, and what they could change at worst."""
+
+    open: int  # decisions that wait for their first value
+    defaulted: int  # windows that closed without a reward
+    share: float | None  # of decisions that are not rewarded, of all that were rewarded, defaulted or are open
+    mean: float | None  # of the first values that came
+    lowest: float | None  # mean of all, if all others were the lowest reward there can be
+    highest: float | None  # or the highest
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmDetails:
+    """One arm of a loop."""
+
+    arm: Arm
+    is_retired: bool
+    decisions: int
+    explored: int
+    share: float  # of all decisions
+    shares: tuple[float, ...]  # of each span
+    rewards: int
+    defaults: int
+    coverage: float | None  # the share of its decisions whose reward was reported; None without a decision
+    mean: float | None  # of what was learned, on contexts for which it was chosen
+    value: Interval | None  # what it is worth if always played; holds at all looks with probability 0.95
+    value_rows: int  # on which that rests
+    value_note: str  # why there is none
+    intercept: float | None
+    coefficients: tuple[tuple[str, float], ...]  # by feature; empty if estimates are not linear in them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastDecision:
+    """One of the last decisions. Its event and context may be somebody's secret."""
+
+    t: int
+    at: int  # microseconds since 1970
+    arm: Arm
+    propensity: float
+    played_by: PlayedBy
+    reward: float | None  # known by now
+    event: str | None  # None if it was erased, as the context
+    context: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """What guards a loop."""
+
+    control: str | None  # in words, such as: always "sale"
+    share: float  # of the control
+    shadow: str | None  # in words
+    is_frozen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """A loop as it is: what it was made with, what was counted, what it gains, and what is wrong with it."""
+
+    name: str
+    at: int  # microseconds since 1970, as all moments here
+    decisions: int
+    rewards: int  # decisions for which one was reported
+    first_decision: int | None
+    last_decision: int | None
+    seconds_idle: float | None  # since the last decision
+    pace: float | None  # decisions a day, on average so far
     terms: Mapping[str, Any]
     policy: Policy
     dim: int
@@ -56,22 +158,34 @@ class Details:
     open: int  # decisions that wait for their first value
     early: int  # rewards that wait for their decision
     rows_since_snapshot: int
-    digest: str
+    gains: tuple[Gain, ...]
+    exploring: Exploring
+    missing: Missing
+    by_arm: tuple[ArmDetails, ...]  # those that are played, then those that are retired
+    last: tuple[LastDecision, ...]  # at most 20, the newest first
+    changes: tuple[Change, ...]  # at most 30, the newest first
+    guards: Guards
     alarms: tuple[Alarm, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("overview", "alarms")}
-        told = {
-            "policy": policy_header(self.policy),
-            "reward_range": None if self.reward_range is None else list(self.reward_range),
-            "features": None if self.features is None else list(self.features),
-            "arms": list(self.arms),
-            "retired": list(self.retired),
-            "counts": [asdict(each) for each in self.counts],
-            "alarms": [alarm.to_dict() for alarm in self.alarms],
+        return {name: _plain(getattr(self, name)) for name in self.__slots__ if name != "policy"} | {
+            "policy": policy_header(self.policy)
         }
-        return {**self.overview.to_dict(), **plain, **told}
+
+
+def _plain(value: object) -> Any:
+    """Return a part of `Details` in plain JSON types."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+# ---- a line
 
 
 def overview(view: View, record: LoopRecord) -> Overview:
@@ -91,8 +205,18 @@ def overview(view: View, record: LoopRecord) -> Overview:
     )
 
 
+def _head(view: View, record: LoopRecord) -> Head:
+    head = view.head(record.id)
+    if head is None:
+        raise StoreError(f"the head of loop {record.name!r} is missing; go back to a backup")
+    return head
+
+
+# ---- details
+
+
 def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None = None) -> Details:
-    """Describe a loop; rows since its snapshot are played again.
+    """Describe a loop next to the process that runs it; rows since its snapshot are played again.
 
     Parameters
     ----------
@@ -107,9 +231,65 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
     """
     head, terms = _head(view, record), Terms.read(record)
     bandit, tally, snapshot = recover(view, record, head, policy, terms.carry)
-    settings = bandit.settings
+    rows = [row for seq in tally.last_rows if (row := view.row(record.id, seq)) is not None]
+    values = _values(islice(view.rows(record.id, rows[0].seq), LOOKED_AT)) if rows else {}
+    return details_of(
+        record.name, tally, bandit, terms, now, last_decisions(rows, values), (head.early, head.seq - snapshot)
+    )
+
+
+def digest(view: View, record: LoopRecord, *, policy: Policy | None = None) -> str:
+    """Return the digest of what a loop has learned; O(the size of its model)."""
+    bandit, _, _ = recover(view, record, _head(view, record), policy, Terms.read(record).carry)
+    return bandit.digest()
+
+
+def _values(rows: Iterator[Row]) -> dict[int, float]:
+    """Return what rows say of the rewards of decisions, by the row of the decision."""
+    found: dict[int, float] = {}
+    for row in rows:
+        if row.kind in ("learn", "reward"):
+            found[row.fields["of"]] = row.fields["reward"]
+        elif row.kind == "correct":
+            found[row.fields["of"]] = row.fields["new_reward"]
+    return found
+
+
+def details_of(
+    name: str,
+    tally: Tally,
+    bandit: Bandit,
+    terms: Terms,
+    now: int,
+    last: Sequence[LastDecision],
+    counts: tuple[int, int],
+) -> Details:
+    """Return the details of a loop.
+
+    Parameters
+    ----------
+    name
+        Of the loop.
+    tally, bandit, terms
+        Its sums, its bandit and its terms.
+    now
+        Microseconds since 1970.
+    last
+        Its last decisions.
+    counts
+        How many rewards wait for their decision, and rows that a restart would play again.
+    """
+    settings, guards, gains = bandit.settings, _guards(tally), gains_of(tally, terms)
+    early, rows_since_snapshot = counts
     return Details(
-        overview=overview(view, record),
+        name=name,
+        at=now,
+        decisions=tally.decisions,
+        rewards=sum(arm.rewards for arm in tally.arms),
+        first_decision=tally.first_at or None,
+        last_decision=tally.last_at or None,
+        seconds_idle=max(now - tally.last_at, 0) / MICROSECONDS if tally.last_at else None,
+        pace=_pace(tally),
         terms={name: getattr(terms, name) for name in RULES},
         policy=bandit.policy,
         dim=settings.dim,
@@ -122,11 +302,42 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
         counts=tuple(tally.arms),
         statuses=dict(tally.statuses),
         open=tally.open,
-        early=head.early,
-        rows_since_snapshot=head.seq - snapshot,
-        digest=bandit.digest(),
+        early=early,
+        rows_since_snapshot=rows_since_snapshot,
+        gains=gains,
+        exploring=_exploring(tally, gains[0]),
+        missing=_missing(tally, has_window=terms.window is not None),
+        by_arm=tuple(_arms(tally, bandit)),
+        last=tuple(last),
+        changes=tuple(reversed(tally.changes)),
+        guards=guards,
         alarms=tuple(alarms(tally, now, objective=settings.objective)),
     )
+
+
+def _guards(tally: Tally) -> Guards:
+    told = tally.comparisons.guards
+    control, shadow = told.get("control"), told.get("shadow")
+    return Guards(
+        control=None if control is None else control_label(control),
+        share=0.0 if control is None else control["share"],
+        shadow=None if shadow is None else policy_words(shadow),
+        is_frozen="frozen" in told,
+    )
+
+
+def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
+    """Return what the comparisons of a loop say: against a coin, and the control and the shadow if it has any."""
+    has_window, rate = terms.window is not None, tally.comparisons.rate or 0.0
+    guards = _guards(tally)
+    coin = "a coin" if tally.comparisons.is_even else "exploration, which favours arms that lack data"
+    found = [gain_of(tally, "uniform", coin, rate if rate < 1.0 else 0.0, has_window=has_window)]
+    if guards.control is not None:
+        found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
+    if guards.shadow is not None:
+        share = tally.comparisons.between["shadow"].share if rate >= LEAST else 0.0
+        found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
+    return tuple(found)
 
 
 def _played(bandit: Bandit) -> tuple[Arm, ...]:
@@ -134,8 +345,130 @@ def _played(bandit: Bandit) -> tuple[Arm, ...]:
     return tuple(arm for arm in bandit.arms if arm not in retired)
 
 
-def _head(view: View, record: LoopRecord) -> Head:
-    head = view.head(record.id)
-    if head is None:
-        raise StoreError(f"the head of loop {record.name!r} is missing; go back to a backup")
-    return head
+def _pace(tally: Tally) -> float | None:
+    took = tally.last_at - tally.first_at
+    return (tally.decisions - 1) * DAY / took if took > 0 and tally.decisions > 1 else None
+
+
+def _exploring(tally: Tally, coin: Gain) -> Exploring:
+    cells, rate = tally.cells.cells, tally.comparisons.rate
+    spans = tuple(Span(start=c.start, decisions=c.n, explored=c.explored, expected=c.expected) for c in cells)
+    price, note = None, ""
+    if coin.interval is not None:
+        price = Interval(coin.compared * coin.interval.low, coin.compared * coin.interval.high)
+    else:
+        note = "No explored decision has been compared yet." if rate else "The policy does not explore by a coin."
+    return Exploring(
+        explored=sum(arm.explored for arm in tally.arms),
+        expected=None if rate is None else sum(span.expected for span in spans),
+        rate=rate,
+        spans=spans,
+        price=price,
+        note=note,
+    )
+
+
+def _missing(tally: Tally, *, has_window: bool) -> Missing:
+    arms, scale = tally.arms, tally.comparisons.scale
+    came, defaulted = sum(arm.rewards for arm in arms), sum(arm.defaults for arm in arms)
+    lacking, total = defaulted + tally.open, tally.reported_total
+    n = came + lacking
+    note = ""
+    if not tally.is_complete:
+        note = "All rewards so far are alike: a decision without one may be a failure rather than a loss."
+    elif not has_window:
+        note = "There is no window, so decisions without a reward are not learned."
+    return Missing(
+        open=tally.open,
+        defaulted=defaulted,
+        share=lacking / n if n else None,
+        mean=total / came if came else None,
+        lowest=(total + lacking * scale[0]) / n if n and scale is not None else None,
+        highest=(total + lacking * scale[1]) / n if n and scale is not None else None,
+        note=note,
+    )
+
+
+# ---- arms
+
+
+def _arms(tally: Tally, bandit: Bandit) -> Iterator[ArmDetails]:
+    counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.arms)}
+    linear, retired = _linear(bandit), set(bandit.arms.retired)
+    for arm in (*_played(bandit), *bandit.arms.retired):
+        place, counted = counts.get(arm, (-1, None))
+        value, rows = _value(tally, place)
+        n = counted.decisions if counted is not None else 0
+        intercept, coefficients = linear.get(arm, (None, ()))
+        yield ArmDetails(
+            arm=arm,
+            is_retired=arm in retired,
+            decisions=n,
+            explored=counted.explored if counted is not None else 0,
+            share=n / tally.decisions if tally.decisions else 0.0,
+            shares=tuple(
+                cell.plays[place] / cell.n if 0 <= place < len(cell.plays) else 0.0 for cell in tally.cells.cells
+            ),
+            rewards=counted.rewards if counted is not None else 0,
+            defaults=counted.defaults if counted is not None else 0,
+            coverage=counted.rewards / n if counted is not None and n else None,
+            mean=counted.mean if counted is not None else None,
+            value=value,
+            value_rows=rows,
+            value_note="" if value is not None else "No coin that contexts do not move has played it and got a reward.",
+            intercept=intercept,
+            coefficients=coefficients,
+        )
+
+
+def _value(tally: Tally, place: int) -> tuple[Interval | None, int]:
+    """Return what an arm is worth in reward units, and the rows on which that rests."""
+    scale = tally.comparisons.scale
+    if scale is None or place < 0 or not tally.comparisons.values[place].rows:
+        return None, 0
+    low, high, is_cost = scale
+    sums = tally.comparisons.values[place]
+    below, above = sums.interval()
+    if is_cost:
+        below, above = 1.0 - above, 1.0 - below
+    return Interval(low + (high - low) * below, low + (high - low) * above), sums.rows
+
+
+def _linear(bandit: Bandit) -> dict[Arm, tuple[float, tuple[tuple[str, float], ...]]]:
+    """Return what each arm is expected to earn at x = 0, and for one more of each feature; O(arms x features).
+
+    Features that are scaled by their size together (`normalize`) have no coefficients.
+    """
+    settings = bandit.settings
+    if settings.normalize is not None:
+        return {}
+    labels, _, rows, theta, base = bandit._estimated(np.stack([np.zeros(settings.dim), np.ones(settings.dim)]), None)
+    intercepts = settings.sign * (base + theta @ rows[0])
+    slopes = settings.sign * (theta * (rows[1] - rows[0]))[:, -settings.dim :]
+    names = settings.features or tuple(map(str, range(settings.dim)))
+    told = (tuple(zip(names, each, strict=True)) for each in slopes.tolist())
+    return {arm: (at, named) for arm, at, named in zip(labels, intercepts.tolist(), told, strict=True)}
+
+
+# ---- the last decisions
+
+
+def last_decisions(rows: Sequence[Row], values: Mapping[int, float]) -> list[LastDecision]:
+    """Return decisions, the newest first, by their rows and what is known of their rewards."""
+    return [_last_decision(row, values.get(row.seq)) for row in sorted(rows, reverse=True)]
+
+
+def _last_decision(row: Row, value: float | None) -> LastDecision:
+    fields, context = row.fields, context_of(row)
+    control = fields.get("control") or {}
+    played_by: PlayedBy = "exploration" if fields["explored"] else "live"
+    return LastDecision(
+        t=row.t or 0,
+        at=row.ts,
+        arm=fields["arm"],
+        propensity=fields["propensity"],
+        played_by="control" if control.get("played") else played_by,
+        reward=value,
+        event=fields.get("event"),
+        context=None if context is None else tuple(context),
+    )

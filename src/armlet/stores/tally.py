@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
@@ -18,18 +20,22 @@ from armlet.errors import StoreError
 from armlet.inference.betting import PropensityBets
 from armlet.kernel import Decision, json_bytes
 from armlet.stores.cohorts import Cohorts
+from armlet.stores.comparisons import Coins, Comparisons
 from armlet.stores.delays import DecisionTimes, Delays, finite, least_delay, whole
+from armlet.stores.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
 
 Source: TypeAlias = Literal["reward", "default"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+EARLIER: Final = 1  # format without comparisons, cells and changes
 TYPICAL: Final = 0.9  # of rewards have come, when a cohort is judged
 PARTS: Final = 8  # of a bin of delays, to look at how many decisions reached them
 LONG_GAP: Final = 64  # decisions; shorter ones are not worth the time to look at, unless they are the longest
 GAPS: Final = 10  # silences between answers, which tell what is usual
 OLD: Final = 4  # times the typical delay: the age of a loop that knows it
 FAULTS: Final = ("unknown", "out_of_range", "conflict")
+CHANGING: Final = frozenset(("change", "add_arm", "retire_arm", "restore_arm"))  # kinds of rows
 COUNTS: Final = frozenset(("accepted", "late", "counted"))  # statuses of a reward that counts
 SHARES: Final = (0.01, 0.03)  # of answers: still in order, and a fault
 GAIN: Final = math.log(SHARES[1] / SHARES[0])  # evidence of an answer with this status
@@ -49,6 +55,7 @@ COUNTERS: Final = (
     "_longest_gap",
     "gaps",
 )
+LAST: Final = 20  # decisions whose rows are remembered
 SEVERAL: Final = [0.0, 1.0]  # values were reported; which ones may be somebody's secret
 COUNTED: Final = ("_decided", "_explored", "_rewards", "_defaults", "_count", "_drawn")
 SUMMED: Final = ("_total", "_squares", "_drawn_total")
@@ -130,7 +137,10 @@ class Tally:
         "_total",
         "answers",
         "bets",
+        "cells",
+        "changes",
         "cohorts",
+        "comparisons",
         "decisions",
         "delays",
         "expired_open",
@@ -142,7 +152,9 @@ class Tally:
         "labels",
         "last_answer_at",
         "last_at",
+        "last_rows",
         "most_expected",
+        "reported_total",
         "statuses",
     )
 
@@ -169,6 +181,10 @@ class Tally:
         self._drawn: list[int] = []  # values of explored decisions
         self._drawn_total: list[float] = []
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
+        self.comparisons, self.cells = Comparisons(), Cells()
+        self.changes: list[Change] = []  # the last ones
+        self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
+        self.reported_total = 0.0  # of first values that were reported
 
     def _place(self, arm: Arm) -> int:
         """Return the place of an arm, a new one if it was not seen before."""
@@ -181,10 +197,11 @@ class Tally:
             for name in SUMMED:
                 getattr(self, name).append(0.0)
             self.cohorts.add_arm()
+            self.comparisons.add_arm()
         return place
 
-    def decided(self, decision: Decision, ts: int) -> None:
-        """Count a decision."""
+    def decided(self, decision: Decision, ts: int, seq: int = 0) -> None:
+        """Count a decision, whose row has this number."""
         arm = decision.arm
         place = self._places.get(arm)
         if place is None:
@@ -200,6 +217,9 @@ class Tally:
         if explored:
             self._explored[place] += 1
         rate = decision.exploration_rate
+        self.cells.decided(place, explored, rate, ts)
+        self.comparisons.rate = rate
+        self.last_rows.append(seq)
         if rate is None:
             propensity = decision.propensity
             if propensity < 1.0:
@@ -214,8 +234,8 @@ class Tally:
     def _bet_on_exploring(self, place: int, decision: Decision, rate: float, explored: bool) -> None:
         """Bet where every arm could be explored with a known probability, as `armlet.evaluate` does."""
         smallest, given = decision.min_exploration_probability, decision.exploration_propensity
-        if smallest and given and rate > 0.0:
-            if explored:
+        if smallest and rate > 0.0 and (given or not explored):  # where a control played, nobody knows it
+            if explored and given:
                 self.bets.draw(place, given, smallest)
             if rate < 1.0:
                 self.bets.toss(rate, explored)
@@ -251,8 +271,21 @@ class Tally:
             self.most_expected = max(self.most_expected, self.expected_answers(ts))
             self._longest_gap = max(gap, self._longest_gap)
 
-    def learned(self, arm: Arm, value: float, explored: bool, decided_at: int, ts: int, source: Source) -> None:
-        """Count the first value that is learned of a decision: a reward, or the default of its window."""
+    def learned(
+        self,
+        arm: Arm,
+        value: float,
+        explored: bool,
+        decided_at: int,
+        ts: int,
+        source: Source,
+        coins: Coins | None = None,
+        seq: int = 0,
+    ) -> None:
+        """Count the first value that is learned of a decision: a reward, or the default of its window.
+
+        With its coins, and the number of its row, it is folded into the comparisons; nobody gives them twice.
+        """
         place = self._place(arm)
         self.known += 1
         self._count[place] += 1
@@ -265,10 +298,13 @@ class Tally:
         reported = source == "reward"
         if reported:
             self._rewards[place] += 1
+            self.reported_total += value
             self._see(value)
         else:
             self._defaults[place] += 1
         self.cohorts.learned(place, value, reported, decided_at)
+        if coins is not None:
+            self.comparisons.add(place, value, coins, seq, self.decisions)
 
     def _see(self, value: float) -> None:
         if not self._range:
@@ -317,6 +353,12 @@ class Tally:
         """Take back that a decision expired, before its late reward is learned after all."""
         self._place(arm)
         self.expired_open -= 1
+
+    def changed(self, seq: int, ts: int, kind: str, fields: Mapping[str, Any]) -> None:
+        """Count a change of the loop, which starts the comparisons again that it concerns."""
+        text = words_of(kind, fields, self.comparisons.guards)
+        self.changes = [*self.changes, Change(seq, ts, text)][-CHANGES:]
+        self.comparisons.changed(fields, seq, ts)
 
     @property
     def open(self) -> int:
@@ -401,6 +443,10 @@ class Tally:
                 "times": self._times.state(),
                 "bets": self.bets.state(),
                 "cohorts": self.cohorts.state(),
+                "comparisons": self.comparisons.state(),
+                "cells": self.cells.state(),
+                "last": [self.reported_total, *self.last_rows],
+                "changes": [[change.seq, change.at, change.text] for change in self.changes],
             }
         ).decode()
 
@@ -409,8 +455,8 @@ class Tally:
         """Return the tally that `to_json` wrote; a StoreError says that the text is damaged."""
         try:
             state = json.loads(text)
-            if state["format"] != FORMAT:
-                raise ValueError(f"its format is {state['format']!r}, and this version reads {FORMAT}")
+            if state["format"] not in (EARLIER, FORMAT):
+                raise ValueError(f"its format is {state['format']!r}, and this version reads {EARLIER} and {FORMAT}")
             return Tally._restore(state)
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise StoreError(f"the tally of the loop is damaged: {error}; go back to a backup") from error
@@ -434,6 +480,13 @@ class Tally:
         tally.delays, tally._lags = (Delays.restore(one) for one in state["delays"])
         tally._times, tally.bets = DecisionTimes.restore(state["times"]), PropensityBets.restore(state["bets"])
         tally.cohorts = Cohorts.restore(state["cohorts"], len(tally.labels))
+        if state["format"] != EARLIER:
+            tally.comparisons = Comparisons.restore(state["comparisons"], len(tally.labels))
+            tally.cells = Cells.restore(state["cells"])
+            total, *rows = state["last"]
+            tally.reported_total = finite(total)
+            tally.last_rows.extend(whole(seq) for seq in rows)
+            tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
         tally._check_sums()
         return tally
 

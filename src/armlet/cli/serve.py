@@ -1,0 +1,275 @@
+"""The command `armlet serve`: decisions over HTTP, from a file of settings or from a few options."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from armlet.cli.command import Work, arg, between, command, group, names
+from armlet.cli.sources import ADDRESSES
+from armlet.errors import ArgumentError, require_package
+
+if TYPE_CHECKING:
+    from armlet.bandit import Bandit
+    from armlet.service.app import Service
+    from armlet.service.config import ServerConfig
+
+EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
+LOOP: Final = ("arms", "features", "dim", "policy", "window", "default_reward", "aggregation", "objective", "seed")
+JSON_HEADER: Final = "content-type: application/json"
+KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
+
+
+@command(
+    "serve",
+    "decisions and rewards over HTTP, with a page for each loop",
+    arg("place", nargs="?", metavar="PLACE", help="settings in a .toml, or a store: shop.db or postgresql://..."),
+    arg("--host", help="where to listen; default: 127.0.0.1, others need keys"),
+    arg("--port", type=int, help="default: 8080; 0 for any that is free"),
+    arg("--check", action="store_true", help="read settings and store, say what would change, and start nothing"),
+    arg("--print-config", action="store_true", help="print all settings with their variables, without secrets"),
+    group(
+        "a loop, without a .toml",
+        arg("--loop", metavar="NAME", help="make it, or go on with it"),
+        arg("--arms", type=names, metavar="A,B", help="the arms"),
+        arg("--features", type=names, metavar="X,Y", help="names of numbers in a context"),
+        arg("--categories", action="append", metavar="X=A,B", help="a column of text, and its values; repeat for more"),
+        arg("--dim", type=int, metavar="D", help="how many numbers a context has, if they have no names"),
+        arg("--policy", metavar="NAME", help="default: OccasionalOptimism; see armlet list"),
+        arg("--set", action="append", metavar="NAME=VALUE", help="a setting of the policy; repeat for more"),
+        arg("--window", type=float, metavar="SECONDS", help="until a decision without a reward has the default"),
+        arg("--default-reward", type=float, metavar="R", help="that default"),
+        arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts"),
+        arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: -1..1"),
+        arg("--objective", choices=("max", "min"), help="min for costs"),
+        arg("--seed", type=int, metavar="N", help="default: drawn at random"),
+        arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
+        arg("--share", type=float, metavar="S", help="default: 0.1"),
+    ),
+    group(
+        "a key",
+        arg("--new-key", type=names, metavar="SCOPES", help="make one for decide, reward, read, admin; print it once"),
+        arg("--key-loops", type=names, metavar="A,B", help="for these loops only"),
+        arg("--key-name", default="mine", metavar="NAME", help="what to call it; default: mine"),
+        arg("--without-propensity", action="store_true", help="answers leave it out, for keys in browsers"),
+    ),
+    extras=EXTRAS,
+    options={"default_reward": "--default-reward", "reward_range": "--reward-range"},
+)
+def serve(a: argparse.Namespace) -> Work | int | None:
+    """Serve the loops of a store over HTTP: durable before the answer, exact after a crash.
+
+    Without keys it listens on this machine only. Every scalar setting is also a variable, such as ARMLET_LIMITS_BODY
+    for body of [limits], and wins over the file; the store's address and hashes of keys may be in files that
+    ARMLET_STORE_FILE and the like name. --print-config lists them all.
+
+    examples:
+      armlet serve shop.db --loop home --arms sale,new --features age,basket
+      armlet serve armlet.toml
+      armlet serve armlet.toml --check
+      armlet serve --new-key decide,reward --key-loops home
+
+    exit codes:
+      0  stopped as asked, by SIGTERM or SIGINT
+      1  the store cannot be opened, or the address is in use; or --check found a loop that would be refused
+      2  wrongly called, or a setting is wrong
+    """
+    if a.new_key is not None:
+        _print_key(a)
+        return None
+    if a.place is None:
+        raise ArgumentError("{place} is missing; give armlet.toml, or a store such as shop.db")
+    config = read_config(a)
+    if a.print_config:
+        from armlet.service.settings import to_toml
+
+        print(to_toml(config), end="")
+        return None
+    if a.check:
+        return partial(check, config)
+    return partial(_run, config)
+
+
+# ---- settings
+
+
+def read_config(a: argparse.Namespace) -> ServerConfig:
+    """Read the settings of a file, or make them of the options."""
+    from armlet.service.settings import Option, load
+
+    given = {"--host": ("host", a.host), "--port": ("port", a.port)}
+    options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
+    if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
+        return load(None, os.environ, options=options, **_table(a))
+    for name in ("loop", *LOOP, "categories", "set", "reward_range", "control", "share"):
+        if getattr(a, name) is not None:
+            raise ArgumentError("{" + name + "} is given, but {place} is a file of settings; write it there")
+    return load(Path(a.place), os.environ, options=options)
+
+
+def _table(a: argparse.Namespace) -> dict[str, Any]:
+    """Return what a file would have."""
+    loop = {name: value for name in LOOP if (value := getattr(a, name)) is not None}
+    if a.categories is not None:
+        loop["categories"] = dict(_category(text) for text in a.categories)
+    if a.set is not None:
+        loop["policy_settings"] = dict(_setting(text) for text in a.set)
+    if a.reward_range is not None:
+        loop["reward_range"] = a.reward_range
+    if a.control is not None:
+        loop["control"] = {"arm": a.control, **({} if a.share is None else {"share": a.share})}
+    elif a.share is not None:
+        raise ArgumentError("{share} is given, but {control} is not; give the arm to compare with")
+    if a.loop is None and loop:
+        raise ArgumentError("{name} is given, but {loop} is not; name the loop", name=f"--{next(iter(loop))}")
+    if a.loop is not None and a.arms is None:
+        if loop:
+            raise ArgumentError("{arms} is missing; give the arms of the loop, such as sale,new")
+        return {"store": a.place}  # it goes on with all that are there
+    return {"store": a.place, "loops": {} if a.loop is None else {a.loop: loop}}
+
+
+def _category(text: str) -> tuple[str, tuple[str, ...]]:
+    column, equals, values = text.partition("=")
+    if not equals:
+        raise ArgumentError(
+            "{categories} is {given!r}; give a column and its values, such as country=de,fr", given=text
+        )
+    return column.strip(), names(values)
+
+
+def _setting(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ArgumentError("{set} is {given!r}; give a name and a value, such as p=120", given=text)
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+# ---- a key
+
+
+def _print_key(a: argparse.Namespace) -> None:
+    from armlet.service.config import KeyConfig
+    from armlet.service.keys import digest, new_key
+
+    key = new_key()
+    made = KeyConfig(
+        name=a.key_name,
+        sha256=digest(key).hex(),
+        scopes=a.new_key,
+        loops=a.key_loops,
+        propensity=not a.without_propensity,
+    )
+    name = made.name if made.name.replace("-", "").replace("_", "").isalnum() else json.dumps(made.name)
+    print(f"# the key, shown this once: {key}")
+    print(f'[keys.{name}]\nsha256 = "{made.sha256}"\nscopes = {json.dumps(list(made.scopes))}')
+    if made.loops is not None:
+        print(f"loops = {json.dumps(list(made.loops))}")
+    if not made.propensity:
+        print("propensity = false")
+
+
+# ---- a check
+
+
+def check(config: ServerConfig) -> int:
+    """Say what starting would do; return 1 if it would be refused."""
+    from armlet.service.preview import preview
+    from armlet.service.settings import without_password
+
+    print(f"store {without_password(config.store)}: {_state(config)}")
+    plans = preview(config)
+    for plan in plans:
+        print(plan)
+    for key in config.keys:
+        of = "all loops" if key.loops is None else f"loops {', '.join(key.loops)}"
+        print(f"key {key.name!r}: {', '.join(key.scopes)} of {of}")
+    if not config.keys:
+        print("no keys: everyone on this machine may do everything, nobody else anything")
+    return int(any(plan.refusal for plan in plans))
+
+
+def _state(config: ServerConfig) -> str:
+    return "would be made" if not config.is_database and not Path(config.store).exists() else "is there"
+
+
+# ---- the server
+
+
+def _run(config: ServerConfig) -> None:
+    for package in ("uvicorn", "httptools"):
+        require_package(package, "armlet serve needs")
+    from armlet.service.server import run
+
+    run(config, partial(announce, config))
+
+
+def announce(config: ServerConfig, url: str, service: Service) -> None:
+    """Print where it is and what to try; lines can be pasted into a shell."""
+    for line in banner(config, url, service):
+        print(line, flush=True)
+
+
+def banner(config: ServerConfig, url: str, service: Service) -> Iterator[str]:
+    """Return the lines that say where a server is, and what to try first."""
+    yield f"armlet serves {', '.join(map(repr, service.loops)) or 'no loops'} at {url}"
+    if not service.loops:
+        yield "there is no loop yet; make one: armlet serve shop.db --loop home --arms sale,new --features age,basket"
+        return
+    name = config.loops[0].name if config.loops else next(iter(service.loops))
+    model = service.loops[name].model()
+    event = f"try-{time.time_ns() // 10**6}"
+    call = _caller(config, url)
+    path = f"/v1/loops/{quote(name, safe='')}/decide"
+    yield "decide:"
+    yield "  " + call(path, {"event": event, "context": example(model)})
+    yield "reward:"
+    yield "  " + call("/v1/rewards", {"items": [{"loop": name, "event": event, "value": best_reward(model)}]})
+    if config.listen.socket is None:
+        yield f"page:\n  {url}/loops/{quote(name, safe='')}"
+
+
+def _caller(config: ServerConfig, url: str) -> Callable[[str, object], str]:
+    socket = config.listen.socket
+    start = ["curl", "-sS", *([] if socket is None else ["--unix-socket", socket])]
+    host = url if socket is None else "http://localhost"
+    key = f" {KEY_HEADER}" if config.keys else ""
+
+    def call(path: str, body: object) -> str:
+        words: Sequence[str] = [*start, host + path, "-H", JSON_HEADER, "-d", json.dumps(body)]
+        return shlex.join(words) + key
+
+    return call
+
+
+def example(model: Bandit) -> object:
+    """Return a context that a bandit can read, in plain JSON types."""
+    settings = model.settings
+    if settings.encoder is None:
+        return [1.0] * settings.dim if settings.features is None else dict.fromkeys(settings.features, 1.0)
+    cells: dict[str, object] = {}
+    for code in settings.encoder.to_dict()["columns"]:
+        if code["kind"] == "number":
+            cells[code["column"]] = 1.0
+        elif code["kind"] == "flags":
+            cells[code["column"]] = next(iter(code["texts"]), "other")
+        elif code["kind"] != "constant":
+            return [1.0] * settings.dim  # the numbers themselves are read too
+    return cells
+
+
+def best_reward(model: Bandit) -> float:
+    """Return the best reward that a bandit takes, 1 if there is no end to it."""
+    low, high = model.settings.reward_range or (0.0, 1.0)
+    return high if model.settings.objective == "max" else low

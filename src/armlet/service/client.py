@@ -1,0 +1,432 @@
+"""A client of `armlet serve`, synchronous and asynchronous, whose calls are safe to repeat, and are repeated.
+
+Every decision gets an event and every reward a name before it is first sent, so that an attempt finds what the one
+before has left. Both clients run the same steps, which say what to send and how long to wait, and know nothing of
+sockets. Needs httpx2 and msgspec (`pip install 'armlet[client]'`), not the packages of the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+from armlet.errors import InvalidTypeError, InvalidValueError, ServiceError, require_package
+from armlet.types import Arm
+
+require_package("httpx2", "a client needs")
+require_package("msgspec", "a client needs")
+
+import httpx2  # noqa: E402 (after the words that say how to install it)
+import msgspec  # noqa: E402
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Context: TypeAlias = "Mapping[str, object] | ArrayLike"
+T = TypeVar("T")
+
+LIMITS: Final = httpx2.Limits(max_connections=100, max_keepalive_connections=100)  # those beyond wait for their turn
+FIRST_PAUSE: Final = 0.05  # seconds, doubled by every attempt
+LONGEST_PAUSE: Final = 2.0
+REPEATED: Final = (502, 503, 504)  # the two others are a proxy's, which does not know what the server has done
+AGAIN: Final = ("unavailable", "outcome_unknown")
+UNKNOWN: Final = "urn:armlet:problem:outcome-unknown"
+UNAVAILABLE: Final = "urn:armlet:problem:unavailable"
+NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+FAULTS: Final = {"refused": (422, "invalid"), "no_loop": (404, "not-found"), "forbidden": (403, "forbidden")}
+"""What the caller of `reward` did wrong: the status and kind that a request of its own would have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decision, which is durable. `propensity` and `explored` are None if the key was made without them."""
+
+    event: str
+    arm: Arm
+    propensity: float | None = None
+    explored: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of a reward; `detail` says why it was refused."""
+
+    status: str
+    detail: str | None = None
+
+
+class _Answers(msgspec.Struct):
+    items: list[Answer]
+
+
+class _Judgements(msgspec.Struct):
+    items: list[Judgement]
+
+
+class _Problem(msgspec.Struct):
+    type: str = "about:blank"
+    detail: str = ""
+    field: str | None = None
+
+
+class Post(NamedTuple):
+    """What to send, and how many seconds that may take."""
+
+    path: str
+    body: bytes
+    seconds: float
+
+
+Failed: TypeAlias = httpx2.RequestError
+Steps: TypeAlias = Generator[Post | float, httpx2.Response | Failed | None, T]
+"""Yields what to send, and is given the answer or what failed; or seconds to wait."""
+
+
+def new_event() -> str:
+    """Return a new name for a decision: a UUID of version 7. They grow with time, which keeps the store's index small.
+
+    Examples
+    --------
+    >>> len(new_event()), new_event()[14]
+    (36, '7')
+    """
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    fraction = (rest << 12) // 1_000_000  # the clock goes on in the bits that RFC 9562 leaves free
+    return str(UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
+
+
+# ---- what both clients do
+
+
+class _Calls:
+    def __init__(self, url: str, key: str | None, timeout: float) -> None:
+        if not 0 < timeout < float("inf"):
+            raise InvalidValueError(f"timeout is {timeout!r}; give seconds, such as 10.0")
+        if not url.startswith(("http://", "https://")):
+            raise InvalidValueError(f"url is {url!r}; give one such as 'http://127.0.0.1:8080'")
+        self._url, self._timeout = url, timeout
+        self._headers = {"content-type": "application/json"}
+        if key is not None:
+            self._headers["authorization"] = f"Bearer {key}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._url!r})"  # without the key
+
+    def _decide(self, loop: str, context: Context, event: str | None, eligible: Sequence[Arm] | None) -> Steps[Answer]:
+        asked = {"context": context, "event": event or new_event(), "eligible": eligible}
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", asked, self._end())
+        return _decode(found, Answer)
+
+    def _decide_many(
+        self, loop: str, contexts: Iterable[Context], events: Sequence[str] | None, eligible: Sequence[Arm] | None
+    ) -> Steps[list[Answer]]:
+        rows = list(contexts)
+        names = [new_event() for _ in rows] if events is None else events
+        if len(names) != len(rows):
+            raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+        items = [{"context": context, "event": event} for context, event in zip(rows, names, strict=True)]
+        asked = {"items": items, "eligible": eligible}
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
+        return _decode(found, _Answers).items
+
+    def _reward(self, item: Mapping[str, object]) -> Steps[str]:
+        [found] = yield from self._rewards([item])
+        if found.status in FAULTS:
+            status, kind = FAULTS[found.status]
+            detail = found.detail or f"{found.status}: loop {item['loop']!r}"
+            raise ServiceError(detail, status=status, type=f"urn:armlet:problem:{kind}")
+        return found.status
+
+    def _rewards(self, items: Iterable[Mapping[str, object]]) -> Steps[list[Judgement]]:
+        """Send rewards; those whose loop could not write are sent again alone."""
+        told = [item if item.get("name") else {**item, "name": secrets.token_urlsafe(8)} for item in items]
+        judged: dict[int, Judgement] = {}
+        end, left = self._end(), list(range(len(told)))
+        for attempt in count():
+            found = yield from self._post("/v1/rewards", {"items": [told[at] for at in left]}, end)
+            judged.update(zip(left, _decode(found, _Judgements).items, strict=True))
+            left = [at for at in left if judged[at].status in AGAIN]
+            pause = _pause(attempt)
+            if not left or time.monotonic() + pause >= end:
+                break
+            yield pause
+        return [judged[at] for at in range(len(told))]
+
+    def _end(self) -> float:
+        return time.monotonic() + self._timeout
+
+    def _post(self, path: str, asked: object, end: float) -> Steps[bytes]:
+        """Send until there is an answer that is final, or until there is no time for another attempt."""
+        body, is_unknown = _encode(asked), False
+        for attempt in count():
+            left = end - time.monotonic()
+            found = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001))
+            if isinstance(found, httpx2.Response) and found.status_code == 200:
+                return found.content
+            error = _error(found, self._url)
+            is_unknown |= error.type == UNKNOWN
+            pause = _pause(attempt, found)
+            if error.status not in (None, *REPEATED) or time.monotonic() + pause >= end:
+                error.type = UNKNOWN if is_unknown else error.type
+                raise error
+            yield pause
+        raise AssertionError  # count() has no end
+
+
+def _pause(attempt: int, found: httpx2.Response | Failed | None = None) -> float:
+    """Return seconds before the next attempt, by chance: clients that failed together must not come back together."""
+    asked = found.headers.get("retry-after", "") if isinstance(found, httpx2.Response) else ""
+    least = float(asked) if asked.isdecimal() else 0.0
+    return least + random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10))
+
+
+def _error(found: httpx2.Response | Failed | None, url: str) -> ServiceError:
+    if not isinstance(found, httpx2.Response):
+        kind = UNAVAILABLE if isinstance(found, NOT_SENT) else UNKNOWN
+        return ServiceError(f"no answer from {url}: {type(found).__name__}: {found}", type=kind)
+    try:
+        problem = msgspec.json.decode(found.content, type=_Problem)
+    except msgspec.DecodeError:
+        kind = UNKNOWN if found.status_code in REPEATED else "about:blank"
+        problem = _Problem(kind, f"{url} answered something that is not a problem of an Armlet server")
+    return ServiceError(problem.detail, status=found.status_code, type=problem.type, field=problem.field)
+
+
+def _encode(asked: object) -> bytes:
+    try:
+        return msgspec.json.encode(asked, enc_hook=_plain)
+    except TypeError as error:
+        raise InvalidTypeError(f"{error}; give numbers, text, and lists or mappings of them") from None
+
+
+def _plain(value: object) -> object:
+    """Return arrays and numbers of numpy and others as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def _decode(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise ServiceError(f"the answer is not that of an Armlet server: {error}", status=200) from None
+
+
+def _item(loop: str, event: str, value: float, name: str | None, rank: int, played: Arm | None) -> Mapping[str, object]:
+    return {"loop": loop, "event": event, "value": value, "name": name, "rank": rank, "played": played}
+
+
+def _limits(seconds: float) -> httpx2.Timeout:
+    """Divide the seconds of an attempt over its parts; waiting for the answer gets half."""
+    return httpx2.Timeout(seconds / 6, read=seconds / 2)
+
+
+# ---- the clients
+
+
+class Client(_Calls):
+    """Asks a server for decisions, and tells it rewards; any thread may call.
+
+    Calls are repeated, after a pause that grows, if there is no connection or no answer, if the server is not ready or
+    overloaded (503, by its Retry-After), and if it does not know what became of a call; never if they were refused.
+
+    Parameters
+    ----------
+    url
+        Where the server is.
+    key
+        Its key, if it asks for one.
+    timeout
+        Seconds for a call with all its attempts.
+    transport
+        How to connect, if not as usual: `httpx2.HTTPTransport(uds="/run/armlet.sock")`.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, timeout: float = 10.0, transport: httpx2.BaseTransport | None = None
+    ) -> None:
+        super().__init__(url, key, timeout)
+        self._http = httpx2.Client(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
+
+    def decide(
+        self, loop: str, context: Context, event: str | None = None, eligible: Sequence[Arm] | None = None
+    ) -> Answer:
+        """Choose an arm for a context.
+
+        Parameters
+        ----------
+        loop
+            Its name.
+        context
+            Values by feature, or numbers in the order of the features.
+        event
+            Your name for the decision; asked for again, it has the same answer. A new one is made if left out.
+        eligible
+            The arms that may be played this time; all if left out.
+
+        Raises
+        ------
+        armlet.errors.ServiceError
+            If it was refused, or if there was no answer in time.
+        """
+        return self._run(self._decide(loop, context, event, eligible))
+
+    def decide_many(
+        self,
+        loop: str,
+        contexts: Iterable[Context],
+        events: Sequence[str] | None = None,
+        eligible: Sequence[Arm] | None = None,
+    ) -> list[Answer]:
+        """Choose an arm for each context in one transaction, all or none."""
+        return self._run(self._decide_many(loop, contexts, events, eligible))
+
+    def reward(
+        self,
+        loop: str,
+        event: str,
+        value: float,
+        *,
+        name: str | None = None,
+        rank: int = 0,
+        played: Arm | None = None,
+    ) -> str:
+        """Tell what came of a decision; `armlet.stores.Loop.reward` says what the arguments and the status mean."""
+        return self._run(self._reward(_item(loop, event, value, name, rank, played)))
+
+    def rewards(self, items: Iterable[Mapping[str, object]]) -> list[Judgement]:
+        """Tell rewards of any loops, each a mapping with "loop", "event", "value" and more if needed.
+
+        What is refused, or could not be written in time ("unavailable", "outcome_unknown"), is said by its judgement.
+        """
+        return self._run(self._rewards(items))
+
+    def _run(self, steps: Steps[T]) -> T:
+        found: httpx2.Response | Failed | None = None
+        while True:
+            try:
+                step = steps.send(found)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return] # StopIteration is not generic
+            if isinstance(step, Post):
+                found = self._send(step)
+            else:
+                time.sleep(step)
+
+    def _send(self, post: Post) -> httpx2.Response | Failed:
+        try:
+            return self._http.post(post.path, content=post.body, timeout=_limits(post.seconds))
+        except httpx2.RequestError as error:
+            return error
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(_Calls):
+    """The same as `Client`, to be awaited.
+
+    Examples
+    --------
+    Without a server, as in tests of your own:
+
+    >>> from armlet.service.app import Service, create_app
+    >>> from armlet.stores import Memory, Store
+    >>> async def play(store: Store) -> str:
+    ...     app = httpx2.ASGITransport(create_app(Service(store)))
+    ...     async with AsyncClient("http://127.0.0.1", transport=app) as client:
+    ...         answer = await client.decide("home", {"age": 31.0})
+    ...         return await client.reward("home", answer.event, 1.0)
+    >>> with Store(Memory()) as store:
+    ...     _ = store.loop("home", arms=["sale", "new"], features=["age"])
+    ...     asyncio.run(play(store))
+    'accepted'
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, key, timeout)
+        self._http = httpx2.AsyncClient(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
+
+    async def decide(
+        self, loop: str, context: Context, event: str | None = None, eligible: Sequence[Arm] | None = None
+    ) -> Answer:
+        """Choose an arm for a context."""
+        return await self._run(self._decide(loop, context, event, eligible))
+
+    async def decide_many(
+        self,
+        loop: str,
+        contexts: Iterable[Context],
+        events: Sequence[str] | None = None,
+        eligible: Sequence[Arm] | None = None,
+    ) -> list[Answer]:
+        """Choose an arm for each context in one transaction, all or none."""
+        return await self._run(self._decide_many(loop, contexts, events, eligible))
+
+    async def reward(
+        self,
+        loop: str,
+        event: str,
+        value: float,
+        *,
+        name: str | None = None,
+        rank: int = 0,
+        played: Arm | None = None,
+    ) -> str:
+        """Tell what came of a decision."""
+        return await self._run(self._reward(_item(loop, event, value, name, rank, played)))
+
+    async def rewards(self, items: Iterable[Mapping[str, object]]) -> list[Judgement]:
+        """Tell rewards of any loops."""
+        return await self._run(self._rewards(items))
+
+    async def _run(self, steps: Steps[T]) -> T:
+        found: httpx2.Response | Failed | None = None
+        while True:
+            try:
+                step = steps.send(found)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return] # StopIteration is not generic
+            if isinstance(step, Post):
+                found = await self._send(step)
+            else:
+                await asyncio.sleep(step)
+
+    async def _send(self, post: Post) -> httpx2.Response | Failed:
+        try:
+            return await self._http.post(post.path, content=post.body, timeout=_limits(post.seconds))
+        except httpx2.RequestError as error:
+            return error
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,108 @@
+// Keeps a page up to date: the server says that something has changed, and the parts that did are replaced. Without
+// this script the page is the same, as of when it was loaded.
+"use strict";
+
+(() => {
+  const { stream } = document.body.dataset;
+  const light = document.getElementById("live");
+  const said = document.getElementById("said");
+  const ahead = Number(document.body.dataset.now) * 1000 - Date.now(); // of this clock
+  const told = new Map(); // what the server last sent of a part
+  let source = null, busy = false, wanted = null;
+
+  const still = html => html.replace(/>[^<]*<\/time>/g, "></time>"); // times move by themselves
+  const parts = root => [...root.querySelectorAll("[data-part]")];
+  const isInUse = part => {
+    const selection = getSelection();
+    return selection.type === "Range" && part.contains(selection.anchorNode);
+  };
+
+  function span(seconds) {
+    for (const [unit, size] of [["day", 86400], ["h", 3600], ["min", 60], ["s", 1]]) {
+      const n = Math.floor(seconds / size);
+      if (n >= 1) return `${n.toLocaleString("en")}\u00a0${unit}${unit === "day" && n > 1 ? "s" : ""} ago`;
+    }
+    return "just now";
+  }
+
+  function tick() {
+    const now = (Date.now() + ahead) / 1000;
+    for (const time of document.querySelectorAll("time[data-ago]")) {
+      const text = span(now - Number(time.dataset.ago));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
+
+  function replace(part, fresh) {
+    for (const open of part.querySelectorAll("details[open][id]")) {
+      fresh.querySelector(`#${open.id}`)?.setAttribute("open", "");
+    }
+    const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+    part.replaceWith(document.adoptNode(fresh));
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+
+  function show(next) {
+    const answers = root => root.getElementById("answers")?.dataset.answers;
+    if (answers(next) !== answers(document)) said.textContent = answers(next);
+    for (const part of parts(document)) {
+      const fresh = next.getElementById(part.id);
+      if (!fresh || isInUse(part)) continue;
+      const html = still(fresh.outerHTML);
+      if (told.get(part.id) === html) continue;
+      told.set(part.id, html);
+      replace(part, fresh);
+    }
+    document.title = next.title;
+    document.body.dataset.version = next.body.dataset.version;
+  }
+
+  async function refresh(version) {
+    wanted = version;
+    if (busy) return;
+    busy = true;
+    try {
+      while (wanted !== null) {
+        wanted = null;
+        const answer = await fetch(location.href, { cache: "no-store", redirect: "error" });
+        if (!answer.ok) throw new Error(`status ${answer.status}`);
+        show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        tick();
+      }
+    } catch {
+      pause(); // the key has expired, or the server is gone: the page says so and keeps what it shows
+    } finally {
+      busy = false;
+    }
+  }
+
+  function mark(state, words) {
+    light.dataset.state = state;
+    light.textContent = words;
+    light.hidden = false;
+  }
+
+  function pause() {
+    source?.close();
+    source = null;
+    mark("off", "Not live: reload the page");
+  }
+
+  function listen() {
+    source = new EventSource(stream);
+    source.onopen = () => mark("live", "Live");
+    source.onerror = () => (source?.readyState === EventSource.CLOSED ? pause() : mark("off", "Reconnecting"));
+    source.addEventListener("version", event => {
+      if (event.data !== document.body.dataset.version) refresh(event.data);
+    });
+  }
+
+  if (!stream) return;
+  for (const part of parts(document)) told.set(part.id, still(part.outerHTML));
+  setInterval(tick, 1000);
+  listen();
+  document.addEventListener("visibilitychange", () => { // nobody looks: nothing is sent
+    if (document.hidden) { source?.close(); source = null; }
+    else if (!source) listen();
+  });
+})();

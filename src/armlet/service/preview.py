@@ -1,0 +1,88 @@
+"""What starting a server would do to the loops of its store; nothing is opened to be written, made or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from armlet.errors import ArmletError, StoreError
+from armlet.service.config import LoopConfig, ServerConfig
+from armlet.stores.rows import recover
+from armlet.stores.store import load_ledger
+from armlet.stores.terms import Terms
+
+if TYPE_CHECKING:
+    from armlet.bandit import Bandit
+    from armlet.stores.ledger import LedgerReader, LoopRecord, View
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would become of a loop: `refusal` says why the server would not start."""
+
+    name: str
+    what: str
+    refusal: bool = False
+
+    def __str__(self) -> str:
+        return f"loop {self.name!r} {self.what}"
+
+
+def preview(config: ServerConfig) -> list[Plan]:
+    """Return what would become of each loop, of the file and of the store."""
+    with _view(config) as view:
+        records = {} if view is None else {record.name: record for record in view.loops()}
+        plans = [_plan(loop, view, records.get(loop.name)) for loop in config.loops]
+        named = {loop.name for loop in config.loops}
+        return plans + [Plan(name, "is in the store, and is served as it is") for name in records if name not in named]
+
+
+@contextmanager
+def _view(config: ServerConfig) -> Iterator[View | None]:
+    ledger: LedgerReader
+    if config.is_database:
+        ledger = load_ledger("postgresql", "psycopg").PostgreSQL(config.store)
+    elif not Path(config.store).exists():
+        yield None
+        return
+    else:
+        ledger = load_ledger("sqlite", "apsw").SQLiteReader(Path(config.store))
+    with closing(ledger), ledger.view() as view:
+        yield view
+
+
+def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Plan:
+    if view is None or record is None:
+        return Plan(loop.name, "would be made")
+    try:
+        terms = Terms.read(record)
+        bandit = _bandit(view, record, terms)
+        spec = loop.spec()
+        made = spec.bandit()
+        change = None if made is None else spec.differences(made, terms, bandit)
+    except ArmletError as error:
+        return Plan(loop.name, f"would be refused: {error}", refusal=True)
+    changes = [*([] if change is None else change.names), *_arms(loop, bandit)]
+    return Plan(loop.name, f"would change: {', '.join(changes)}" if changes else "goes on as it is")
+
+
+def _bandit(view: View, record: LoopRecord, terms: Terms) -> Bandit:
+    head = view.head(record.id)
+    if head is None:
+        raise StoreError(f"the head of loop {record.name!r} is missing; go back to a backup")
+    return recover(view, record, head, None, terms.carry)[0]
+
+
+def _arms(loop: LoopConfig, bandit: Bandit) -> Iterator[str]:
+    retired = set(bandit.arms.retired)
+    for arm in loop.arms:
+        if arm not in bandit.arms:
+            yield f"arm {arm!r} is new"
+        elif arm in retired:
+            yield f"arm {arm!r} is restored"
+    for arm in bandit.arms:
+        if arm not in loop.arms and arm not in retired:
+            yield f"arm {arm!r} is retired"

@@ -1,0 +1,327 @@
+"""The process around the application: it listens at once, opens the store in a thread, serves, and drains at the end.
+
+Until all loops are ready and their due windows are closed, /healthz is answered and all else is a 503. Asked to stop by
+SIGTERM or SIGINT, it says so at /readyz, answers what is under way, and closes the store, which keeps snapshots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import resource
+import signal
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+
+from armlet.errors import ArmletError, InvalidValueError, StoreError
+from armlet.service.app import Service, create_app
+from armlet.service.config import Listen, LogConfig, ServerConfig
+from armlet.service.guard import GuardedProtocol, error_parts, guarded
+from armlet.stores import Loop, Store, open_store
+
+BACKLOG: Final = 1024  # connections that wait to be accepted
+SPARE: Final = 128  # files besides connections
+SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of loops that nobody asks anything
+
+log = logging.getLogger("armlet.service")
+
+
+def run(config: ServerConfig, on_ready: Callable[[str, Service], None]) -> None:
+    """Serve until the process is asked to stop.
+
+    Parameters
+    ----------
+    config
+        What to serve, where, and to whom.
+    on_ready
+        Called with the address and the service as soon as requests are answered.
+    """
+    configure_logging(config.log)
+    with listening(config.listen) as listener:
+        raise_file_limit(config.limits.connections)
+        server = Server(config, url_of(listener), on_ready)
+        server.run(sockets=[listener])
+    if server.failure is not None:
+        raise server.failure
+
+
+# ---- the server
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's, which opens a store meanwhile, watches over connections, and ends well when it is asked to stop."""
+
+    def __init__(self, config: ServerConfig, url: str, on_ready: Callable[[str, Service], None]) -> None:
+        super().__init__(_uvicorn_config(config))
+        self._settings, self._url, self._on_ready = config, url, on_ready
+        self._service: Service | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._settling: asyncio.Future[None] | None = None
+        self._stop_at: float | None = None
+        self.failure: BaseException | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and open the store."""
+        await super().startup(sockets)
+        log.info("listening at %s", self._url)
+        self._opening = asyncio.create_task(self._open())
+
+    async def _open(self) -> None:
+        try:
+            store, loops = await asyncio.to_thread(open_loops, self._settings)
+        except (ArmletError, OSError, ModuleNotFoundError) as error:
+            self.failure, self.should_exit = error, True
+            return
+        self._service = Service(
+            store, keyring=self._settings.keyring, limits=self._settings.limits, loops=loops, phase="ready"
+        )
+        if not self.should_exit:
+            self.config.loaded_app = create_app(self._service)
+            log.info("ready at %s, loops: %d", self._url, len(loops))
+            await asyncio.to_thread(self._on_ready, self._url, self._service)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close the connections of those who are late; end as soon as everybody was told."""
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, GuardedProtocol):
+                connection.sweep(now)
+        if counter % SETTLE_EVERY == SETTLE_EVERY - 1:
+            self._settle()
+        if not await super().on_tick(counter):
+            return False
+        if self._stop_at is None:
+            self._stop_at = now + (self._settings.limits.notice_seconds if self._service is not None else 0.0)
+            self._drain()
+        return now >= self._stop_at
+
+    def _settle(self) -> None:
+        if self._service is not None and (self._settling is None or self._settling.done()):
+            loop = asyncio.get_running_loop()
+            self._settling = loop.run_in_executor(None, _settle, self._service.store)
+
+    def _drain(self) -> None:
+        log.info("stopping")
+        if self._service is not None:
+            self._service.phase = "draining"
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what is under way, then close the store."""
+        await super().shutdown(sockets)
+        if self._opening is not None:
+            await self._opening
+        if self._settling is not None:
+            await self._settling
+        if self._service is not None:
+            try:
+                await asyncio.to_thread(_close, self._service)
+            except StoreError as error:
+                self.failure = error
+        log.info("stopped")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Stop; asked a second time, at once."""
+        if self.should_exit:
+            self._stop_at = 0.0
+            self.force_exit = sig == signal.SIGINT
+        self.should_exit = True
+
+
+def _uvicorn_config(config: ServerConfig) -> uvicorn.Config:
+    return uvicorn.Config(
+        starting,
+        http=guarded(config.limits),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=config.log.access,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=math.ceil(config.limits.drain_seconds),
+    )
+
+
+async def starting(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
+    """Answer while the store is being opened; the connection is closed, so that the next request finds more."""
+    if scope["path"] == "/healthz":
+        status, body = HTTPStatus.OK, b'{"status":"ok"}'
+        length = str(len(body)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
+    else:
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        headers, body = error_parts(status, "the loops are being opened; try again")
+    await send({"type": "http.response.start", "status": status.value, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+# ---- the store
+
+
+def open_loops(config: ServerConfig) -> tuple[Store, list[Loop]]:
+    """Open the store and all of its loops, make those that are missing, and close the windows that are due."""
+    store = open_store(config.store, deadline=config.limits.deadline, queue=config.limits.queue)
+    try:
+        loops = [store.loop(**each.arguments()) for each in config.loops]
+        known = {loop.name for loop in loops}
+        loops += [found for name in store.loops if name not in known and (found := _go_on(store, name)) is not None]
+        store.settle()
+    except BaseException:
+        store.close()
+        raise
+    return store, loops
+
+
+def _go_on(store: Store, name: str) -> Loop | None:
+    """Open a loop that nobody has asked for by name; one whose policy is not known here must not stop the others."""
+    try:
+        return store.loop(name)
+    except ArmletError as error:
+        log.warning("loop %r is not served: %s", name, error)
+        return None
+
+
+def _settle(store: Store) -> None:
+    try:
+        store.settle()
+    except StoreError as error:
+        log.warning("windows could not be closed: %s", error)
+
+
+def _close(service: Service) -> None:
+    service.close()
+    service.store.close()
+
+
+# ---- where it listens
+
+
+@contextmanager
+def listening(listen: Listen) -> Iterator[socket.socket]:
+    """Bind a socket at an address or a path; a path is gone at the end."""
+    path = None if listen.socket is None else Path(listen.socket)
+    with _bind(listen) if path is None else _bind_path(path) as bound:
+        try:
+            yield bound
+        finally:
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+
+def _bind(listen: Listen) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(f"cannot listen at {listen.host} port {listen.port}: {why}; choose another port") from None
+
+
+def _bind_path(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+            with suppress(ConnectionRefusedError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+                other.connect(str(path))
+                raise FileExistsError(0, "another process listens there")
+            path.unlink()  # of a process that was killed
+        found.bind(str(path))
+        path.chmod(0o660)  # a proxy of the same group may connect
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        raise StoreError(f"cannot listen at {path}: {error.strerror or error}; choose another path") from None
+    return found
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the address at which a socket can be reached from this machine.
+
+    Examples
+    --------
+    >>> with socket.create_server(("127.0.0.1", 0)) as listener:
+    ...     url_of(listener).rpartition(":")[0]
+    'http://127.0.0.1'
+    """
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{listener.getsockname()}"
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def raise_file_limit(connections: int) -> None:
+    """Let the process open a file for each connection, or refuse: else it would take fewer, without a word."""
+    wanted = connections + SPARE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            raise InvalidValueError(
+                f"limits.connections is {connections}, but this process may open {hard} files; "
+                f"give at most {hard - SPARE}, or raise the limit (ulimit -n {wanted})"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# ---- what it writes
+
+
+class JSONFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a line."""
+        told: dict[str, object] = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            told["error"] = record.exc_info[0].__name__  # what it says may hold a context
+        return json.dumps(told, ensure_ascii=False)
+
+
+class TextFormatter(logging.Formatter):
+    """Plain lines, for people."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatException(self, ei: Any) -> str:
+        """Return the kind of an error; what it says may hold a context."""
+        return f"  {ei[0].__name__}"
+
+
+def configure_logging(config: LogConfig) -> None:
+    """Write what Armlet, uvicorn and Python say to standard error."""
+    logging.captureWarnings(True)  # a store warns of clocks
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JSONFormatter() if config.format == "json" else TextFormatter())
+    levels: Mapping[str, str] = {
+        "armlet": config.level.upper(),
+        "asyncio": "ERROR",
+        "py.warnings": "WARNING",
+        "uvicorn.error": "ERROR",
+        "uvicorn.access": "INFO" if config.access else "ERROR",
+    }
+    for name, level in levels.items():
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)

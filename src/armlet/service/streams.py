@@ -1,0 +1,89 @@
+"""Server-sent events: a page is told when what it shows has changed, every two seconds at most.
+
+An event is the version of a loop, a few bytes; the page then asks for itself again. While nothing changes, nothing is
+sent but a comment now and then, and looking costs one row of a table a second, for all who watch a loop together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final
+
+from armlet.service.problems import Problem
+
+PERIOD: Final = 2.0  # seconds between two events
+AGE: Final = 1.0  # seconds for which a version that was read will do for others too
+LISTENING: Final = 0.25  # seconds until a stream notices that the server is about to stop
+BEAT: Final = 15.0  # seconds between comments, by which proxies see that the stream is alive
+LONGEST: Final = 3600.0  # seconds of a stream: then the browser asks again, and its key is looked at again
+RETRY: Final = b"retry: 3000\n\n"  # milliseconds until a browser asks again
+BEATING: Final = b":\n\n"
+
+
+class Streams:
+    """The streams of a server: how many are open, and the versions of loops that they tell.
+
+    Parameters
+    ----------
+    most
+        That may be open at once.
+    period
+        Seconds between two looks.
+    """
+
+    def __init__(self, most: int, *, period: float = PERIOD) -> None:
+        self.most, self.period = most, period
+        self.open = 0
+        self._versions: dict[str, tuple[float, str]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other stream may be opened."""
+        return self.open >= self.most
+
+    async def events(
+        self, name: str, read: Callable[[], Awaitable[str]], is_ending: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
+        """Yield events of a loop until the server is about to stop, or an hour is over.
+
+        Parameters
+        ----------
+        name
+            Of the loop.
+        read
+            Reads a short text that differs if anything has changed. The first one is sent at once.
+        is_ending
+            Whether the server is about to stop.
+        """
+        started = told = time.monotonic()
+        last: str | None = None
+        self.open += 1
+        try:
+            yield RETRY
+            while not is_ending() and time.monotonic() - started < LONGEST:
+                try:
+                    found = await self._version(name, read)
+                except Problem:  # the loop is gone, or the store is busy: the browser asks again, and is told
+                    return
+                if found != last or time.monotonic() - told >= BEAT:
+                    yield BEATING if found == last else b"event: version\ndata: %s\n\n" % found.encode()
+                    last, told = found, time.monotonic()
+                await self._pause(is_ending)
+        finally:
+            self.open -= 1
+
+    async def _version(self, name: str, read: Callable[[], Awaitable[str]]) -> str:
+        now = time.monotonic()
+        at, found = self._versions.get(name, (-AGE, ""))
+        if now - at >= min(AGE, self.period):
+            found = await read()
+            fresh = {each: old for each, old in self._versions.items() if now - old[0] < AGE}
+            self._versions = {**fresh, name: (now, found)}
+        return found
+
+    async def _pause(self, is_ending: Callable[[], bool]) -> None:
+        end = time.monotonic() + self.period
+        while not is_ending() and (left := end - time.monotonic()) > 0.0:
+            await asyncio.sleep(min(LISTENING, left))

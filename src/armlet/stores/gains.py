@@ -1,0 +1,168 @@
+"""Gains: what the comparisons of a loop say, in an answer, an interval and words; read off their sums, O(1).
+
+An answer may be looked at as often as anybody likes: the interval behind it covers the mean gain so far at all looks at
+once, with probability 0.95. "Yes" is said when it lies above 0, "no" when it lies below. Where no coin compares, there
+is nothing to say, and the note says which share would answer, and by when.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from armlet.inference.intervals import Interval
+from armlet.stores.comparisons import LEAST, Against, Comparison
+from armlet.stores.tally import Tally
+
+Answer: TypeAlias = Literal["yes", "not yet", "no", "nothing to say"]
+
+ADVISED: Final = 0.1  # the share of a coin that notes speak of
+LIFT: Final = 0.2  # of the mean reward: the gain that they speak of
+LONGEST: Final = 10**9  # decisions until an answer; with more nobody should wait
+DAY: Final = 86_400_000_000  # microseconds
+MANY: Final = 12.5  # times variance over gain^2: rows of a comparison until the interval leaves 0, about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What one policy has gained over another so far; in reward units, where more is better (saved costs too).
+
+    Against "uniform" and "control" it is the live policy's gain, for "shadow" that of the shadow over the live policy.
+    """
+
+    against: Against
+    label: str  # what it is compared with, in words
+    answer: Answer
+    interval: Interval | None  # of the mean gain so far; None before the first row
+    seen: float | None  # the gain seen so far, which lies inside
+    rows: int  # decisions with a value that could have gone either way
+    compared: int  # of these, where the coin fell on the comparison
+    share: float  # the chance of that now; 0 if there is none
+    since: int  # microseconds since 1970; 0 for the first decision
+    longer: int | None  # more decisions until an answer, if the gain stays as seen; None if that is not known
+    history: tuple[tuple[int, float, float], ...]  # decisions, and both ends then
+    note: str  # what the answer does not cover, or why there is none
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        fields = asdict(self)
+        interval = None if self.interval is None else list(self.interval)
+        return {**fields, "interval": interval, "history": [list(each) for each in self.history]}
+
+    def __str__(self) -> str:
+        ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)
+        return f"better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
+
+
+def answer_of(interval: Interval, share: float) -> Answer:
+    """Read the answer off an interval, with the chance of the comparison now.
+
+    Examples
+    --------
+    >>> [answer_of(Interval(*ends), 0.1) for ends in ((0.1, 0.3), (-0.3, -0.1), (-0.1, 0.1))]
+    ['yes', 'no', 'not yet']
+    >>> answer_of(Interval(-0.1, 0.1), 0.0)
+    'nothing to say'
+    """
+    if interval.low > 0.0:
+        return "yes"
+    if interval.high < 0.0:
+        return "no"
+    return "not yet" if share >= LEAST else "nothing to say"
+
+
+def gain_of(tally: Tally, against: Against, label: str, share: float, *, has_window: bool) -> Gain:
+    """Return what a comparison says.
+
+    Parameters
+    ----------
+    tally
+        The sums of the loop.
+    against, label
+        Which comparison, and its words.
+    share
+        The chance of the comparison now.
+    has_window
+        Whether every decision is learned when its window closes; else only those that got a reward are compared.
+    """
+    found, scale = tally.comparisons.between.get(against, Comparison()), tally.comparisons.scale
+    size = scale[1] - scale[0] if scale is not None else 0.0
+    rows, ends = found.sums.rows, found.sums.interval()
+    answer: Answer = answer_of(ends, share) if rows or share >= LEAST else "nothing to say"
+    mean = found.sums.mean
+    return Gain(
+        against=against,
+        label=label,
+        answer=answer,
+        interval=Interval(size * ends.low, size * ends.high) if rows else None,
+        seen=None if mean is None else size * mean,
+        rows=rows,
+        compared=found.compared,
+        share=share,
+        since=found.since,
+        longer=_longer(found, tally) if answer == "not yet" else None,
+        history=tuple((at, size * low, size * high) for at, low, high in found.history),
+        note=_note(tally, against, answer, share, has_window=has_window),
+    )
+
+
+def _longer(found: Comparison, tally: Tally) -> int | None:
+    """Return how many more decisions an answer takes; some of them get no value."""
+    mean = found.sums.mean
+    rows = None if mean is None else found.sums.rows_until(mean)
+    if rows is None or not tally.known:
+        return None
+    decisions = rows * max(tally.decisions - tally.open, tally.known) / tally.known
+    return math.ceil(decisions) if decisions <= LONGEST else None
+
+
+def _note(tally: Tally, against: Against, answer: Answer, share: float, *, has_window: bool) -> str:
+    if answer == "nothing to say":
+        return f"{_lack(against, share)} {advice(tally)}".strip()
+    if share < LEAST:
+        return "It is about earlier decisions: there is no coin any more that compares the two."
+    return "" if has_window else "Only decisions that got a reward are compared; a window counts all of them."
+
+
+def _lack(against: Against, share: float) -> str:
+    if against == "control":
+        return "The control has no share of decisions now."
+    now = f"in {share:.2%} of decisions" if share else "never"
+    if against == "shadow":
+        return f"The live policy explores {now}, so the log cannot say what the shadow would have earned."
+    return f"The policy explores {now} now, so there is nothing to compare it with."
+
+
+def advice(tally: Tally, share: float = ADVISED) -> str:
+    """Say which share would answer, and by when, at the mean and the variance of rewards so far.
+
+    Examples
+    --------
+    >>> advice(Tally())
+    'With a share of 10 % of decisions for exploring or a control there will be an answer.'
+    """
+    n = sum(arm.learned for arm in tally.arms)
+    total = sum(arm.learned * arm.mean for arm in tally.arms if arm.mean is not None)
+    spread = sum((arm.learned - 1) * arm.variance for arm in tally.arms if arm.variance is not None)
+    start = f"With a share of {share:.0%} of decisions".replace("%", " %")
+    if n < 2 or not spread or not total:
+        return f"{start} for exploring or a control there will be an answer."
+    gain = LIFT * abs(total) / n
+    decisions = MANY * (spread / n) / (share * gain**2)
+    return f"{start} a gain of {gain:.3g} ({LIFT:.0%} of the mean) shows after about {_count(decisions)} decisions" + (
+        _days(tally, decisions) + "."
+    )
+
+
+def _count(n: float) -> str:
+    digits = max(len(str(round(n))) - 2, 0)
+    return f"{round(n, -digits):,.0f}"
+
+
+def _days(tally: Tally, decisions: float) -> str:
+    took = tally.last_at - tally.first_at
+    if took <= 0 or tally.decisions < 2:
+        return ""
+    days = decisions * took / (tally.decisions - 1) / DAY
+    return f", {_count(days)} days at the pace so far" if days >= 2.0 else ", within two days at the pace so far"
