@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from armlet.cli import command, evaluation, logs, models, serve, simulation, stores
+from armlet.cli import command, evaluation, logs, models, serve, simulation, stores, watch
 
 COMMANDS = (
     simulation.list_names,
@@ -17,6 +17,7 @@ COMMANDS = (
     logs.log,
     stores.store,
     serve.serve,
+    watch.watch,
     evaluation.evaluate,
     evaluation.rejection_replay,
     logs.audit,
@@ -35,6 +36,7 @@ examples:
   armlet audit decisions.jsonl                         replay a log from its start model, and compare bit for bit
   armlet store shop.db verify                          replay all loops of a store, and compare
   armlet serve shop.db --loop home --arms sale,new --features age,basket     decisions over HTTP
+  armlet watch shop.db                                 a page for each loop, next to the process that runs it
   armlet simulate --environment FigureB --environment-set I=100 --policy Algorithm1 --set p=120
 """
 

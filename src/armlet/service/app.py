@@ -174,9 +174,10 @@ def authorize(service: Service, request: Request, route: Route) -> None:
 def create_app(service: Service, routes: Iterable[Route] | None = None) -> Application:
     """Return the ASGI application of a service; it has all routes unless some are given."""
     if routes is None:
-        from armlet.service.routes import ROUTES  # which import this module
+        from armlet.service.page import ROUTES as PAGES  # which import this module, as do the others
+        from armlet.service.routes import ROUTES
 
-        routes = ROUTES
+        routes = (*ROUTES, *PAGES)
     router = Router(routes)
 
     async def app(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -207,7 +208,7 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
     except DisconnectedError:
         return
     except Exception as error:
-        response = _failed(scope["method"], route, error)
+        response = _failed(scope["method"], route, request, error)
     path = "" if route is None else route.path
     service.answers[scope["method"] if route is not None else "", path, response.status] += 1
     try:
@@ -216,11 +217,11 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
         log.error("%s %s broke off: %s at %s", scope["method"], path, type(error).__name__, _place(error))
 
 
-def _failed(method: str, route: Route | None, error: Exception) -> Response:
+def _failed(method: str, route: Route | None, request: Request | None, error: Exception) -> Response:
     """Answer what nobody thought of; the log has where it was raised, not what it says, which may hold a context."""
     log.error("%s %s failed: %s at %s", method, route and route.path, type(error).__name__, _place(error))
     problem = Problem(problems.INTERNAL, "this is a fault of the server; its log says where")
-    return problem_response(None, problem)
+    return (problem_response if route is None else route.shows)(request, problem)
 
 
 def _place(error: BaseException) -> str:

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
+from armlet.service.problems import Problem
+
 PERIOD: Final = 2.0  # seconds between two events
 AGE: Final = 1.0  # seconds for which a version that was read will do for others too
 LISTENING: Final = 0.25  # seconds until a stream notices that the server is about to stop
@@ -61,7 +63,10 @@ class Streams:
         try:
             yield RETRY
             while not is_ending() and time.monotonic() - started < LONGEST:
-                found = await self._version(name, read)
+                try:
+                    found = await self._version(name, read)
+                except Problem:  # the loop is gone, or the store is busy: the browser asks again, and is told
+                    return
                 if found != last or time.monotonic() - told >= BEAT:
                     yield BEATING if found == last else b"event: version\ndata: %s\n\n" % found.encode()
                     last, told = found, time.monotonic()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from armlet.log.guarded import Control
+from armlet.stores.guards import Gate, Promotion
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
 from armlet.stores.loop import Loop
@@ -23,6 +25,8 @@ __all__ = [
     "Aggregation",
     "Alarm",
     "ClockWarning",
+    "Control",
+    "Gate",
     "Ledger",
     "Loop",
     "LoopRecord",
@@ -30,6 +34,7 @@ __all__ = [
     "Moment",
     "Outcome",
     "PostgreSQL",
+    "Promotion",
     "Pruned",
     "Row",
     "SQLite",

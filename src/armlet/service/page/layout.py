@@ -31,7 +31,7 @@ ICON: Final = (  # a browser asks for one in any case; this one costs no request
     "d='M2 11a6 6 0 0 1 12 0' fill='none' stroke='%230069aa' stroke-width='3' stroke-linecap='round'/%3E%3C/svg%3E"
 )
 
-Width: TypeAlias = Literal["", "half", "most", "rest"]
+Width: TypeAlias = Literal["", "half"]
 Sign: TypeAlias = Literal["yes", "open", "no", "none", "fault"]
 
 _SIGNS: Final[dict[Sign, str]] = {
@@ -124,17 +124,16 @@ class Column(NamedTuple):
     kind: str = ""
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = "", stacks: bool = True) -> str:
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of cells that are HTML; the first cell of a row is its head. A phone stacks the cells."""
+    # a table whose cells are laid out in another way is one to those who hear it by its roles alone
+    return f'<table class="stack" role="table">{_rows(columns, rows)}</table>'
+
+
+def _rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col"{_class(each.kind)}>{escape(each.name)}</th>' for each in columns)
     body = "\n".join(_row(columns, cells) for cells in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    kind = ' class="stack"' if stacks else ""
-    # a table whose cells are laid out in another way is only a table to those who hear it by its roles
-    return (
-        f'<table{kind} role="table">{title}<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{body}</tbody></table>'
-    )
+    return f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{body}</tbody>'
 
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
@@ -149,6 +148,14 @@ def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
+
+
+def wide_table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that is moved sideways where it is too wide; the keyboard reaches it too."""
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0">'
+        f"<table>{_rows(columns, rows)}</table></div>"
+    )
 
 
 def terms(pairs: Iterable[tuple[str, str]]) -> str:

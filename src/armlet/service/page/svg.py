@@ -17,7 +17,7 @@ from armlet.service.page import words
 Point: TypeAlias = tuple[float, float, float]
 """How many decisions, and the two ends of the band then."""
 
-RECENT: Final = 30.0  # bands of the last decisions, up to this factor, set the scale; before, they leave the picture
+RECENT: Final = 0.6  # of the history, by its logarithm, sets the scale; bands from before may leave the picture
 LOG_FROM: Final = 8.0  # times the first number of decisions: shorter histories have a plain scale
 APART: Final = 1.06  # of a lettering's height: two labels do not touch
 THOUSANDS: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -28,6 +28,7 @@ class Band(NamedTuple):
 
     tone: str  # a class of the style sheet
     title: str
+    short: str  # the title where there is no room
     note: str
     points: Sequence[Point]
 
@@ -107,8 +108,9 @@ def _decisions(series: Sequence[Band], frame: Frame) -> Scale:
 
 def _gains(series: Sequence[Band], frame: Frame) -> Scale:
     """Return the scale of gains: bands of late are seen whole, and so is zero."""
-    last = max(n for band in series for n, _, _ in band.points)
-    recent = [end for band in series for n, low, high in band.points if n * RECENT >= last for end in (low, high)]
+    numbers = [max(n, 1.0) for band in series for n, _, _ in band.points]
+    start = min(numbers) ** RECENT * max(numbers) ** (1.0 - RECENT) * (1.0 - 1e-9)
+    recent = [end for band in series for n, low, high in band.points if n >= start for end in (low, high)]
     low, high = min(0.0, *recent), max(0.0, *recent)
     room = 0.08 * (high - low or 1.0)
     return _linear(low - room, high + room, frame.height - frame.bottom, frame.top, 5)
@@ -226,8 +228,9 @@ def _ends(series: Sequence[Band], ys: Scale, frame: Frame) -> str:
     x = frame.width - frame.right + 10
     found = []
     for band, y in zip(series, _spread(middles, height * APART, frame.top, frame.height - frame.bottom), strict=True):
+        title = band.title if frame.lines > 1 else band.short
         first = y + 4 - (frame.lines - 1) * LETTERS / 2
-        found.append(f'<text class="end {band.tone}" x="{x}" y="{first:.1f}">{escape(band.title)}</text>')
+        found.append(f'<text class="end {band.tone}" x="{x}" y="{first:.1f}">{escape(title)}</text>')
         if frame.lines > 1:
             found.append(f'<text class="axis" x="{x}" y="{first + LETTERS:.1f}">{escape(band.note)}</text>')
     return "".join(found)
@@ -260,27 +263,21 @@ def gain_bar(low: float, high: float, tone: str) -> str:
     reach = 1.08 * max(abs(low), abs(high)) or 1.0
     start, end = (120.0 * (1.0 + value / reach) for value in (low, high))
     return (
-        '<svg class="gain" viewBox="0 0 240 20" aria-hidden="true" focusable="false">'
+        '<svg class="gain" viewBox="0 0 240 20" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         '<line class="grid" x1="0" x2="240" y1="10" y2="10"/>'
-        f'<rect class="interval {tone}" x="{start:.1f}" y="5" width="{max(end - start, 2.0):.1f}" height="10" rx="3"/>'
+        f'<rect class="interval {tone}" x="{start:.1f}" y="5" width="{max(end - start, 2.0):.1f}" height="10"/>'
         '<line class="zero" x1="120" x2="120" y1="0" y2="20"/></svg>'
     )
 
 
-def value_bar(ends: tuple[float, float], value: float | None, scale: tuple[float, float], tone: str) -> str:
-    """Return an interval on a scale that all rows of a table share, with a mark at the estimate."""
+def value_bar(ends: tuple[float, float], scale: tuple[float, float], tone: str) -> str:
+    """Return an interval on a scale that all rows of a table share."""
     start, width = scale[0], scale[1] - scale[0] or 1.0
     low, high = (160.0 * min(max((end - start) / width, 0.0), 1.0) for end in ends)
-    mark = (
-        ""
-        if value is None
-        else f'<rect class="mark" x="{160.0 * (value - start) / width - 1:.1f}" width="2" height="14"/>'
-    )
     return (
-        '<svg class="value" viewBox="0 0 160 14" aria-hidden="true" focusable="false">'
+        '<svg class="value" viewBox="0 0 160 14" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         '<line class="grid" x1="0" x2="160" y1="7" y2="7"/>'
-        f'<rect class="interval {tone}" x="{low:.1f}" y="3" width="{max(high - low, 2.0):.1f}" height="8" rx="2"/>'
-        f"{mark}</svg>"
+        f'<rect class="interval {tone}" x="{low:.1f}" y="3" width="{max(high - low, 2.0):.1f}" height="8"/></svg>'
     )
 
 

@@ -1,0 +1,133 @@
+"""Pages of loops as HTML: a list of all, and one for each; O(arms x features), however many decisions there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from armlet.service.page import words
+from armlet.service.page.answers import BIG, answers, chart
+from armlet.service.page.arms import arms_card, last_card
+from armlet.service.page.facts import (
+    changes_card,
+    exploring_card,
+    health_card,
+    missing_card,
+    notice,
+    policy_words,
+    settings_card,
+)
+from armlet.service.page.layout import Column, Page, card, document, html_text, table, text
+from armlet.service.page.login import HOME, loop_url
+
+if TYPE_CHECKING:
+    from armlet.stores.overview import Details
+
+SECOND: Final = 1_000_000  # microseconds
+DAY: Final = 86_400.0  # seconds
+FOOTER: Final = (
+    "<p>Intervals on this page hold at all times at once with 95 %, each of them: look as often as you like, and stop "
+    "when you like. There are no p-values here, no intervals for a single look, and no regret, which nobody knows.</p>"
+)
+
+
+def loop_page(found: Details, now: int, *, version: str, is_admin: bool, has_keys: bool) -> bytes:
+    """Return the page of a loop.
+
+    Parameters
+    ----------
+    found
+        What there is to see.
+    now
+        Microseconds since 1970.
+    version
+        Of what is seen: the script asks again when the stream tells another one.
+    is_admin
+        Whether events and contexts may be seen.
+    has_keys
+        Whether one has to log in, and so can log out.
+    """
+    url = loop_url(found.name)
+    page = Page(
+        title=f"{words.shorten(words.visible(found.name), 60)} · Armlet",
+        crumbs=[("Loops", HOME)],
+        parts=[_title(found, now), '<main id="main">\n', *_parts(found, now, is_admin), "</main>\n"],
+        footer=FOOTER,
+        stream=f"{url}/stream",
+        version=version,
+        now=now // SECOND,
+        may_log_out=has_keys,
+    )
+    return document(page)
+
+
+def _title(found: Details, now: int) -> str:
+    told = [f"<strong>{words.count(found.decisions)}</strong> decisions"]
+    if found.last_decision is not None:
+        told.append(f"the last one {words.when(found.last_decision, now)}")
+    told += [f"{len(found.arms)} arms", f"<code>{words.label(policy_words(found.policy), 80)}</code>"]
+    line = " · ".join(["<strong>Frozen</strong>", *told] if found.guards.is_frozen else told)
+    return (
+        f'<header class="title" id="title" data-part><h1>{words.label(found.name, 80)}</h1>{html_text(line)}</header>\n'
+    )
+
+
+def _parts(found: Details, now: int, is_admin: bool) -> list[str]:
+    pace = None if found.pace is None else found.pace / DAY
+    return [
+        notice(found),
+        answers(found.gains, pace),
+        chart(found.gains, found.decisions),
+        exploring_card(found.exploring, found.decisions),
+        missing_card(found.missing, found.decisions),
+        arms_card(found),
+        health_card(found.alarms, now),
+        changes_card(found, now),
+        last_card(found, now, is_admin),
+        settings_card(found),
+    ]
+
+
+# ---- the list
+
+_COLUMNS: Final = (
+    Column("loop", "name"),
+    Column("decisions", "n"),
+    Column("last decision"),
+    Column("better than a coin?"),
+    Column("than the control?"),
+    Column("health"),
+)
+
+
+def list_page(found: Sequence[Details], now: int, *, has_keys: bool) -> bytes:
+    """Return the list of loops."""
+    if found:
+        body = table(_COLUMNS, [_line(each, now) for each in found])
+    else:
+        body = text("There is no loop yet, or none that this key may see.", "soft")
+    page = Page(
+        title="Loops · Armlet",
+        crumbs=[],
+        parts=[
+            '<header class="title"><h1>Loops</h1></header>\n<main id="main">\n',
+            card("loops", "All loops", [body]),
+            "</main>\n",
+        ],
+        may_log_out=has_keys,
+    )
+    return document(page)
+
+
+def _line(found: Details, now: int) -> tuple[str, ...]:
+    said = {gain.against: BIG[gain.answer] for gain in found.gains}
+    last = "never" if found.last_decision is None else words.when(found.last_decision, now)
+    alarms = f"{len(found.alarms)} to look at" if found.alarms else "in order"
+    return (
+        f'<a href="{loop_url(found.name)}">{words.label(found.name)}</a>',
+        words.count(found.decisions),
+        last,
+        said.get("uniform", "–"),
+        said.get("control", "–"),
+        alarms,
+    )
