@@ -268,7 +268,7 @@ def explores_every_arm(rows: Rows) -> Bool:
         return np.asarray(
             (rows.exploration_rate > 0.0)
             & (rows.min_exploration_probability > 0.0)
-            & (rows.exploration_propensity > 0.0)
+            & ((rows.exploration_propensity > 0.0) | (rows.explored == 0))  # a control's row needs none
             & ~rows.turn
         )
 

@@ -193,7 +193,7 @@ class Design:
         explored = rows.explored == 1
         given = np.where(rows.turn, 1.0 / m, rows.exploration_propensity) if turns else rows.exploration_propensity
         rate = np.where(rows.turn, 1.0, rows.exploration_rate) if turns else rows.exploration_rate
-        known = stated & ~np.isnan(rate) & ~np.isnan(given)
+        known = stated & ~np.isnan(rate) & (~np.isnan(given) | _is_aside(rows))
         return cls(
             propensity=propensity,
             given=np.where(np.isnan(given), 1.0, given),
@@ -211,6 +211,11 @@ class Design:
         if self.known.all():
             return self.explored, self.given
         return np.ones(len(self.propensity), dtype=np.bool_), self.propensity
+
+
+def _is_aside(rows: Rows) -> Bool:
+    """Return which rows a control played where the live policy explores at a known rate: nobody explored there."""
+    return np.asarray((rows.explored == 0) & (rows.min_exploration_probability > 0.0))
 
 
 def randomized_rows(rows: Rows) -> tuple[Bool, Float64]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, LogError
 from armlet.kernel import Decision
 from armlet.log.events import (
@@ -30,6 +30,7 @@ from armlet.log.events import (
     encode_event,
     explain,
 )
+from armlet.log.guarded import read_guarded
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast, is_unplayable, play
@@ -160,7 +161,7 @@ def _unfinished(events: Events) -> str | None:
 
 class _Auditor:
     def __init__(self, events: Events, start: bytes, policy: Policy | None, noted: str | None) -> None:
-        self.bandit = from_bytes(start, policy=policy)
+        self.bandit = read_guarded(start, policy=policy)
         self._past = LoggedPast(getattr(events, "find", None))
         self.events = self.decisions = self.checkpoints = 0
         self._source, self._noted = events, noted
@@ -250,7 +251,8 @@ class _Auditor:
             self._sealer.add(line)
             self._crc = carried(line)
             played = play(self.bandit, event, self._past)
-            what = _first_difference(event, played.to_dict()) if isinstance(played, Decision) else None
+            if isinstance(played, Decision):
+                what = _first_difference(event, played.to_dict()) or _guards_differ(event, self._past.guarded)
         return what
 
     def _start_differs(self, event: Event) -> str | None:
@@ -272,6 +274,14 @@ class _Auditor:
         self.checkpoints += 1
         self._seen = self._seen or here == self._noted
         return None
+
+
+def _guards_differ(event: Event, guarded: Mapping[str, Any]) -> str | None:
+    for name in ("control", "shadow"):
+        written, again = event.get(name), guarded.get(name)
+        if written != again:
+            return f"{name} is {written!r} by the log and {again!r} by replay"
+    return None
 
 
 def _first_difference(event: Event, played: dict[str, Any]) -> str | None:

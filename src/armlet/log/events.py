@@ -220,6 +220,12 @@ def _is_policy(value: object) -> bool:
     return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
 
 
+def _is_control(value: object) -> bool:
+    if type(value) is not dict or not _is_share(value.get("share")) or type(value.get("played")) is not bool:
+        return False
+    return _is_label(value.get("live")) and _is_label(value.get("arm")) and _is_share(value.get("propensity"))
+
+
 def _is_fill(value: object) -> bool:
     return type(value) is dict and _is_numbers(list(value.values()))
 
@@ -256,6 +262,8 @@ OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
 FILL: Final = Check(_is_fill, f"an object of features and {_NUMBERS}")
 POLICY: Final = Check(_is_policy, "an object with a name and settings")
 TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
+CONTROL: Final = Check(_is_control, "an object with share, played, live, propensity and arm")
+SHADOW: Final = Check(lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
 
 # ---- kinds
@@ -278,6 +286,7 @@ _DECIDE: Final[Fields] = {
     "tag": WHOLE,
     "event": Optional(TEXT),
 }
+_GUARDED: Final[Fields] = {"control": Optional(CONTROL), "shadow": Optional(SHADOW)}  # of loops with guards
 _START: Final[Fields] = {
     "format": TEXT,
     "schema": COUNT,
@@ -295,6 +304,7 @@ _START: Final[Fields] = {
     "t": Optional(COUNT),
     "start_model": Optional(DIGEST),
     "origin": Optional(TEXT),
+    "guards": Optional(OBJECT),
 }
 _REWARD: Final[Fields] = {"id": ID, "reward": NUMBER, "weight": WEIGHT, "decision": Optional(OBJECT)}
 _PLAYED: Final[Fields] = {"played": Optional(LABEL)}  # instead of the arm that was decided: no reward of that one
@@ -315,11 +325,12 @@ _REPLACE: Final[Fields] = {
     "fill": Optional(FILL),
     "encoder": Optional(OBJECT),
     "reward_range": Optional(RANGE),
+    "guards": Optional(OBJECT),
 }
 
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
-    "decide": _DECIDE,
+    "decide": {**_DECIDE, **_GUARDED},
     "learn": _LEARN,
     "correct": {**_CORRECT, "decision": Optional(OBJECT), **_PLAYED},
     "forget": {**_REWARD, "weight": Optional(WEIGHT)},
@@ -414,9 +425,10 @@ def _contradiction(event: Event, dim: int | None) -> str | None:
 
 def _unclear_replacement(event: Event) -> str | None:
     """Return why nobody can tell what is replaced by what, if so."""
-    given = [name for name in ("policy", "features", "reward_range") if name in event]
+    given = [name for name in ("policy", "features", "reward_range", "guards") if name in event]
     if len(given) != 1:
-        return f"it has {' and '.join(given) or 'nothing'}; one of policy, features and reward_range is replaced"
+        told = " and ".join(given) or "nothing"
+        return f"it has {told}; one of policy, features, reward_range and guards is replaced"
     names = event.get("features")
     if names is None:
         extra = [name for name in ("fill", "encoder") if name in event]

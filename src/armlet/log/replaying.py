@@ -17,6 +17,7 @@ from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
+from armlet.log.guarded import GuardedBandit
 from armlet.policies import find_policy
 
 RECENT: Final = 2**15  # decisions of a generation; two of them are kept
@@ -51,14 +52,23 @@ class LoggedPast:
         self._before: dict[str, Decision] = {}
         self._found: set[str] = set()  # those of them that were found, with contexts as features are now
         self._changes: list[tuple[int, FeatureChange]] = []  # after which step
+        self._copies: set[str] = set()  # those that guards had a part in, which do not carry their contexts
+        self.guarded: Mapping[str, Any] = {}  # what the guards had to do with the last one
 
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
-        decision = bandit.decide(event["x"], eligible=event["eligible"], t=event["t"], propensity="marginal")
+        asked: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
+        if isinstance(bandit, GuardedBandit):
+            decision, self.guarded = bandit.play(event["x"], **asked)
+        else:
+            decision = bandit.decide(event["x"], **asked, propensity="marginal")
         if len(self._recent) >= RECENT and self._find is not None:
             self._before, self._recent = self._recent, {}
             self._found &= self._before.keys()
+            self._copies &= self._before.keys()
         self._recent[decision.id] = decision
+        if isinstance(bandit, GuardedBandit):
+            self._copies.add(decision.id)
         return decision
 
     def get(self, event: Event, reward: float | None = None) -> Decision:
@@ -88,6 +98,10 @@ class LoggedPast:
             self._recent.pop(name, None)
             self._before.pop(name, None)
         self._found.clear()
+        for name in self._copies:
+            for kept in (self._recent, self._before):
+                if (decision := kept.get(name)) is not None and len(decision.x):
+                    kept[name] = Decision.from_dict({**decision.to_dict(), "x": change.carry(decision.x).tolist()})
 
     def _carried(self, t: int, x: list[float] | None) -> list[float] | None:
         for after, change in self._changes:
@@ -118,6 +132,8 @@ def _partial_fit(bandit: Bandit, event: Event, _: Past) -> None:
 
 def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that must be able to, or the event is refused
     before = bandit.settings
+    if "guards" in event:
+        raise InvalidValueError("the guards of a loop are not made from events: start from the model after it")
     bandit.replace(**_replacement(event))
     after = bandit.settings
     if "features" not in event:

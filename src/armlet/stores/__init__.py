@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from armlet.log.guarded import Control
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
 from armlet.stores.loop import Loop
@@ -23,6 +24,7 @@ __all__ = [
     "Aggregation",
     "Alarm",
     "ClockWarning",
+    "Control",
     "Ledger",
     "Loop",
     "LoopRecord",

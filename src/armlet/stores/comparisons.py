@@ -20,13 +20,13 @@ from armlet.inference.gains import (
     exploration_score,
     shadow_score,
 )
-from armlet.inputs.settings import Range
 from armlet.stores.delays import finite, whole
 from armlet.types import Arm
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]
 
 AGAINST: Final[tuple[Against, ...]] = ("uniform", "control", "shadow")
+GUARDS: Final[tuple[Against, ...]] = ("control", "shadow")
 LEAST: Final = 0.001  # the smallest probability of a coin whose rows are folded in
 FIRST: Final = 16  # rows until the first ends are kept
 RATIO: Final = 1.15  # between the rows of ends that are kept: 100 of them at 10^7 rows
@@ -126,17 +126,31 @@ class Comparison:
         return comparison
 
 
+class Scale(NamedTuple):
+    """The range of rewards, and whether they are costs."""
+
+    low: float
+    high: float
+    is_cost: bool
+
+    def share(self, value: float) -> float:
+        """Return a reward as a share of the range; 1 is the best."""
+        u = as_share(value, self.low, self.high)
+        return 1.0 - u if self.is_cost else u
+
+
 class Comparisons:
     """All comparisons of a loop, and what each arm is worth on rows that a coin has drawn."""
 
-    __slots__ = ("_rows", "_total", "_values_from", "between", "is_even", "rate", "scale", "values")
+    __slots__ = ("_rows", "_total", "_values_from", "between", "guards", "is_even", "rate", "scale", "values")
 
     def __init__(self) -> None:
-        self.scale: tuple[float, float, bool] | None = None  # the range of rewards, and whether they are costs
+        self.scale: Scale | None = None
         self._rows, self._total = 0, 0.0  # that were folded in since the range changed, and their shares
         self.between: dict[Against, Comparison] = {}
         self.values: list[ValueSums] = []  # by arm
         self._values_from = 0  # the row after which decisions count for them
+        self.guards: dict[str, Any] = {}  # the control and the shadow, and whether the loop is frozen; plain JSON
         self.is_even = True  # exploration has drawn all eligible arms alike
         self.rate: float | None = None  # with which the last decision explored
 
@@ -144,12 +158,28 @@ class Comparisons:
         """Make room for one more arm."""
         self.values.append(ValueSums())
 
-    def begin(self, reward_range: Range, objective: Literal["max", "min"], seq: int, ts: int) -> None:
+    def begin(self, scale: Scale, seq: int, ts: int) -> None:
         """Start everything again with a range of rewards, after a row and a moment."""
-        self.scale = (*reward_range, objective == "min")
+        self.scale = scale
         self._rows, self._total, self._values_from = 0, 0.0, seq
         self.values = [ValueSums() for _ in self.values]
         self.restart(AGAINST, seq, ts)
+
+    def changed(self, fields: Mapping[str, Any], seq: int, ts: int) -> None:
+        """Start comparisons again that a row of a change concerns."""
+        if self.scale is None:
+            return
+        replaced: dict[str, Any] = {}
+        for each in fields.get("replaces", ()):
+            replaced.update(each)
+        guards = replaced.get("guards", self.guards)
+        which = [name for name in GUARDS if guards.get(name) != self.guards.get(name)]
+        self.guards = dict(guards)
+        if "reward_range" in replaced:
+            low, high = replaced["reward_range"]
+            self.begin(Scale(finite(low), finite(high), self.scale.is_cost), seq, ts)
+        else:
+            self.restart(AGAINST if "policy" in replaced else which, seq, ts)
 
     def restart(self, which: Sequence[Against], seq: int, ts: int) -> None:
         """Start some comparisons again, after a row and a moment."""
@@ -160,19 +190,19 @@ class Comparisons:
 
     def add(self, place: int, value: float, coins: Coins, seq: int, decisions: int) -> None:
         """Fold a decision in: the place of its arm, its value, its row, and how many there are by now."""
-        if self.scale is None:
+        if self.scale is None or seq <= self._values_from:
             return
-        low, high, is_cost = self.scale
-        u = as_share(value, low, high)
-        if is_cost:
-            u = 1.0 - u
-        if seq > self._values_from:
-            above = u - (self._total + 0.5) / (self._rows + 1.0)
-            self._compare(coins, above, seq, decisions)
-            self._rows += 1
-            self._total += u
-            if coins.explored:
-                self.values[place].add(u)
+        u = self.scale.share(value)
+        self._compare(coins, u - (self._total + 0.5) / (self._rows + 1.0), seq, decisions)
+        self._rows += 1
+        self._total += u
+        if coins.explored or (coins.is_controls and seq > self.between["control"].seq and self._has_arm_control):
+            self.values[place].add(u)
+
+    @property
+    def _has_arm_control(self) -> bool:
+        """Whether the control is an arm, which contexts do not move."""
+        return "arm" in self.guards.get("control", ())
 
     def _compare(self, coins: Coins, above: float, seq: int, decisions: int) -> None:
         """Add a row to every comparison that its coins tell of; `above` is u - m."""
@@ -193,6 +223,7 @@ class Comparisons:
         """Return everything as lists, for JSON."""
         return {
             "scale": self.scale,
+            "guards": self.guards,
             "sums": [self._rows, self._total, self._values_from, self.is_even, self.rate],
             "between": {against: one.state() for against, one in self.between.items()},
             "values": [one.state() if one.rows else [] for one in self.values],
@@ -204,7 +235,8 @@ class Comparisons:
         found = Comparisons()
         if state["scale"] is not None:
             low, high, is_cost = state["scale"]
-            found.scale = (finite(low), finite(high), bool(is_cost))
+            found.scale = Scale(finite(low), finite(high), bool(is_cost))
+        found.guards = dict(state["guards"])
         rows, total, start, is_even, rate = state["sums"]
         found._rows, found._total = whole(rows), finite(total)
         found._values_from, found.is_even = whole(start), bool(is_even)

@@ -14,8 +14,10 @@ from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range
 from armlet.kernel import Decision
+from armlet.log.guarded import Control, check_own
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
+from armlet.stores.guards import frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details
@@ -402,6 +404,8 @@ class Loop:
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
         arms: Iterable[Arm] | None = None,
+        control: Control | Keep | None = KEEP,
+        shadow: Policy | Keep | None = KEEP,
         how: How = "carry",
     ) -> None:
         """Go on with other terms, all of them or none; what was learned stays. It is a row of the log, like any other.
@@ -422,9 +426,17 @@ class Loop:
             weight yet; one that is left out is deleted from what was learned, exactly.
         arms
             The arms to be played from now on, as for `Store.loop`.
+        control
+            An arm, or another policy such as the one before, that plays a share of the steps by a coin of its own;
+            None ends it. Propensities are over that coin too. Steps that it plays count as not explored, and so are
+            not learned by a policy that learns from exploration alone.
+        shadow
+            Another policy that runs along: it learns all rows and its choices are logged, but never played; None ends
+            it. `promote` lets it play.
         how
-            "carry": the policy goes on from the state that there is. "refit": it learns the loop's log again, as far as
-            that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
+            "carry": a new policy goes on from the state that there is. "refit": it learns the loop's log again, as far
+            as that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
+            At most one of policy, shadow and control can learn it in one call.
 
         Examples
         --------
@@ -433,7 +445,10 @@ class Loop:
         ...     loop = store.loop("homepage", arms=["a", "b"], features=["age"], policy=armlet.LinUCB(), seed=1)
         ...     loop.change(features=["age", "visits"], window=60.0, default_reward=0.0)
         ...     loop.decide({"age": 31, "visits": 2}).x
+        ...     loop.change(control=armlet.stores.Control(arm="a", share=0.25))
+        ...     loop.decide({"age": 31, "visits": 2}, probabilities="all").probabilities
         array([31.,  2.])
+        array([0.625, 0.375])
         """
         if how not in ("carry", "refit"):
             raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
@@ -449,17 +464,54 @@ class Loop:
             fill=fill,
             reward_range=reward_range,
             arms=None if arms is None else check_labels(arms),
+            control=_checked_control(control),
+            shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
         )
         if fill is not None and features is None and encoder is None:
             raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
-        refit = None
-        if how == "refit":
-            refit = Refit(self._ledger, self._runner.id, change.policy, self._runner.policy)
-            refit.prepare()
+        refit = self._refit(change) if how == "refit" else None
         self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
+
+    def _refit(self, change: LoopChange) -> Refit:
+        """Let the one policy that is new learn the log."""
+        policies = change.learners
+        if len(policies) > 1:
+            told = " and ".join(map(repr, policies))
+            raise InvalidValueError(f"how is 'refit' and there are {told}; change one of policy, shadow and control")
+        refit = Refit(self._ledger, self._runner.id, policies[0] if policies else None, self._runner.policy)
+        refit.prepare()
+        return refit
+
+    @refusing()
+    def freeze(self) -> None:
+        """Let the policy decide from what it knows now; what rewards teach from now on waits for `thaw`.
+
+        Rewards are learned and logged as ever, by a copy that decides nothing. Frozen twice is frozen once.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.Algorithm1(p=8), seed=1)
+        ...     loop.freeze()
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     _ = loop.reward("order-17", 1.0)
+        ...     before = loop.model().state.n.sum()
+        ...     loop.thaw()
+        ...     before, loop.model().state.n.sum()
+        (np.float64(0.0), np.float64(1.0))
+        """
+        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, frozen)):
+            log.info("loop %s: frozen", self.name)
+
+    @refusing()
+    def thaw(self) -> None:
+        """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
+        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, thawed)):
+            log.info("loop %s: thawed", self.name)
 
     # ---- what there is to see
 
@@ -484,7 +536,10 @@ class Loop:
 
     @refusing()
     def model(self) -> Bandit:
-        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect."""
+        """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect.
+
+        It is the one that decides: without a control or shadow, and as it was frozen, if it was.
+        """
         return self._writer.maintain(self._runner.copying(), self._runner)
 
     @refusing()
@@ -559,6 +614,12 @@ def _options(eligible: Iterable[Arm] | None, probabilities: Probabilities | None
             raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
         options["probabilities"] = "all"
     return options
+
+
+def _checked_control(control: object) -> Control | Keep | None:
+    if control is None or isinstance(control, (Control, Keep)):
+        return control
+    raise InvalidTypeError(f"control is {control!r}; give an armlet.stores.Control, or None to end the one there is")
 
 
 def _told(

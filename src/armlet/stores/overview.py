@@ -26,7 +26,7 @@ from armlet.stores.rows import context_of, recover
 from armlet.stores.spec import RULES
 from armlet.stores.tally import ArmCounts, Tally
 from armlet.stores.terms import Terms
-from armlet.stores.timeline import Change
+from armlet.stores.timeline import Change, control_label, policy_words
 from armlet.types import Arm, Policy
 
 MICROSECONDS: Final = 1e6
@@ -126,13 +126,10 @@ class LastDecision:
 class Guards:
     """What guards a loop."""
 
-    control: str | None  # in words
+    control: str | None  # in words, such as: always "sale"
     share: float  # of the control
     shadow: str | None  # in words
     is_frozen: bool
-
-
-UNGUARDED: Final = Guards(control=None, share=0.0, shadow=None, is_frozen=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +279,7 @@ def details_of(
     counts
         How many rewards wait for their decision, and rows that a restart would play again.
     """
-    settings, guards = bandit.settings, UNGUARDED
-    gains = gains_of(tally, terms, guards)
+    settings, guards, gains = bandit.settings, _guards(tally), gains_of(tally, terms)
     early, rows_since_snapshot = counts
     return Details(
         name=name,
@@ -319,17 +315,28 @@ def details_of(
     )
 
 
-def gains_of(tally: Tally, terms: Terms, guards: Guards) -> tuple[Gain, ...]:
+def _guards(tally: Tally) -> Guards:
+    told = tally.comparisons.guards
+    control, shadow = told.get("control"), told.get("shadow")
+    return Guards(
+        control=None if control is None else control_label(control),
+        share=0.0 if control is None else control["share"],
+        shadow=None if shadow is None else policy_words(shadow),
+        is_frozen="frozen" in told,
+    )
+
+
+def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
     """Return what the comparisons of a loop say: against a coin, and the control and the shadow if it has any."""
     has_window, rate = terms.window is not None, tally.comparisons.rate or 0.0
+    guards = _guards(tally)
     coin = "a coin" if tally.comparisons.is_even else "exploration, which favours arms that lack data"
     found = [gain_of(tally, "uniform", coin, rate if rate < 1.0 else 0.0, has_window=has_window)]
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
     if guards.shadow is not None:
-        label = f"the live policy, by the shadow {guards.shadow}"
         share = tally.comparisons.between["shadow"].share if rate >= LEAST else 0.0
-        found.append(gain_of(tally, "shadow", label, share, has_window=has_window))
+        found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
     return tuple(found)
 
 

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs.settings import Objective, Range
 from armlet.log.events import Event
+from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
 from armlet.stores.rows import Replay, plays_of
@@ -21,6 +22,7 @@ from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
 TRIES = 3  # of a loop that is pruned, or changed, in the midst of it
+SKIPPED = frozenset(("policy", "reward_range", "guards"))  # changes that are not of the bandit that learns again
 LEARNED = frozenset(("learn", "correct", "expire", "forget"))
 
 log = logging.getLogger("armlet.store")
@@ -30,7 +32,7 @@ class _Relearning(Replay):
     """Plays rows again but for changes of the policy, which is another one from the start, and of the range."""
 
     def _events(self, row: Row) -> list[Event]:
-        return [event for event in plays_of(row) if "policy" not in event and "reward_range" not in event]
+        return [event for event in plays_of(row) if event.keys().isdisjoint(SKIPPED)]
 
 
 class Refit:
@@ -77,7 +79,7 @@ class Refit:
             ) from error
 
     def _read(self, record: LoopRecord, head: Head) -> None:
-        start, terms = from_bytes(record.start, policy=self._own), Terms.read(record)
+        start, terms = read_guarded(record.start, policy=self._own), Terms.read(record)
         s = start.settings
         self.bandit = Bandit(
             start.arms,

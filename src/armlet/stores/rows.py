@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.kernel import Decision
 from armlet.log.events import FORMAT, SCHEMA, Event
+from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
-from armlet.policies.base import compiled_rule
-from armlet.stores.comparisons import coins_of
+from armlet.stores.comparisons import Scale, coins_of
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.terms import USUAL, Carry, Terms
@@ -154,7 +154,10 @@ class LoopLog:
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA, "loop": self._record.name}
-        fields: dict[str, Any] = {**describe(from_bytes(self._record.start, policy=self._policy)._model())}
+        start = read_guarded(self._record.start, policy=self._policy)
+        fields: dict[str, Any] = {**describe(start._model())}
+        if guards := guards_of(start):
+            fields |= {"guards": guards, "digest": start.digest()}
         if self._after != self._record.base:  # the rows are older than the model that there is
             fields |= {"digest": None, **self._arms_before(fields["arms"], fields["retired"])}
         return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
@@ -268,7 +271,7 @@ class Replay:
     ) -> None:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
-        self._is_compiled = compiled_rule(bandit.policy) is not None
+        self._is_compiled = is_compiled(bandit)
         self._has_columns = self._is_compiled and decided is None  # a few rows now and then are quicker one by one
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
@@ -477,7 +480,7 @@ def recover(
     if counts is None and (found is not None or record.base):  # of a version that did not count
         tally, tallied = _counted(session, record, policy, carry), head.seq
     elif counts is None:
-        _compare(tally, from_bytes(record.start, policy=policy), 0, 0)
+        _compare(tally, read_guarded(record.start, policy=policy), 0, 0)
     bandit, last = _newest(record, found, policy)
     replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
     _go_on(replay, session, record.id, last, head.seq)
@@ -490,27 +493,28 @@ def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy 
     """Return the newest model of a loop, and the last row that it has learned."""
     if found is not None and found[0] >= record.base:
         try:
-            return from_bytes(found[1], policy=policy), found[0]
+            return read_guarded(found[1], policy=policy), found[0]
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
-    return from_bytes(record.start, policy=policy), record.base
+    return read_guarded(record.start, policy=policy), record.base
 
 
 def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
     """Let a tally compare decisions after a row."""
     settings = bandit.settings
-    tally.comparisons.begin(settings.reward_range or USUAL, settings.objective, seq, ts)
+    tally.comparisons.guards = guards_of(bandit)
+    tally.comparisons.begin(Scale(*(settings.reward_range or USUAL), settings.objective == "min"), seq, ts)
 
 
 def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
     """Count all rows that are left of a loop; what was answered without a row is not known."""
-    bandit = from_bytes(record.start, policy=policy)
+    bandit = read_guarded(record.start, policy=policy)
     return Replay(bandit, lambda seq: session.row(record.id, seq), carry).count(session.rows(record.id, 0))
 
 
 def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
     """Return the bandit of a loop from its rows alone, without a snapshot."""
-    bandit = from_bytes(record.start, policy=policy)
+    bandit = read_guarded(record.start, policy=policy)
     _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
     return bandit
 

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
 from armlet.errors import EventError, InvalidValueError, StoreError
+from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
+from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of, size_of
 from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
+from armlet.stores.guards import with_live
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.overview import Details, details_of, last_decisions
 from armlet.stores.refit import Refit
@@ -45,6 +48,7 @@ FORGOTTEN, PRUNED, DELETED = 8, 32, 1000  # done in one piece of a chore
 COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
 NEVER: Final = 2**63 - 1  # in steady time
 LEARNED: Final = ("learned", "default")  # phases
+UNGUARDED: Final[Mapping[str, Any]] = {}  # what a row says of guards where there are none
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 
 log = logging.getLogger("armlet.store")
@@ -71,6 +75,16 @@ class Recent:
     def arm(self) -> Arm:
         """The arm that was played."""
         return self.decision.arm if self.outcome.played is None else self.outcome.played
+
+
+class _Going(NamedTuple):
+    """What a loop goes on with after a row that says so."""
+
+    bandit: Bandit
+    terms: Terms
+    fields: Mapping[str, Any]  # of the row
+    moved: FeatureChange | None  # the change of features, if there is one
+    is_replayed: bool  # a replay of the row leads to the same bandit; else the rows after it go on from its model
 
 
 def _undoing(method: Callable[Concatenate[LoopRunner, P], T]) -> Callable[Concatenate[LoopRunner, P], T]:
@@ -153,8 +167,7 @@ class LoopRunner:
         """About how many bytes it takes while it is awake."""
         if self._bandit is None:
             return 0
-        nbytes: int = self._bandit.state.nbytes
-        return 20_000 + 3 * nbytes + 1500 * (len(self._recent) + len(self._decided))
+        return 20_000 + 3 * size_of(self._bandit) + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -270,8 +283,10 @@ class LoopRunner:
         """Undo what a call did that was refused, in memory; its rows are undone already.
 
         Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
+        Of two bandits one may have changed before the other raised.
         """
-        is_doubtful = self.policy is not None and not isinstance(error, EventError)
+        may_differ = self.policy is not None or isinstance(self._bandit, GuardedBandit)
+        is_doubtful = may_differ and not isinstance(error, EventError)
         if is_doubtful or self._bandit is None or self._last != draft.seq or not isinstance(error, Exception):
             self.stale()
             self._absent = frozenset()  # some may have been decided since they were looked up
@@ -292,7 +307,7 @@ class LoopRunner:
         if self._last - self._tallied >= COUNTED or len(self._answered) >= ANSWERED:
             self._write_tally(draft)
         bandit = self._bandit
-        if bandit is not None and self._last - self.snapshot >= max(SPACING, bandit.state.nbytes // BYTES_A_ROW):
+        if bandit is not None and self._last - self.snapshot >= max(SPACING, size_of(bandit) // BYTES_A_ROW):
             self.save(draft)
 
     def _write_tally(self, draft: Draft) -> None:
@@ -329,9 +344,15 @@ class LoopRunner:
             if known is not None:
                 return self._again(tx, draft, known, x, options.get("eligible"))
             _check_no_id(event, bandit)
-        decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
+        guarded: Mapping[str, Any] = UNGUARDED
+        if isinstance(bandit, GuardedBandit):
+            decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
+        else:
+            decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
         name = decision.id if event is None else event
         fields = fields_of(decision, name)
+        if guarded:
+            fields |= guarded
         seq = self._append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
         outcome = Outcome(decision.t, name, seq, "open", None, due)
@@ -617,7 +638,7 @@ class LoopRunner:
         yield from self.settling()
         tx, now = yield
         self.open(tx, now)
-        return self._awake.copy()
+        return alone(self._awake)
 
     # ---- maintenance
 
@@ -738,37 +759,73 @@ class LoopRunner:
     def change(self, tx: Transaction, now: Moment, change: LoopChange, refit: Refit | None = None) -> None:
         """Go on with other terms: a row says so, and what cannot be changed is refused before anything is."""
         draft = self.open(tx, now)
-        if refit is not None:
-            tx.flush()
-            reward_range = self._awake.settings.reward_range if change.reward_range is None else None
-            twin = refit.finish(tx.session, self.id, draft.head, self.terms.carry, reward_range)
-            replaces = [policy_fields(twin.policy)]
-        else:
-            twin, replaces = self._awake.copy(), []
+        twin, replaces = self._renewed(tx, draft, change, refit)
         try:
             more, moved = change.apply(twin)
         except InvalidValueError as error:
             if change.policy is not None and refit is None:
                 raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
             raise
-        terms = self.terms.with_rules(**change.rules)
+        told = [*replaces, *more, *([{"guards": guards_of(twin)}] if change.has_guards else [])]
+        going = _Going(
+            bandit=twin,
+            terms=self.terms.with_rules(**change.rules),
+            fields={"rules": {**change.rules, **change.guard_rules}, "replaces": told},
+            moved=moved,
+            is_replayed=refit is None and not change.has_guards,
+        )
+        self._go_on(tx, now, draft, going)
+        if change.arms is not None:
+            self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
+
+    def _renewed(
+        self, tx: Transaction, draft: Draft, change: LoopChange, refit: Refit | None
+    ) -> tuple[Bandit, list[Mapping[str, Any]]]:
+        """Return a bandit to go on with, whose new policy has learned the log if asked, and what a row says."""
+        bandit = self._awake
+        if refit is None:
+            return change.guard(bandit.copy()), []
+        tx.flush()
+        is_live = change.policy is not None
+        has_other_range = is_live and change.reward_range is not None and second_of(bandit) is None
+        reward_range = None if has_other_range else bandit.settings.reward_range
+        learned = refit.finish(tx.session, self.id, draft.head, self.terms.carry, reward_range)
+        if not is_live:
+            return change.guard(bandit.copy(), learned), []
+        twin = with_live(bandit, learned) if isinstance(bandit, GuardedBandit) else learned
+        return change.guard(twin), [policy_fields(learned.policy)]
+
+    @_undoing
+    def reguard(self, tx: Transaction, now: Moment, make: Callable[[Bandit], Bandit]) -> bool:
+        """Go on with what is made of the bandit and its guards; return whether that is another one."""
+        draft, bandit = self.open(tx, now), self._awake
+        twin = make(bandit)
+        if twin is bandit:
+            return False
+        replaces = [] if twin.policy == bandit.policy else [policy_fields(twin.policy)]
+        fields = {"rules": {}, "replaces": [*replaces, {"guards": guards_of(twin)}]}
+        going = _Going(bandit=twin, terms=self.terms, fields=fields, moved=None, is_replayed=False)
+        self._go_on(tx, now, draft, going)
+        return True
+
+    def _go_on(self, tx: Transaction, now: Moment, draft: Draft, going: _Going) -> None:
+        twin, terms = going.bandit, going.terms
         self.rules = terms.rules(twin)
-        seq = self._append(draft, now, "change", None, {"rules": dict(change.rules), "replaces": [*replaces, *more]})
-        self._bandit, self.terms = twin, terms if moved is None else terms.with_change(seq, moved)
+        seq = self._append(draft, now, "change", None, going.fields)
+        if going.moved is not None:
+            terms = terms.with_change(seq, going.moved)
+        self._bandit, self.terms = twin, terms.with_guards(seq, guards_of(twin))
         self._recent.clear()
         self.end(draft)
         tx.direct(self.id).describe(self.id, self.terms.to_json())
         self._epoch += 1
-        if refit is not None:
+        if not going.is_replayed:
             self.policy = None if is_registered(twin.policy) else twin.policy
             self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         if twin.settings.reader != self.reader:
             self.reader = twin.settings.reader
-        draft = self.open(tx, now)
-        self.save(draft)
-        if change.arms is not None:
-            self.add_rows(tx, now, self.arms_to(tx, now, change.arms))
+        self.save(self.open(tx, now))
 
     def stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
         """Return what was counted."""

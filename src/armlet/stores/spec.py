@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.settings import Normalize, Objective, Range, Settings, Units, ends
+from armlet.inputs.settings import Normalize, Objective, Range, Units, ends
+from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, policy_fields
+from armlet.stores.guards import with_control, with_shadow
 from armlet.stores.rewards import Aggregation
 from armlet.stores.terms import USUAL, Terms
 from armlet.types import Arm, Policy
@@ -27,7 +29,7 @@ How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
-CHANGEABLE: Final = (*RULES, "policy", "features", "encoder", "reward_range")
+CHANGEABLE: Final = (*RULES, "policy", "features", "encoder", "reward_range", "control")
 
 
 class Keep(Enum):
@@ -85,17 +87,50 @@ class LoopChange:
     fill: Mapping[str, float] | None = None
     reward_range: Range | None = None
     arms: list[Arm] | None = None
+    control: Control | Keep | None = KEEP
+    shadow: Policy | Keep | None = KEEP
 
     @property
     def names(self) -> list[str]:
         """What is to be another one."""
         parts = ("policy", "features", "encoder", "reward_range", "arms")
-        return [*self.rules, *(name for name in parts if getattr(self, name) is not None)]
+        guards = (name for name in ("control", "shadow") if getattr(self, name) is not KEEP)
+        return [*self.rules, *(name for name in parts if getattr(self, name) is not None), *guards]
+
+    @property
+    def has_guards(self) -> bool:
+        """Whether the control or the shadow is to be another one."""
+        return self.control is not KEEP or self.shadow is not KEEP
+
+    @property
+    def guard_rules(self) -> dict[str, Any]:
+        """What a row says of the control and the shadow that are to be other ones."""
+        told: dict[str, Any] = {}
+        if not isinstance(self.control, Keep):
+            told["control"] = None if self.control is None else self.control.to_dict()
+        if not isinstance(self.shadow, Keep):
+            told["shadow"] = None if self.shadow is None else policy_fields(self.shadow)["policy"]
+        return told
+
+    @property
+    def learners(self) -> list[Policy]:
+        """The policies that are to be in the loop from now on: the live one, the shadow's, the control's."""
+        control = None if isinstance(self.control, Keep) or self.control is None else self.control.policy
+        shadow = None if isinstance(self.shadow, Keep) else self.shadow
+        return [policy for policy in (self.policy, shadow, control) if policy is not None]
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be changed."""
         return not self.names
+
+    def guard(self, bandit: Bandit, learned: Bandit | None = None) -> Bandit:
+        """Return a bandit with other guards, if there are to be any; `learned` is the one that goes along then."""
+        if not isinstance(self.control, Keep):
+            bandit = with_control(bandit, self.control, learned)
+        if not isinstance(self.shadow, Keep):
+            bandit = with_shadow(bandit, self.shadow, learned)
+        return bandit
 
     def apply(self, bandit: Bandit) -> tuple[list[Mapping[str, Any]], FeatureChange | None]:
         """Change a bandit; return the events that say so, and the change of features if there is one."""
@@ -140,6 +175,7 @@ class LoopSpec:
     seed: int | None
     model: Bandit | None
     on_change: OnChange
+    control: Control | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -158,13 +194,13 @@ class LoopSpec:
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
         first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units")
-        names = (*first, *RULES, "reward_range", "seed")
+        names = (*first, *RULES, "reward_range", "seed", "control")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
     def _check_model(self, model: object) -> None:
         if not isinstance(model, Bandit):
             raise InvalidTypeError(f"model is {model!r}; give an armlet.Bandit to start from")
-        if self.arms is not None or (given := self._given((*RULES, "reward_range"))):
+        if self.arms is not None or (given := self._given((*RULES, "reward_range", "control"))):
             given = "arms" if self.arms is not None else given
             raise InvalidValueError(f"{given} is given, but the model has its own; leave {given} out, or the model")
 
@@ -181,15 +217,19 @@ class LoopSpec:
 
     def bandit(self) -> Bandit | None:
         """Make the bandit, if arms or a model are given."""
-        made = self._trained() if self.model is not None else self._fresh()
-        if made is not None:
-            self.terms.rules(made)  # refuses a default that the bandit cannot learn
-        return made
+        made = self._trained() if self.model is not None else self._fresh(self.policy)
+        if made is None:
+            return None
+        self.terms.rules(made)  # refuses a default that the bandit cannot learn
+        if self.control is None:
+            return made
+        is_fresh = self.control.policy is not None and self.model is None
+        return with_control(made, self.control, self._fresh(self.control.policy, made.seed) if is_fresh else None)
 
-    def _fresh(self) -> Bandit | None:
+    def _fresh(self, given: Policy | None, seed: int | None = None) -> Bandit | None:
         if self.arms is None:
             return None
-        policy = default_policy() if self.policy is None else self.policy
+        policy = default_policy() if given is None else given
         return Bandit(
             self.arms,
             self.dim,
@@ -200,7 +240,7 @@ class LoopSpec:
             normalize=self.normalize,
             units=self.units,
             reward_range=self._range(policy),
-            seed=self.seed,
+            seed=self.seed if seed is None else seed,
         )
 
     def _trained(self) -> Bandit | None:
@@ -229,8 +269,10 @@ class LoopSpec:
         ours, theirs = made.settings, now.settings
         if self.model is not None:  # a loop that is there goes on from what it has learned
             differs = self.reward_range is not None and ours.reward_range != theirs.reward_range
-            change = LoopChange(rules=rules, reward_range=ours.reward_range if differs else None)
-            return self._allowed(change, terms, theirs)
+            change = LoopChange(
+                rules=rules, reward_range=ours.reward_range if differs else None, control=self._control(now)
+            )
+            return self._allowed(change, terms, now)
         for name in ("objective", "normalize"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
         if self.seed is not None:
@@ -245,10 +287,15 @@ class LoopSpec:
             features=None if ours.encoder is not None or ours.features == theirs.features else ours.features,
             encoder=None if encodes == encoded else ours.encoder,
             reward_range=None if ours.reward_range == theirs.reward_range else ours.reward_range,
+            control=self._control(now),
         )
-        return self._allowed(change, terms, theirs)
+        return self._allowed(change, terms, now)
 
-    def _allowed(self, change: LoopChange, terms: Terms, now: Settings) -> LoopChange | None:
+    def _control(self, now: Bandit) -> Control | Keep:
+        """Return the control if it is to be another one; one that is not given stays as it is."""
+        return KEEP if self.control in (None, control_of(now)) else self.control
+
+    def _allowed(self, change: LoopChange, terms: Terms, now: Bandit) -> LoopChange | None:
         if change.is_empty:
             return None
         if self.on_change == "refuse":
@@ -262,10 +309,10 @@ class LoopSpec:
                 "give that, or the name alone, or make a loop of another name"
             )
 
-    def _refuse(self, change: LoopChange, terms: Terms, now: Settings) -> None:
+    def _refuse(self, change: LoopChange, terms: Terms, now: Bandit) -> None:
         given = {**change.rules, **{name: getattr(change, name) for name in CHANGEABLE if name not in RULES}}
-        name = next(name for name, value in given.items() if name in change.rules or value is not None)
-        known = getattr(terms, name) if name in RULES else getattr(now, name)
+        name = next(name for name, value in given.items() if name in change.rules or value not in (None, KEEP))
+        known = control_of(now) if name == "control" else getattr(terms if name in RULES else now.settings, name)
         raise StoreError(
             f"{name} is {given[name]!r}, but loop {self.name!r} has {known!r}; give that, or the name alone; "
             f"to change it: loop.change({name}=...), or store.loop(..., on_change='apply')"

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError, UnknownNameError, refusing
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
+from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import MOST, WORDS, Loop, Rewarding, rewarding
@@ -98,6 +99,7 @@ class Store:
         reward_range: Range | None = None,
         seed: int | None = None,
         model: Bandit | None = None,
+        control: Control | None = None,
         on_change: OnChange = "refuse",
     ) -> Loop:
         """Make a loop, or go on with the one of this name: with its name alone, or with what it is made with.
@@ -131,6 +133,9 @@ class Store:
             The policy's coins; drawn at random if left out.
         model
             A trained bandit to start from, with its arms, features and policy. A loop that is there goes on as it is.
+        control
+            An arm or a policy that plays a share of the steps: see `Loop.change`. Left out, a new loop has none, and
+            one that is there keeps its own.
         on_change
             What to do where these arguments differ from what the loop has: "refuse" with an error that names the call
             that applies, or "apply" it, as `Loop.change` does.
@@ -163,6 +168,7 @@ class Store:
             reward_range=reward_range,
             seed=seed,
             model=model,
+            control=control,
             on_change=on_change,
         )
         made = spec.bandit()
@@ -242,7 +248,8 @@ class Store:
     def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
         if made is None:
             raise StoreError(f"there is no loop {spec.name!r}; give arms to make it")
-        return tx.session.create(spec.name, spec.terms.to_json(), made.to_bytes(), made.t)
+        terms = spec.terms.with_guards(0, guards_of(made))
+        return tx.session.create(spec.name, terms.to_json(), made.to_bytes(), made.t)
 
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
         return LoopRunner(record, own, self._writer, is_shared=self._ledger.is_shared)
@@ -312,7 +319,7 @@ class Store:
         records = [each for name in self.loops if (each := tx.session.find(name)) is not None and each.about != GOING]
         for each in records:  # before any is pruned: one whose policy is not known here is refused
             if each.name not in self._runners:
-                from_bytes(each.start)
+                read_guarded(each.start)
         pruned = 0
         for each in records:
             pruned += yield from self._pruning_one(each, before)

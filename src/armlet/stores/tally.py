@@ -20,7 +20,7 @@ from armlet.errors import StoreError
 from armlet.inference.betting import PropensityBets
 from armlet.kernel import Decision, json_bytes
 from armlet.stores.cohorts import Cohorts
-from armlet.stores.comparisons import AGAINST, Coins, Comparisons
+from armlet.stores.comparisons import Coins, Comparisons
 from armlet.stores.delays import DecisionTimes, Delays, finite, least_delay, whole
 from armlet.stores.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
@@ -234,8 +234,8 @@ class Tally:
     def _bet_on_exploring(self, place: int, decision: Decision, rate: float, explored: bool) -> None:
         """Bet where every arm could be explored with a known probability, as `armlet.evaluate` does."""
         smallest, given = decision.min_exploration_probability, decision.exploration_propensity
-        if smallest and given and rate > 0.0:
-            if explored:
+        if smallest and rate > 0.0 and (given or not explored):  # where a control played, nobody knows it
+            if explored and given:
                 self.bets.draw(place, given, smallest)
             if rate < 1.0:
                 self.bets.toss(rate, explored)
@@ -356,21 +356,9 @@ class Tally:
 
     def changed(self, seq: int, ts: int, kind: str, fields: Mapping[str, Any]) -> None:
         """Count a change of the loop, which starts the comparisons again that it concerns."""
-        self.changes = [*self.changes, Change(seq, ts, words_of(kind, fields))][-CHANGES:]
-        if self.comparisons.scale is None:
-            return
-        rules: Mapping[str, Any] = fields.get("rules", {})
-        replaced: dict[str, Any] = {}
-        for each in fields.get("replaces", ()):
-            replaced.update(each)
-        if "reward_range" in replaced:
-            low, high = replaced["reward_range"]
-            objective: Literal["max", "min"] = "min" if self.comparisons.scale[2] else "max"
-            self.comparisons.begin((low, high), objective, seq, ts)
-        elif "policy" in replaced:
-            self.comparisons.restart(AGAINST, seq, ts)
-        else:
-            self.comparisons.restart([against for against in AGAINST if against in rules], seq, ts)
+        text = words_of(kind, fields, self.comparisons.guards)
+        self.changes = [*self.changes, Change(seq, ts, text)][-CHANGES:]
+        self.comparisons.changed(fields, seq, ts)
 
     @property
     def open(self) -> int:

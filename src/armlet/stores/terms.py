@@ -66,6 +66,8 @@ class Terms:
     has_windows: bool = False  # some decision may have one
     last_default: float | None = None  # of windows that were opened before there were none
     changes: tuple[tuple[int, list[str] | None, list[str], dict[str, float]], ...] = field(default=())
+    guards: Mapping[str, Any] = field(default_factory=dict)  # as the models have them, for those who read no model
+    frozen_at: int = 0  # the row that froze the loop; 0 if it is not frozen
 
     def __post_init__(self) -> None:
         if self.aggregation not in get_args(Aggregation):
@@ -110,9 +112,15 @@ class Terms:
         told = (seq, list(change.before), list(change.after), change.added)
         return replace(self, changes=(*self.changes, told))
 
+    def with_guards(self, seq: int, guards: Mapping[str, Any]) -> Self:
+        """Return the terms with other guards, since a row."""
+        is_frozen = "frozen" in guards
+        return replace(self, guards=dict(guards), frozen_at=(self.frozen_at or seq) if is_frozen else 0)
+
     def to_json(self) -> str:
         """Return what a ledger keeps."""
-        return json.dumps(asdict(self))
+        unused = () if self.guards else ("guards", "frozen_at")
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in unused})
 
     @property
     def carry(self) -> Carry:

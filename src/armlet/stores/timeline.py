@@ -18,6 +18,7 @@ SHORTEST: Final = 16  # decisions of a cell
 CHANGES: Final = 30  # that are remembered
 LONGEST: Final = 300  # characters of a change
 
+GUARDS: Final = ("control", "shadow")  # rules that guards tell of, too
 WORDS: Final[Mapping[str, str]] = {
     "add_arm": "arm {} added",
     "retire_arm": "arm {} retired",
@@ -121,35 +122,72 @@ class Change:
         return {"seq": self.seq, "at": self.at, "text": self.text}
 
 
-def words_of(kind: str, fields: Mapping[str, Any]) -> str:
-    """Say what a row has changed.
+def words_of(kind: str, fields: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """Say what a row has changed; `before` are the guards until then.
 
     Examples
     --------
-    >>> words_of("add_arm", {"arm": "sale"})
+    >>> words_of("add_arm", {"arm": "sale"}, {})
     "arm 'sale' added"
-    >>> words_of("change", {"rules": {"window": 60.0}, "replaces": [{"reward_range": [0.0, 5.0]}]})
+    >>> words_of("change", {"rules": {"window": 60.0}, "replaces": [{"reward_range": [0.0, 5.0]}]}, {})
     'window: 60.0; reward_range: [0.0, 5.0]'
+    >>> words_of("change", {"rules": {}, "replaces": [{"guards": {"frozen": True}}]}, {})
+    'frozen'
     """
-    text = WORDS[kind].format(repr(fields["arm"])) if kind in WORDS else "; ".join(_parts(fields)) or kind
+    text = WORDS[kind].format(repr(fields["arm"])) if kind in WORDS else "; ".join(_parts(fields, before)) or kind
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
-def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
+def _parts(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     rules: Mapping[str, Any] = fields.get("rules", {})
-    for name, value in rules.items():
-        yield f"{name}: {_plain(value)}"
+    yield from (f"{name}: {_plain(value)}" for name, value in rules.items() if name not in GUARDS)
     for replaced in fields.get("replaces", ()):
         for name, value in replaced.items():
             if name == "policy":
-                yield f"policy: {_policy(value)}"
-            elif name not in ("fill", "encoder"):
-                yield f"{name}: {_plain(value)}"
+                yield f"policy: {policy_words(value)}"
+            elif name == "guards":
+                yield from _guard_parts(value, before)
             elif name == "encoder":
                 yield "another encoder"
+            elif name != "fill":
+                yield f"{name}: {_plain(value)}"
 
 
-def _policy(header: Mapping[str, Any]) -> str:
+def _guard_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    if now.get("control") != before.get("control"):
+        control = now.get("control")
+        yield f"control: {'none' if control is None else control_words(control)}"
+    if now.get("shadow") != before.get("shadow"):
+        shadow = now.get("shadow")
+        yield f"shadow: {'none' if shadow is None else policy_words(shadow)}"
+    if ("frozen" in now) != ("frozen" in before):
+        yield "frozen" if "frozen" in now else "thawed"
+
+
+def control_words(control: Mapping[str, Any]) -> str:
+    """Say what a control plays, and its share.
+
+    Examples
+    --------
+    >>> control_words({"arm": "sale", "share": 0.1})
+    'always "sale", in 10 % of decisions'
+    """
+    return f"{control_label(control)}, in {100 * control['share']:.3g} % of decisions"
+
+
+def control_label(control: Mapping[str, Any]) -> str:
+    """Say what a control plays."""
+    return f'always "{control["arm"]}"' if "arm" in control else policy_words(control["policy"])
+
+
+def policy_words(header: Mapping[str, Any]) -> str:
+    """Return a policy by its name and settings.
+
+    Examples
+    --------
+    >>> policy_words({"name": "FixedEpsilon", "settings": {"epsilon": 0.1, "ridge": None}})
+    'FixedEpsilon(epsilon=0.1)'
+    """
     told: Mapping[str, Any] = header.get("settings", {})
     settings = ", ".join(f"{name}={_plain(value)}" for name, value in told.items() if value is not None)
     return f"{header['name']}({settings})"

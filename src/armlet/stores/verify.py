@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
+from armlet.log.guarded import read_guarded
 from armlet.parallel import Progress, silent
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Told, Usage, View
 from armlet.stores.rows import Replay, checked
@@ -178,7 +179,7 @@ def _replay(
 ) -> tuple[Bandit, int | None]:
     """Play all rows after the start model; return where that leads, and the row of the snapshot on the way."""
     loop, last = record.id, record.base
-    bandit = from_bytes(record.start, policy=policy)
+    bandit = read_guarded(record.start, policy=policy)
     replay = Replay(bandit, lambda seq: view.row(loop, seq), Terms.read(record).carry)
     snapshot = _snapshot(view, record, head)
     if snapshot is not None:
@@ -223,7 +224,7 @@ def _check_last(last: int, expected: int) -> None:
 
 def _compare(bandit: Bandit, snapshot: tuple[int, bytes], policy: Policy | None) -> None:
     try:
-        kept = from_bytes(snapshot[1], policy=policy).digest()
+        kept = read_guarded(snapshot[1], policy=policy).digest()
     except ModelFileError as error:
         raise StoreError(f"the snapshot at row {snapshot[0]} is damaged: {error}") from error
     if kept != bandit.digest():

@@ -1,0 +1,97 @@
+"""The guards of a loop: how a bandit comes to have another control or shadow, is frozen, or has its shadow promoted.
+
+Each function returns another bandit, a copy, and refuses what would take two more bandits than one. A loop goes on from
+it by a row and a model to start from, so that no replay has to make the other bandit again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armlet.bandit import Bandit
+from armlet.errors import InvalidValueError, StoreError
+from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, role_of, second_of
+from armlet.types import Policy
+
+ENDS: Final[dict[Role, tuple[str, str]]] = {
+    "shadow": ("has a shadow", "loop.change(shadow=None)"),
+    "control": ("has a control that is a policy", "loop.change(control=None)"),
+    "learner": ("is frozen", "loop.thaw()"),
+}
+
+
+def with_control(bandit: Bandit, control: Control | None, learned: Bandit | None = None) -> Bandit:
+    """Return a bandit with another control, or without one; `learned` is that of its policy, if it has learned."""
+    role, second = role_of(bandit), second_of(bandit)
+    if role == "control":
+        role = second = None
+    if control is not None and control.policy is not None:
+        _check_free(role, f"control is {control.policy!r}")
+        second, role = _made(bandit, control.policy, learned), "control"
+    return guard(bandit, control=control, second=second, role=role)
+
+
+def with_shadow(bandit: Bandit, shadow: Policy | None, learned: Bandit | None = None) -> Bandit:
+    """Return a bandit with another shadow, or without one."""
+    role, second = role_of(bandit), second_of(bandit)
+    if role == "shadow":
+        role = second = None
+    if shadow is not None:
+        check_own("shadow", shadow)
+        _check_free(role, f"shadow is {shadow!r}")
+        second, role = _made(bandit, shadow, learned), "shadow"
+    return guard(bandit, control=control_of(bandit), second=second, role=role)
+
+
+def _made(bandit: Bandit, policy: Policy, learned: Bandit | None) -> Bandit:
+    """Return a bandit with another policy, which goes on from what the live one knows unless it has learned itself."""
+    if learned is not None:
+        return learned
+    twin = alone(bandit)
+    if policy != twin.policy:
+        try:
+            twin.replace(policy=policy)
+        except InvalidValueError as error:
+            raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
+    return twin
+
+
+def with_live(bandit: Bandit, live: Bandit) -> Bandit:
+    """Return the guards of a bandit around another live one."""
+    if role_of(bandit) == "learner":
+        raise StoreError("the loop is frozen, so its policy cannot learn the log again; thaw it first: loop.thaw()")
+    return guard(live, control=control_of(bandit), second=second_of(bandit), role=role_of(bandit))
+
+
+def frozen(bandit: Bandit) -> Bandit:
+    """Return a bandit that decides from the state it has, while a copy learns; itself if it is frozen already."""
+    role = role_of(bandit)
+    if role == "learner":
+        return bandit
+    _check_free(role, "the loop is to be frozen")
+    return guard(bandit, control=control_of(bandit), second=alone(bandit), role="learner")
+
+
+def thawed(bandit: Bandit) -> Bandit:
+    """Return a bandit that goes on with what was learned while it was frozen; itself if it is not frozen."""
+    learner = second_of(bandit, "learner")
+    return bandit if learner is None else guard(learner, control=control_of(bandit))
+
+
+def promoted(bandit: Bandit, share: float | None = None) -> Bandit:
+    """Return a bandit whose shadow is the live one; with a share the policy so far is the control from then on."""
+    shadow = second_of(bandit, "shadow")
+    if shadow is None:
+        raise StoreError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
+    live = alone(shadow, bandit.seed)
+    if share is None:
+        return guard(live, control=control_of(bandit))
+    control = Control(policy=check_own("the policy so far", bandit.policy), share=share)
+    return guard(live, control=control, second=alone(bandit), role="control")
+
+
+def _check_free(role: Role | None, what: str) -> None:
+    """Refuse a second bandit next to another one."""
+    if role is not None:
+        has, ends = ENDS[role]
+        raise StoreError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")
