@@ -1,5 +1,5 @@
 # `make run` and `make test` set up whatever is missing. Everything lives in .venv, but for the browser of the page's tests:
-# where there is none, `make test-page` installs Debian's Chromium if it may, and `make test-postgresql` its PostgreSQL.
+# where there is none, `make test-page` installs Debian's Chromium and curl if it may, and `make test-postgresql` its PostgreSQL.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -61,7 +61,11 @@ lint: $(VENV)/installed ## Style, types and the arrows of the architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-browser: ## Find the browser that the tests open the report in; as root on Debian, install one
+browser: ## Find the browser that the tests open pages in, and curl for the lines of the docs; as root on Debian, install them
+	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& echo "==> no curl found: installing Debian's" \
+		&& apt-get update -qq && apt-get install -qq --yes --no-install-recommends curl >/dev/null; } \
+	|| { echo "the tests run lines of the docs: install curl" >&2; exit 1; }
 	@for name in "$$ARMLET_BROWSER" $(CHROME); do command -v "$$name" >/dev/null && exit; done; \
 	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& echo "==> no browser found: installing Debian's chromium" \
@@ -102,7 +106,7 @@ site: $(VENV)/site ## Build the documentation into build/site/, for reading offl
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
 	@echo "==> build/site/index.html"
 
-newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop; WHEEL=dist/x.whl for a wheel that is there
+newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop and a server; WHEEL=dist/x.whl for a wheel that is there
 	$(BIN)/python benchmarks/newcomer.py $(WHEEL)
 
 wheels: $(VENV)/installed ## Build the wheels of every Python found and try each in an empty environment; WHEELS="3.11 3.13" for those

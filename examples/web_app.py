@@ -2,7 +2,8 @@
 
 Every visit asks which banner to show; an order, hours later and perhaps after a restart, says what it earned. What the
 page has answered is there after whatever ends the process. With the loop in a file, one process serves: `uvicorn
-web_app:app`. With SHOP_DB=postgresql://... any number does: `uvicorn web_app:app --workers 4`.
+web_app:app`. With SHOP_DB=postgresql://... any number does: `uvicorn web_app:app --workers 4`. This is for applications
+that have a loop inside; `armlet serve` puts loops behind HTTP without a line of code, with keys, limits and pages.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
     "next steps": (session.NEXT_STEPS, (LOOP, 500, 4)),
     "row": (session.ROW, (LOOP, 500)),
     "picked rows": (session.PICKED, ([500, 99_000], LOOP)),
+    "heard": (session.HEARD, (LOOP, 77)),
     "page of rows": (session.ROWS, (LOOP, 500, 4)),
     "early": (session.EARLY, (LOOP, "e77")),
     "snapshot": (session.SNAPSHOT, (LOOP,)),

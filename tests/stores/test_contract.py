@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.stores import Ledger, LoopRecord, Memory, SQLite
+from armlet.stores import Ledger, LoopRecord, Memory, Row, SQLite
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Decided, Early, Found, Want
 from armlet.stores.memory import MemorySession, _Book
@@ -212,6 +212,11 @@ class UndoesTooMuch(MemorySession):
             raise
 
 
+class MixesUpWhatWasHeard(MemorySession):
+    def heard(self, loop: int, t: int) -> Sequence[Row]:
+        return [*super().heard(loop, t), *super().heard(loop, t + 1)]
+
+
 class CountsWhatIsGone(MemorySession):
     def _drop(self, book: _Book, old: set[int]) -> None:
         before = book.head.outcomes
@@ -241,6 +246,7 @@ class CountsWhatIsGone(MemorySession):
         (DeletesAllAtOnce, "was deleted in 1 pieces"),
         (UndoesTooLittle, "a loop was kept whose savepoint was undone"),
         (UndoesTooMuch, "what was raised at a savepoint left something behind"),
+        (MixesUpWhatWasHeard, "the rows about step 3 are others"),
         (CountsWhatIsGone, "outcomes that are gone are still counted"),
     ],
 )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 import armlet
-from armlet.log.guarded import read_guarded
+from armlet.bandit import Bandit
+from armlet.kernel import Decision
+from armlet.log.guarded import read_guarded, second_of
 from armlet.stores import Loop, Row, Store
 from armlet.stores.verify import verify
+from armlet.types import Policy
 from support.loops import context, reward
 from support.stores import rebuilt
 
@@ -49,3 +54,37 @@ def everything_guarded(store: Store, loop: Loop) -> tuple[object, ...]:
     runner = loop._runner
     records = [each for each in store._ledger.loops() if each.name == loop.name]
     return runner.bandit.to_bytes(), runner.terms, runner.rules, runner.reader, runner.policy, rows_of(loop), records
+
+
+def relearned(loop: Loop, policy: Policy) -> Bandit:
+    """Return a bandit that learns the log of a loop from its beginning on, decision by decision, as it is told."""
+    model = loop.model()
+    made = [row.fields["arm"] for row in rows_of(loop, "add_arm")]
+    arms = [arm for arm in model.arms if arm not in made]
+    bandit = Bandit(arms, features=model.settings.features, policy=policy, seed=model.seed)
+    under_way: dict[int, Decision] = {}
+    for row in rows_of(loop):
+        fields, of = row.fields, row.t or 0
+        if row.kind == "decide":
+            x = np.frombuffer(row.x or b"", dtype="<f8").tolist()
+            under_way[of] = Decision.from_dict({**fields, "t": row.t, "x": x})
+            bandit._begin_decision(fields["arm"], fields["explored"])
+        elif row.kind == "learn":
+            bandit.learn(under_way[of], fields["reward"])
+        elif row.kind == "correct":
+            bandit.correct(under_way[of], fields["old_reward"], fields["new_reward"])
+        elif row.kind == "expire":
+            bandit.expire(under_way[of])
+        elif row.kind in ("add_arm", "retire_arm", "restore_arm"):
+            getattr(bandit, row.kind)(fields["arm"])
+    bandit.replace(t=model.t)
+    bandit.replace(reward_range=model.settings.reward_range)
+    return bandit
+
+
+def second(loop: Loop) -> Bandit:
+    """Return the bandit that goes along with the live one."""
+    loop.model()
+    found = second_of(loop._runner.bandit)
+    assert found is not None
+    return found

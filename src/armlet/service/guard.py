@@ -37,6 +37,18 @@ class Phase(Enum):
     REFUSED = "its end"
 
 
+class Lingering:
+    """What an answer writes to before its request was read to the end: closing it leaves time to read the answer."""
+
+    def __init__(self, protocol: GuardedProtocol) -> None:
+        self._protocol = protocol
+        self.write, self.is_closing = protocol.transport.write, protocol.transport.is_closing
+
+    def close(self) -> None:
+        """Close for writing, and throw away what still comes."""
+        self._protocol.linger()
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 within limits."""
 
@@ -52,6 +64,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._phase, self._since = Phase.NEW, self.loop.time()
         self._bytes = self._chunk = 0  # of the request, but for those that came with its first; and of the last read
+        self._is_lingering = False
         self._stuck_since: float | None = None  # the client does not read
         self._patience = {
             Phase.NEW: self.limits.header_seconds,
@@ -60,13 +73,15 @@ class GuardedProtocol(HttpToolsProtocol):
             Phase.IDLE: self.limits.idle_seconds,
             Phase.REFUSED: LINGER,
         }
-        self._most = self.limits.headers + 2 * self.limits.batch_body  # bytes of a request, with the frames of chunks
+        # bytes of a request, with the frames of chunks
+        self._most = self.limits.headers + 2 * max(self.limits.body, self.limits.batch_body)
 
     # ---- what comes
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Take a connection, unless there are too many."""
         super().connection_made(transport)
+        self._lingering = Lingering(self)
         if len(self.connections) > self.limits.connections:
             self._phase = Phase.REFUSED
             transport.write(error_response(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections; try again"))
@@ -120,6 +135,12 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError
         self._phase = Phase.ANSWER
         super().on_headers_complete()
+        self.cycle.transport = self._lingering  # type: ignore[assignment]
+
+    def on_message_complete(self) -> None:
+        """End the body."""
+        self.cycle.transport = self.transport
+        super().on_message_complete()
 
     def _size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -140,7 +161,7 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
         elif self._phase is Phase.REFUSED or self.cycle.more_body:
-            self._linger()
+            self.linger()
         elif self._phase is Phase.ANSWER:
             self._phase, self._since = Phase.IDLE, self.loop.time()
 
@@ -151,10 +172,14 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()  # this would be taken for the answer that is under way
             return
         self.transport.write(error_response(status, detail))
-        self._linger()
+        self.linger()
 
-    def _linger(self) -> None:
-        self._phase, self._since = Phase.REFUSED, self.loop.time()
+    def linger(self) -> None:
+        """End the connection, but leave time to read the last answer."""
+        if self._is_lingering:
+            return
+        self._phase, self._since, self._is_lingering = Phase.REFUSED, self.loop.time(), True
+        self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

@@ -158,6 +158,9 @@ class Session(Protocol):
     def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
         """Read rows by their numbers, in any order; those that are not there are left out."""
 
+    def heard(self, loop: int, t: int) -> Sequence[Row]:
+        """Read all rows about a decision but its own, in order."""
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         """Read all rows with higher numbers, in order and in bounded memory."""
 

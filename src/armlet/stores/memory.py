@@ -125,6 +125,9 @@ class MemorySession:
     def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
         return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
 
+    def heard(self, loop: int, t: int) -> Sequence[Row]:
+        return [row for row in self._books[loop].rows.values() if row.t == t and row.kind != "decide"]
+
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return iter([row for seq, row in self._books[loop].rows.items() if seq > after])
 

@@ -131,6 +131,30 @@ def substitute(row: Row, played: Arm) -> Row:
     return row._replace(fields=fields)
 
 
+def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:
+    """Return a decision as rows about it leave it: learned, or waited for; None if a model knows nothing of it.
+
+    Examples
+    --------
+    >>> fields = {"id": "1-00ff00ff00ff00ff", "arm": "a", "explored": False, "propensity": 1.0, "eligible": None}
+    >>> decided = Row(seq=1, ts=5, kind="decide", t=1, fields=fields, x=bytes(8))
+    >>> learned = Row(seq=2, ts=6, kind="learn", t=1, fields={"of": 1, "id": fields["id"], "reward": 0.5})
+    >>> known_of(decided, [learned]).reward, known_of(decided, []).reward
+    (0.5, None)
+    """
+    row, value, is_waited_for = decided, None, True
+    for each in heard:
+        fields = checked(each).fields
+        if each.kind == "learn":
+            row = substitute(decided, fields["played"]) if "played" in fields else decided
+            value = fields["reward"]
+        elif each.kind == "correct":
+            value = fields["new_reward"]
+        elif each.kind in ("expire", "forget"):
+            value, is_waited_for = None, False
+    return decision_of(row, value) if is_waited_for or value is not None else None
+
+
 def _damaged(row: Row, kind: str, why: object) -> StoreError:
     return StoreError(f"row {row.seq} of the loop is not a valid {kind!r}: {why}; go back to a backup")
 

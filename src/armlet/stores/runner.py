@@ -24,12 +24,12 @@ from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.guards import with_live
+from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.overview import Details, details_of, last_decisions
+from armlet.stores.overview import Details, details_of, gains_of, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
-from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, recover, substitute
+from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, known_of, recover, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import CHANGING, Source, Tally
@@ -659,6 +659,8 @@ class LoopRunner:
         known = [recent for event in dict.fromkeys(events) if (recent := self._find(tx, event)) is not None]
         for recent in known:
             self._unlearn(recent)
+            if self.terms.frozen_at:
+                self._unlearn_frozen(tx, draft, recent)
         self._drop_early(tx, draft, events)
         session = tx.direct(self.id)
         for recent in known:
@@ -677,6 +679,18 @@ class LoopRunner:
         elif outcome.phase != "expired" and outcome.value is not None:
             bandit.forget(known.decision, outcome.value)
             self.tally.forgotten(known.arm, outcome.value, explored=self._has_explored(known), decided_at=known.at)
+
+    def _unlearn_frozen(self, tx: Transaction, draft: Draft, known: Recent) -> None:
+        """Let a frozen policy unlearn what it knew of a decision when it was frozen; rows since then told the other."""
+        bandit, outcome = self._awake, known.outcome
+        if not isinstance(bandit, GuardedBandit) or outcome.seq > self.terms.frozen_at:
+            return
+        row = self.terms.carry.row(self._row(tx, draft, known))
+        tx.flush()
+        heard = [each for each in tx.session.heard(self.id, outcome.t) if each.seq <= self.terms.frozen_at]
+        then = known_of(row, heard)
+        if then is not None:
+            bandit.forget_frozen(then, then.reward)
 
     def _drop_early(self, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
         if draft.found.head.early:
@@ -770,7 +784,7 @@ class LoopRunner:
         going = _Going(
             bandit=twin,
             terms=self.terms.with_rules(**change.rules),
-            fields={"rules": {**change.rules, **change.guard_rules}, "replaces": told},
+            fields={"rules": dict(change.rules), "replaces": told},
             moved=moved,
             is_replayed=refit is None and not change.has_guards,
         )
@@ -807,6 +821,16 @@ class LoopRunner:
         going = _Going(bandit=twin, terms=self.terms, fields=fields, moved=None, is_replayed=False)
         self._go_on(tx, now, draft, going)
         return True
+
+    def promote(self, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
+        """Make the shadow the live policy if its comparison so far lets it through the gate."""
+        self.open(tx, now)
+        shadow_of(self._awake)
+        gain = next((each for each in gains_of(self.tally, self.terms) if each.against == "shadow"), None)
+        if not passes(gate, gain):
+            return Promotion(promoted=False, gain=gain)
+        self.reguard(tx, now, lambda bandit: promoted(bandit, share))
+        return Promotion(promoted=True, gain=gain)
 
     def _go_on(self, tx: Transaction, now: Moment, draft: Draft, going: _Going) -> None:
         twin, terms = going.bandit, going.terms

@@ -103,16 +103,6 @@ class LoopChange:
         return self.control is not KEEP or self.shadow is not KEEP
 
     @property
-    def guard_rules(self) -> dict[str, Any]:
-        """What a row says of the control and the shadow that are to be other ones."""
-        told: dict[str, Any] = {}
-        if not isinstance(self.control, Keep):
-            told["control"] = None if self.control is None else self.control.to_dict()
-        if not isinstance(self.shadow, Keep):
-            told["shadow"] = None if self.shadow is None else policy_fields(self.shadow)["policy"]
-        return told
-
-    @property
     def learners(self) -> list[Policy]:
         """The policies that are to be in the loop from now on: the live one, the shadow's, the control's."""
         control = None if isinstance(self.control, Keep) or self.control is None else self.control.policy

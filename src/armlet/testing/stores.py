@@ -359,6 +359,9 @@ def check_old_rows_can_go(place: Place) -> None:
         rows = list(session.rows(record.id, 0))
         picked = session.pick(record.id, [999, *(row.seq for row in rows)])
         require(sorted(picked) == rows, "rows that are picked by their numbers are others")
+        for t in (1, 3, 4):
+            about = [row for row in rows if row.t == t and row.kind != "decide"]
+            require(session.heard(record.id, t) == about, f"the rows about step {t} are others, or not in order")
         left = [(row.kind, row.t) for row in rows]
         require(("learn", 1) not in left, "what was told of a decision that was erased is still there")
         expected = [("decide", 1), ("decide", 3), ("learn", 3), ("decide", 4), ("learn", 4)]

@@ -106,6 +106,11 @@ PICKED: Final = Statement(
     ARRAYS[WHOLE],
     WHOLE,
 )
+HEARD: Final = Statement(
+    f"SELECT {_columns(encoding.EVENT)} FROM event WHERE loop + 0 = $1 AND t = $2 AND kind <> 'decide' ORDER BY seq",
+    WHOLE,
+    WHOLE,
+)
 ROWS: Final = Statement(f"{_EVENT} > $2 ORDER BY loop, seq LIMIT $3", WHOLE, WHOLE, WHOLE)
 EARLY: Final = Statement(
     f"SELECT {_columns(encoding.EARLY)} FROM early WHERE loop = $1 AND event = $2 ORDER BY id", WHOLE, TEXT
@@ -366,6 +371,10 @@ class PostgreSQLSession:
 
     def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
         [found] = self._ask(PICKED(seqs, loop))
+        return [encoding.read_event(each) for each in found]
+
+    def heard(self, loop: int, t: int) -> Sequence[Row]:
+        [found] = self._ask(HEARD(loop, t))
         return [encoding.read_event(each) for each in found]
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:

@@ -51,6 +51,7 @@ _NEW_HEAD = f"INSERT OR REPLACE INTO head VALUES ({marks(len(encoding.HEAD))})"
 _NEW_SNAPSHOT = f"INSERT OR REPLACE INTO snapshot VALUES ({marks(len(encoding.SNAPSHOT))})"
 _NEW_TALLY = f"INSERT OR REPLACE INTO tally VALUES ({marks(len(encoding.TALLY))})"
 _NEW_LOOP = f"INSERT INTO loop VALUES ({marks(len(encoding.LOOP))})"
+_ABOUT = f"SELECT {', '.join(encoding.EVENT)} FROM {_HEARD.format('?', '?')} ORDER BY seq"
 _NEEDED = f"SELECT 1 FROM {_HEARD.format('?', '?')} AND seq > ? LIMIT 1"
 _DROP_HEARD = "DELETE FROM event INDEXED BY event_by_step WHERE loop = ? AND t = ? AND kind <> 'decide'"
 _DROP_EARLY = """DELETE FROM early WHERE id IN (
@@ -169,6 +170,9 @@ class SQLiteSession:
 
     def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
         return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
+
+    def heard(self, loop: int, t: int) -> Sequence[Row]:
+        return [encoding.read_event(found) for found in self._all(_ABOUT, loop, t)]
 
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return read_rows(self._connection, loop, after)
