@@ -37,7 +37,7 @@ from armlet.stores import Loop, Store
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
-WAITING: Final = 64  # calls that may wait for a thread
+WAITING: Final = 64  # calls that may wait for a thread, or have one
 
 P = ParamSpec("P")
 T = TypeVar("T")
