@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright import sync_api
+from playwright.sync_api import Browser
 
 import armlet
 from armlet.service.keys import digest
@@ -35,7 +36,7 @@ SIZES = """all => all.filter(text => text.getScreenCTM()).map(text => {
 class Opened:
     """A page that is open, and everything that it said."""
 
-    page: Page
+    page: sync_api.Page
     noise: list[str] = field(default_factory=list)
 
     def is_quiet(self) -> None:
@@ -106,16 +107,16 @@ def test_the_page_is_live_quiet_and_fits(
 ) -> None:
     with opened(chromium, f"{server.url}/loops/home", screen, scheme) as found:
         page = found.page
-        expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
-        expect(page.locator("#answers h2").first).to_be_visible()
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#answers h2").first).to_be_visible()
         page.locator("#coefficients summary").click()
         page.evaluate("window.loaded = 'once'")
         n = int(page.locator("#title strong").inner_text())
         decide(server, f"{screen}-{scheme}")
-        expect(page.locator("#title strong")).to_have_text(str(n + 1), timeout=PATIENCE)
-        expect(page.locator("#last tbody tr").first).to_contain_text(f"{screen}-{scheme}", timeout=PATIENCE)
+        sync_api.expect(page.locator("#title strong")).to_have_text(str(n + 1), timeout=PATIENCE)
+        sync_api.expect(page.locator("#last tbody tr").first).to_contain_text(f"{screen}-{scheme}", timeout=PATIENCE)
         assert page.evaluate("window.loaded") == "once"  # parts were replaced, and not the page
-        expect(page.locator("#coefficients table")).to_be_visible()  # what was opened stays open
+        sync_api.expect(page.locator("#coefficients table")).to_be_visible()  # what was opened stays open
         found.fits()
         browser.stands_out_from_the_paper(browser.Visit(page))
         assert min(page.locator("svg.chart text").evaluate_all(SIZES)) >= 10
@@ -125,12 +126,12 @@ def test_the_page_is_live_quiet_and_fits(
 @pytest.mark.parametrize("screen", SCREENS)
 def test_hostile_labels_break_neither_page_nor_layout(chromium: Browser, server: ServerProcess, screen: str) -> None:
     with opened(chromium, f"{server.url}/loops", screen) as found:
-        expect(found.page.locator("#loops tbody tr")).to_have_count(3)
+        sync_api.expect(found.page.locator("#loops tbody tr")).to_have_count(3)
         found.fits()
         found.page.get_by_role("link", name="hostile").click()
-        expect(found.page.locator("h1")).to_have_text("hostile")
-        expect(found.page.locator("#arms > table > tbody > tr")).to_have_count(len(HOSTILE))
-        expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("h1")).to_have_text("hostile")
+        sync_api.expect(found.page.locator("#arms > table > tbody > tr")).to_have_count(len(HOSTILE))
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         found.fits()
         found.page.locator("#coefficients summary").click()
         found.fits()
@@ -140,36 +141,36 @@ def test_hostile_labels_break_neither_page_nor_layout(chromium: Browser, server:
 def test_a_loop_that_was_never_played_has_a_page_too(chromium: Browser, server: ServerProcess) -> None:
     with opened(chromium, f"{server.url}/loops") as found:
         found.page.get_by_role("link", name="alert(1)").click()
-        expect(found.page.locator("#answers")).to_contain_text("Nothing to say")
-        expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#answers")).to_contain_text("Nothing to say")
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         found.fits()
         found.is_quiet()
 
 
 def test_the_page_works_without_scripts_and_with_keys_alone(chromium: Browser, server: ServerProcess) -> None:
     with opened(chromium, f"{server.url}/loops/home", java_script_enabled=False) as found:
-        expect(found.page.locator("#title")).to_contain_text("decisions")
-        expect(found.page.locator(".chart.wide")).to_be_visible()
-        expect(found.page.locator("#live")).to_be_hidden()
+        sync_api.expect(found.page.locator("#title")).to_contain_text("decisions")
+        sync_api.expect(found.page.locator(".chart.wide")).to_be_visible()
+        sync_api.expect(found.page.locator("#live")).to_be_hidden()
         found.page.keyboard.press("Tab")
-        expect(found.page.locator(".skip")).to_be_focused()
-        expect(found.page.locator(".skip")).to_be_in_viewport()
+        sync_api.expect(found.page.locator(".skip")).to_be_focused()
+        sync_api.expect(found.page.locator(".skip")).to_be_in_viewport()
         assert not found.noise
 
 
 def test_the_page_says_when_the_server_is_gone_and_goes_on_when_it_is_back(chromium: Browser, tmp_path: Path) -> None:
     fill(tmp_path / "shop.db")
     with serving("shop.db", folder=tmp_path) as first, opened(chromium, f"{first.url}/loops/home") as found:
-        expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         assert first.stop() == 0  # streams do not hold it up
-        expect(found.page.locator("#live")).to_have_text("Reconnecting", timeout=PATIENCE)
-        expect(found.page.locator("#title strong")).to_have_text("600")
+        sync_api.expect(found.page.locator("#live")).to_have_text("Reconnecting", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#title strong")).to_have_text("600")
         second = ServerProcess("shop.db", "--port", first.url.rpartition(":")[2], folder=tmp_path)
         try:
             second.wait_until_ready()
             decide(second, "after the restart")
-            expect(found.page.locator("#title strong")).to_have_text("601", timeout=PATIENCE)
-            expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+            sync_api.expect(found.page.locator("#title strong")).to_have_text("601", timeout=PATIENCE)
+            sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         finally:
             second.kill()
 
@@ -183,19 +184,19 @@ def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
         opened(chromium, f"{server.url}/loops/home", "phone") as found,
     ):
         page = found.page
-        expect(page.get_by_role("heading", name="Log in with a key")).to_be_visible()
+        sync_api.expect(page.get_by_role("heading", name="Log in with a key")).to_be_visible()
         page.get_by_label("Key", exact=True).fill("another key")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not a key")
+        sync_api.expect(page.get_by_role("alert")).to_contain_text("not a key")
         found.noise.clear()  # the browser itself tells of the status 401
         page.get_by_label("Key", exact=True).fill("a key")
         page.keyboard.press("Enter")
-        expect(page.locator("h1")).to_have_text("home")
-        expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("h1")).to_have_text("home")
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         assert page.evaluate("document.cookie") == ""  # scripts cannot read it
         assert "secret-event" not in page.content()
         page.get_by_role("button", name="Log out").click()
         page.goto(f"{server.url}/loops/home")
-        expect(page.get_by_label("Key", exact=True)).to_be_visible()
+        sync_api.expect(page.get_by_label("Key", exact=True)).to_be_visible()
         found.fits()
         found.is_quiet()
