@@ -194,6 +194,8 @@ class GuardedBandit(Bandit):
             if self._role != "learner":
                 super()._begin_decision(played.arm, played.explored)
         if self._second is not None:
+            if self._role == "learner":
+                self._second.replace(t=played.t)  # it was not asked, so its clock stands still
             self._second._begin_decision(played.arm, played.explored)
 
     # ---- learning: both, but for a live policy that is frozen

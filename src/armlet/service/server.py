@@ -174,7 +174,7 @@ async def starting(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
 
 def open_loops(config: ServerConfig) -> tuple[Store, list[Loop]]:
     """Open the store and all of its loops, make those that are missing, and close the windows that are due."""
-    store = open_store(config.store, deadline=config.limits.deadline)
+    store = open_store(config.store, deadline=config.limits.deadline, queue=config.limits.queue)
     try:
         loops = [store.loop(**each.arguments()) for each in config.loops]
         known = {loop.name for loop in loops}

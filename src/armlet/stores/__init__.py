@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from armlet.log.guarded import Control
+from armlet.stores.guards import Gate, Promotion
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
 from armlet.stores.loop import Loop
@@ -25,6 +26,7 @@ __all__ = [
     "Alarm",
     "ClockWarning",
     "Control",
+    "Gate",
     "Ledger",
     "Loop",
     "LoopRecord",
@@ -32,6 +34,7 @@ __all__ = [
     "Moment",
     "Outcome",
     "PostgreSQL",
+    "Promotion",
     "Pruned",
     "Row",
     "SQLite",

@@ -6,18 +6,53 @@ it by a row and a model to start from, so that no replay has to make the other b
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError, StoreError
 from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, role_of, second_of
+from armlet.stores.gains import Gain
 from armlet.types import Policy
+
+Gate: TypeAlias = Literal["better", "not worse", "off"]
+"""What lets a shadow be promoted: that it is shown to be better, that it is not shown to be worse, or nothing."""
 
 ENDS: Final[dict[Role, tuple[str, str]]] = {
     "shadow": ("has a shadow", "loop.change(shadow=None)"),
     "control": ("has a control that is a policy", "loop.change(control=None)"),
     "learner": ("is frozen", "loop.thaw()"),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """Whether a shadow was promoted, and what its comparison with the live policy said."""
+
+    promoted: bool
+    gain: Gain | None  # of the shadow over the live policy, up to then
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {"promoted": self.promoted, "gain": None if self.gain is None else self.gain.to_dict()}
+
+
+def check_gate(gate: object) -> None:
+    """Refuse what is not the name of a gate."""
+    if gate not in get_args(Gate):
+        raise InvalidValueError(f"gate is {gate!r}; choose 'better', 'not worse' or 'off'")
+
+
+def passes(gate: Gate, gain: Gain | None) -> bool:
+    """Whether a shadow with this gain over the live policy may be promoted.
+
+    Examples
+    --------
+    >>> [passes(gate, None) for gate in ("better", "not worse", "off")]
+    [False, True, True]
+    """
+    answer = "nothing to say" if gain is None else gain.answer
+    return gate == "off" or answer == "yes" or (gate == "not worse" and answer != "no")
 
 
 def with_control(bandit: Bandit, control: Control | None, learned: Bandit | None = None) -> Bandit:
@@ -78,12 +113,17 @@ def thawed(bandit: Bandit) -> Bandit:
     return bandit if learner is None else guard(learner, control=control_of(bandit))
 
 
-def promoted(bandit: Bandit, share: float | None = None) -> Bandit:
-    """Return a bandit whose shadow is the live one; with a share the policy so far is the control from then on."""
+def shadow_of(bandit: Bandit) -> Bandit:
+    """Return the shadow of a bandit that must have one."""
     shadow = second_of(bandit, "shadow")
     if shadow is None:
         raise StoreError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
-    live = alone(shadow, bandit.seed)
+    return shadow
+
+
+def promoted(bandit: Bandit, share: float | None = None) -> Bandit:
+    """Return a bandit whose shadow is the live one; with a share the policy so far is the control from then on."""
+    live = alone(shadow_of(bandit), bandit.seed)
     if share is None:
         return guard(live, control=control_of(bandit))
     control = Control(policy=check_own("the policy so far", bandit.policy), share=share)

@@ -12,12 +12,12 @@ from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
-from armlet.inputs.settings import Range
+from armlet.inputs.settings import Range, chance
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
-from armlet.stores.guards import frozen, thawed
+from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details
@@ -512,6 +512,42 @@ class Loop:
         """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
         if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, thawed)):
             log.info("loop %s: thawed", self.name)
+
+    @refusing()
+    def promote(self, *, gate: Gate = "better", control: float | None = None) -> Promotion:
+        """Let the shadow play from now on, if it passes the gate; else nothing changes. One transaction.
+
+        Parameters
+        ----------
+        gate
+            "better": only if its comparison with the live policy says "yes", at whatever moment that is asked.
+            "not worse": unless it says "no". "off": in any case.
+        control
+            The share of the steps that the policy so far plays from then on, as a control, instead of any other; None
+            for none. An arm that is the control stays it then.
+
+        Returns
+        -------
+        Promotion
+            Whether it was promoted, and the gain of the shadow over the live policy that the gate was shown.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.FixedEpsilon(epsilon=0.2), seed=1)
+        ...     loop.change(shadow=armlet.LinUCB(), how="refit")
+        ...     _ = loop.decide([1.0], event="order-17")
+        ...     loop.promote().promoted, loop.promote(gate="off", control=0.1).promoted, type(loop.model().policy)
+        (False, True, <class 'armlet.policies.linucb.LinUCB'>)
+        """
+        check_gate(gate)
+        if control is not None:
+            chance(fix="give the share of steps that the policy so far plays, above 0 and below 1")("control", control)
+        done = self._writer.do(lambda tx, now: self._runner.promote(tx, now, gate, control))
+        if done.promoted:
+            log.info("loop %s: shadow promoted", self.name)
+        return done
 
     # ---- what there is to see
 

@@ -24,9 +24,9 @@ from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.guards import with_live
+from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.overview import Details, details_of, last_decisions
+from armlet.stores.overview import Details, details_of, gains_of, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, known_of, recover, substitute
@@ -821,6 +821,16 @@ class LoopRunner:
         going = _Going(bandit=twin, terms=self.terms, fields=fields, moved=None, is_replayed=False)
         self._go_on(tx, now, draft, going)
         return True
+
+    def promote(self, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
+        """Make the shadow the live policy if its comparison so far lets it through the gate."""
+        self.open(tx, now)
+        shadow_of(self._awake)
+        gain = next((each for each in gains_of(self.tally, self.terms) if each.against == "shadow"), None)
+        if not passes(gate, gain):
+            return Promotion(promoted=False, gain=gain)
+        self.reguard(tx, now, lambda bandit: promoted(bandit, share))
+        return Promotion(promoted=True, gain=gain)
 
     def _go_on(self, tx: Transaction, now: Moment, draft: Draft, going: _Going) -> None:
         twin, terms = going.bandit, going.terms

@@ -164,7 +164,7 @@ class Call(Ticket):
 
     __slots__ = ("events", "size", "work")
 
-    def __init__(self, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int) -> None:
+    def __init__(self, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int = 1) -> None:
         super().__init__(runner)
         self.work, self.events, self.size = work, events, size
 

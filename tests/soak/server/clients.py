@@ -10,13 +10,15 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from soak.environment import CHANGING, is_private, kind_of, loop_of, named_context, reward, terms
 from soak.oracle import Call, LostError, Oracle, require
 from soak.server.connections import Address, Answer, Connection, CutError, NotSentError
-from soak.worker import FRESH, UPKEEP, Events
+from soak.worker import UPKEEP, Events
 
 CLIENTS: Final = 12
 IMPATIENT: Final = 1.0  # seconds, for what may safely be asked twice
@@ -25,6 +27,19 @@ GIVES_UP: Final = 0.5  # share of refused calls that are not repeated
 PAUSE: Final = 0.01  # seconds between tries
 PASSING: Final = ("unavailable", "outcome_unknown")  # statuses of rewards that were not judged
 SLOW: Final = ("forget", "change")  # calls that are worth to be killed in
+
+
+@asynccontextmanager
+async def meanwhile(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run something next to a block, and end it with the block; raise what was raised first."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+            yield
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as raised:
+        raise raised.exceptions[0] from raised
 
 
 class Asked(NamedTuple):
@@ -54,26 +69,23 @@ class Fleet:
         self.answers: Counter[Address] = Counter()
         self._held, self._is_closed = 0, False
         self._changed = asyncio.Condition()
-        self._late: set[asyncio.Task[None]] = set()
+        self._late: list[asyncio.Task[None]] = []
         self.sent: Callable[[Call], None] = lambda _: None  # called when a call is sent
 
     # ---- from outside
 
     async def run(self, work: Awaitable[Any]) -> None:
         """Ask until some work is done; raise what a client raises."""
-        async with asyncio.TaskGroup() as group:
-            clients = [group.create_task(self._run_client(i)) for i in range(self._clients)]
+        async with meanwhile(*(self._run_client(i) for i in range(self._clients))):
             await work
-            for client in clients:
-                client.cancel()
 
     async def hold(self) -> None:
         """Let clients finish what they ask, and no more; wait for late answers too."""
         async with self._changed:
             self._is_closed = True
             await self._changed.wait_for(lambda: self._held == self._clients)
-        while self._late:
-            await asyncio.gather(*self._late)
+        await asyncio.gather(*self._late)
+        self._late.clear()
 
     async def go_on(self) -> None:
         """Let them ask again."""
@@ -171,13 +183,16 @@ class Fleet:
         self.sent(asked[0].call)
         if not all(_may_be_asked_twice(call) for _, call in asked):
             return await sending
-        done, _ = await asyncio.wait([sending], timeout=IMPATIENT)
+        try:
+            done, _ = await asyncio.wait([sending], timeout=IMPATIENT)
+        except asyncio.CancelledError:
+            sending.cancel()
+            raise
         if done:
             return sending.result()
         connections[address] = Connection(address)
-        late = asyncio.create_task(self._compare(sending, connection, [call for _, call in asked]))
-        self._late.add(late)
-        late.add_done_callback(self._late.discard)
+        late = self._compare(sending, connection, [call for _, call in asked])
+        self._late.append(asyncio.create_task(late))
         raise TimeoutError
 
     def _hear(self, asked: list[Asked], answer: Answer, refused: int, uncertain: int) -> tuple[list[Asked], bool]:
@@ -235,14 +250,16 @@ def to_http(calls: list[Call]) -> tuple[str, str, object]:
     if kind == "forget":
         return "POST", f"{path}/forget", {"events": words}
     items = [{"context": named_context(event, 0), "event": event} for _, event in calls]
-    return ("POST", f"{path}/decide", items[0]) if len(items) == 1 else ("POST", f"{path}/decide/batch", {"items": items})
+    return (
+        ("POST", f"{path}/decide", items[0]) if len(items) == 1 else ("POST", f"{path}/decide/batch", {"items": items})
+    )
 
 
 def _change(name: str, number: int) -> dict[str, Any]:
     [(kind, value)] = terms(name, kind_of(name, number), number).items()
     if kind != "policy":
         return {kind: value}
-    return {"policy": {"name": type(value).__name__, "settings": value.to_dict()}}
+    return {"policy": type(value).__name__, "policy_settings": asdict(value)}
 
 
 def from_http(calls: list[Call], answer: Answer) -> list[Any]:

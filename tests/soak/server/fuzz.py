@@ -52,7 +52,7 @@ class Report:
 
 def soak(folder: Path, requests: int, seed: int = 0) -> Report:
     """Send so many requests; raise LostError for a 5xx, or for a state that the answers do not explain."""
-    path = folder / "fuzz.db"
+    path = folder.resolve() / "fuzz.db"
     with armlet.open_store(path) as store:
         make_loops(store)
     server = Process(folder, str(path), limits=WAITS)
@@ -105,7 +105,7 @@ class Fuzzer:
         """Remember what was answered; requests that were run together have several answers."""
         statuses = [int(found) for found in STATUS.findall(answer)]
         self.report.sent += 1
-        self.report.statuses.update(map(str, statuses or ["no answer"]))
+        self.report.statuses.update([str(status) for status in statuses] or ["no answer"])
         wrong = [status for status in statuses if status >= 500 and status != 503]
         require(not wrong, f"{raw[:3000]!r} was answered {answer[:3000]!r}")
         if b"/forget" in raw:
@@ -121,7 +121,9 @@ class Fuzzer:
     def compare(self, store: Store) -> None:
         """Compare what is kept with what was answered."""
         names = {name: _rows(store.loop(name)) for name in store.loops}
-        kept = {row.fields.get("event", row.fields["id"]) for rows in names.values() for row in rows if row.kind == "decide"}
+        kept = {
+            row.fields.get("event", row.fields["id"]) for rows in names.values() for row in rows if row.kind == "decide"
+        }
         for event in kept - self._decided:
             require(_is_in(event, self._unanswered), f"{event} is kept, and was not answered")
         for event in self._decided - kept:

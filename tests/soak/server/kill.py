@@ -21,11 +21,17 @@ EARLY: Final = 0.1  # share of servers that are killed before they are ready
 
 
 def soak(
-    folder: Path, kills: int, seed: int = 0, *, filled: int = FILLED, patches: Sequence[str] = (), say: Say = say_nothing
+    folder: Path,
+    kills: int,
+    seed: int = 0,
+    *,
+    filled: int = FILLED,
+    patches: Sequence[str] = (),
+    say: Say = say_nothing,
 ) -> Report:
     """Kill a server so often; raise LostError when it says anything else than it has answered."""
     oracle = Oracle()
-    path = folder / "soak.db"
+    path = folder.resolve() / "soak.db"
     with armlet.open_store(path) as store:
         make_loops(store)
         fill(store, oracle, filled)

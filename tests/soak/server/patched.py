@@ -27,7 +27,7 @@ def keep_snapshots_often() -> None:
 def read_clock_from_file() -> None:
     """Let a file say how far the wall clock is ahead."""
     ahead = Path(os.environ[CLOCK])
-    defaults: dict[str, Any] = store.open_store.__kwdefaults__
+    defaults = store.open_store.__kwdefaults__ or {}
     defaults["wall"] = lambda: time.time() + float(ahead.read_text())
 
 
@@ -43,7 +43,7 @@ def know_events_of_this_process_only() -> None:
     async def areward(self: Loop, event: str, value: float, **options: Any) -> Any:
         return await reward(self, f"{event} {os.getpid()}", value, **options)
 
-    Loop.adecide, Loop.areward = adecide, areward  # type: ignore[method-assign,assignment]
+    Loop.adecide, Loop.areward = adecide, areward  # type: ignore[method-assign]
 
 
 def call_the_unknown_refused() -> None:

@@ -39,7 +39,7 @@ class Process:
     folder
         Where its settings and its log are.
     store
-        Its file, or the address of its database.
+        Its file, by its whole path, or the address of its database.
     limits
         Settings of `[limits]`.
     patches
@@ -51,6 +51,7 @@ class Process:
     ) -> None:
         self.address: Address = ("127.0.0.1", free_port())
         self.patches = list(patches)
+        folder = folder.resolve()
         self._config, self._log = folder / f"{self.address[1]}.toml", folder / f"{self.address[1]}.log"
         self._config.write_text(_settings(store, self.address[1], limits))
         self._process: subprocess.Popen[bytes] | None = None
@@ -133,10 +134,11 @@ class Process:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     @property
-    def sockets(self) -> int:
-        """How many sockets it holds."""
-        names = (os.readlink(file) for file in Path(f"/proc/{self.pid}/fd").iterdir() if file.is_symlink())
-        return sum(name.startswith("socket:") for name in names)
+    def connections(self) -> int:
+        """How many connections to it are open, those that it has not accepted yet included."""
+        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+        states = [line.split()[3] for line in lines if line.split()[1].endswith(f":{self.address[1]:04X}")]
+        return sum(state in ("01", "08") for state in states)  # established, or closed by the client alone
 
     @property
     def cpu(self) -> float:

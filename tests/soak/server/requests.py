@@ -14,10 +14,34 @@ ODD: Final[tuple[Any, ...]] = (
     *("", "a", "\0", "\ud800", "\u202e", "é" * 3, "x" * 70_000, "../../etc", "%00", "' OR 1=1 --", "<script>"),
     *([], {}, [[]], [None], {"": None}, [0.5] * 5_000, {"a": {"b": {}}}),
 )
-NAMES: Final = ("plain", "late", "none", "%2e%2e", "a%2Fb", "%ff", "%00", "plain%20", "PLAIN", "é", "{name}", "x" * 3000)
+NAMES: Final = (
+    "plain",
+    "late",
+    "none",
+    "%2e%2e",
+    "a%2Fb",
+    "%ff",
+    "%00",
+    "plain%20",
+    "PLAIN",
+    "é",
+    "{name}",
+    "x" * 3000,
+)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "post", "BREW")
 READ: Final = ("stats", "health", "log", "model", "", "none", "page/../..", "log?after=-1", "log?x=%ff&x", "stats#a")
-PLAIN: Final = ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/loops", "/loops/plain", "//", "/v1/../v1", "*")
+PLAIN: Final = (
+    "/",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/v1/loops",
+    "/loops/plain",
+    "//",
+    "/v1/../v1",
+    "*",
+)
 TYPES: Final = ("application/json", "application/json; charset=latin-1", "text/plain", "", "multipart/form-data", "é")
 HEADERS: Final = (
     "authorization: Bearer é",
@@ -71,23 +95,27 @@ def _sound(rng: random.Random, number: int) -> tuple[str, dict[str, Any]]:
     known = [f"f{rng.randrange(number + 1)}" for _ in range(3)]
     items = [{"context": named_context(f"f{number}.{k}", 0), "event": f"f{number}.{k}"} for k in range(3)]
     changes = [{"window": 0.2}, {"arms": [*ARMS, "d"]}, {"arms": ARMS}, {"policy": "LinUCB"}, {"reward_range": [0, 1]}]
-    return rng.choice(
-        [
-            (f"/v1/loops/{name}/decide", {"context": named_context(f"f{number}", 0), "event": f"f{number}"}),
-            (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "probabilities": "all"}),
-            (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "eligible": ARMS[:2]}),
-            (f"/v1/loops/{name}/decide/batch", {"items": items}),
-            ("/v1/rewards", {"items": [_reward(rng, number, name) for name in LOOPS[:2]]}),
-            (f"/v1/loops/{admin}/change", rng.choice(changes)),
-            (f"/v1/loops/{admin}/arms", {"action": rng.choice(["add", "retire", "restore"]), "arm": "d"}),
-            (f"/v1/loops/{admin}/forget", {"events": known}),
-            ("/v1/loops", {"name": f"made {number % 7}", "arms": ["a", "b"], "dim": 2}),
-        ]
-    )
+    sound: list[tuple[str, dict[str, Any]]] = [
+        (f"/v1/loops/{name}/decide", {"context": named_context(f"f{number}", 0), "event": f"f{number}"}),
+        (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "probabilities": "all"}),
+        (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "eligible": ARMS[:2]}),
+        (f"/v1/loops/{name}/decide/batch", {"items": items}),
+        ("/v1/rewards", {"items": [_reward(rng, number, name) for name in LOOPS[:2]]}),
+        (f"/v1/loops/{admin}/change", rng.choice(changes)),
+        (f"/v1/loops/{admin}/arms", {"action": rng.choice(["add", "retire", "restore"]), "arm": "d"}),
+        (f"/v1/loops/{admin}/forget", {"events": known}),
+        ("/v1/loops", {"name": f"made {number % 7}", "arms": ["a", "b"], "dim": 2}),
+    ]
+    return rng.choice(sound)
 
 
 def _reward(rng: random.Random, number: int, name: str) -> dict[str, Any]:
-    return {"loop": name, "event": f"f{rng.randrange(number + 1)}", "value": rng.randrange(5) / 4, "rank": rng.randrange(2)}
+    return {
+        "loop": name,
+        "event": f"f{rng.randrange(number + 1)}",
+        "value": rng.randrange(5) / 4,
+        "rank": rng.randrange(2),
+    }
 
 
 # ---- bodies
@@ -148,7 +176,9 @@ def frame(rng: random.Random, made: Request) -> bytes:
         lines.append("transfer-encoding: chunked")
         body = _chunked(rng, body)
     elif body or rng.random() < 0.5:
-        length = len(body) if rng.random() < 0.95 or made.is_counted else rng.choice([-1, 0, len(body) // 2, 10**9, 10**30])
+        length = (
+            len(body) if rng.random() < 0.95 or made.is_counted else rng.choice([-1, 0, len(body) // 2, 10**9, 10**30])
+        )
         lines.append(f"content-length: {length}")
     return "\r\n".join([*lines, "", ""]).encode() + body
 
@@ -170,7 +200,7 @@ def mutate(rng: random.Random, raw: bytes) -> bytes:
         elif what < 0.6:
             del data[at : at + rng.randrange(1, 30)]
         elif what < 0.8:
-            data[at:at] = bytes(rng.choices(b"\0\r\n :,{}[]\"\\%/?#\x7f\xff0A", k=rng.randrange(1, 8)))
+            data[at:at] = bytes(rng.choices(b'\0\r\n :,{}[]"\\%/?#\x7f\xff0A', k=rng.randrange(1, 8)))
         else:
             data[at:at] = data[at : at + rng.randrange(1, 200)]
     return bytes(data)
