@@ -15,6 +15,7 @@ from armlet.errors import InvalidValueError, choices
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Check, Objective, Range, check_seed, ends, number, one_of, optional, settle, whole
+from armlet.log.guarded import Control
 from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
 from armlet.stores.rewards import Aggregation
@@ -252,6 +253,7 @@ class LoopConfig:
             "encoder": encoder,
             "features": self.features if encoder is None and self.features else None,
             "on_change": self.on_change,
+            "control": None if self.control is None else Control(arm=self.control.arm, share=self.control.share),
             **{name: getattr(self, name) for name in same},
         }
 

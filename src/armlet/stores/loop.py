@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
@@ -567,7 +567,7 @@ class Loop:
         """
         record = next((each for each in self._ledger.loops() if each.id == self._runner.id), None)
         if record is None or self._runner.is_gone:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return LoopLog(self._ledger, record, self._runner.policy)
 
     @refusing()
@@ -606,7 +606,7 @@ class Loop:
         """Return its last row and its epoch: another pair if anything has changed. Reads one row, and locks nothing."""
         head = self._ledger.head(self._runner.id)
         if head is None:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return head.seq, head.epoch
 
     @refusing()

@@ -29,6 +29,11 @@ def question(gain: Gain) -> str:
     return f"Is the live policy better than {words.visible(gain.label)}?"
 
 
+def in_short(gain: Gain) -> str:
+    """Return an answer for a list."""
+    return f'<span class="brief {SIGNS[gain.answer]}">{sign(SIGNS[gain.answer])}{BIG[gain.answer]}</span>'
+
+
 def answers(gains: Sequence[Gain], pace: float | None) -> str:
     """Return all answers.
 
