@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidValueError, StoreError
+from armlet.errors import InvalidValueError, LoopStateError
 from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, role_of, second_of
 from armlet.stores.gains import Gain
 from armlet.types import Policy
@@ -97,7 +97,7 @@ def _made(bandit: Bandit, policy: Policy, learned: Bandit | None) -> Bandit:
 def with_live(bandit: Bandit, live: Bandit) -> Bandit:
     """Return the guards of a bandit around another live one."""
     if role_of(bandit) == "learner":
-        raise StoreError("the loop is frozen, so its policy cannot learn the log again; thaw it first: loop.thaw()")
+        raise LoopStateError("the loop is frozen, so its policy cannot learn the log again; thaw it first: loop.thaw()")
     return guard(live, control=control_of(bandit), second=second_of(bandit), role=role_of(bandit))
 
 
@@ -120,7 +120,7 @@ def shadow_of(bandit: Bandit) -> Bandit:
     """Return the shadow of a bandit that must have one."""
     shadow = second_of(bandit, "shadow")
     if shadow is None:
-        raise StoreError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
+        raise LoopStateError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
     return shadow
 
 
@@ -137,4 +137,4 @@ def _check_free(role: Role | None, what: str) -> None:
     """Refuse a second bandit next to another one."""
     if role is not None:
         has, ends = ENDS[role]
-        raise StoreError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")
+        raise LoopStateError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")
