@@ -287,18 +287,21 @@ def test_a_frozen_policy_forgets_what_it_knew_when_it_was_frozen(place: Place) -
         assert_guarded(store, loop)
 
 
-def test_a_frozen_policy_that_knew_nothing_of_a_decision_forgets_nothing(place: Place) -> None:
-    """Another arm was played, and a policy that learns from its own exploration alone cannot learn that."""
-    with Store(place()) as store:
-        loop = store.loop("homepage", **{**MADE, "policy": armlet.Algorithm1(p=12)})
-        decisions = [loop.decide(context(i, 2), event=f"e{i}") for i in range(6)]
-        assert all(decision.explored for decision in decisions)
-        other = next(arm for arm in ARMS if arm != decisions[2].arm)
-        assert loop.reward("e2", 1.0, played=other) == "counted"
+def test_a_frozen_policy_that_waited_for_no_reward_forgets_nothing(place: Place) -> None:
+    """After the first pass of a prune decisions without a reward are expired, and not yet deleted."""
+    ticks = Ticks()
+    with ticking(place(), ticks) as store:
+        loop = store.loop("homepage", **{**MADE, "policy": UCB})
+        for i in range(6):
+            loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
+        ticks.now += 100.0
+        store._writer.maintain(loop._runner._prune(int((ticks.now - 50.0) * 1e6)))
+        for i in range(6, 10):
+            loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
         loop.freeze()
-        assert sum(loop.model().state.under_way.tolist()) == 5
-        assert loop.forget("e2")
-        assert sum(loop.model().state.under_way.tolist()) == 5
+        assert sum(loop.model().state.under_way.tolist()) == 4
+        assert loop.forget_many(["e2", "e7"]) == 2
+        assert sum(loop.model().state.under_way.tolist()) == 3
         assert_guarded(store, loop)
 
 
