@@ -10,8 +10,9 @@ import pytest
 
 import armlet
 from armlet.service.app import Service, create_app
+from armlet.service.keys import Grant, Keyring, digest
 from armlet.stores import Memory, SQLite, Store
-from support.asgi import Caller, problem
+from support.service_calls import Caller, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
 DECIDE, BATCH = "/v1/loops/home/decide", "/v1/loops/home/decide/batch"
@@ -312,6 +313,76 @@ def test_decisions_are_forgotten(caller: Caller, store: Store) -> None:
     caller.post(BATCH, {"items": [{"context": CONTEXT, "event": f"e{i}"} for i in range(4)]})
     assert caller.post("/v1/loops/home/forget", {"events": ["e1", "e3", "e9"]}).json == {"forgotten": 2}
     assert sum(event.get("x") is not None for event in store.loop("home").log) == 2
+
+
+def test_a_control_plays_its_share_from_the_start(caller: Caller) -> None:
+    asked = {"name": "new", "arms": ["a", "b"], "dim": 1, "control": {"arm": "a", "share": 0.5}}
+    assert caller.post("/v1/loops", asked).status == 201
+    told = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
+    assert [each["probability"] for each in told] == [0.75, 0.25]
+    assert caller.post("/v1/loops/new/change", {"control": None}).status == 200
+    told = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
+    assert sum(each["probability"] for each in told) == pytest.approx(1.0)
+    detail = problem(caller.post("/v1/loops/new/change", {"control": {"share": 0.5}}), 422, "invalid", "control")
+    assert "neither arm nor policy" in detail
+    problem(caller.post("/v1/loops", {**asked, "name": "x", "control": {"arm": "c"}}), 422, "invalid", "control")
+
+
+def test_a_shadow_runs_along_and_is_promoted(caller: Caller, store: Store) -> None:
+    path = "/v1/loops/home"
+    problem(caller.post(f"{path}/promote", {}), 409, "conflict")
+    asked = {"shadow": {"policy": "LinUCB", "policy_settings": {"alpha": 0.5}}, "how": "refit"}
+    assert caller.post(f"{path}/change", asked).status == 200
+    caller.post(DECIDE, {"context": CONTEXT})
+    assert "shadow" in list(store.loop("home").log)[-1]
+    problem(caller.send("POST", f"{path}/freeze"), 409, "conflict")
+    told = caller.post(f"{path}/promote", {}).json
+    assert told["promoted"] is False
+    told = caller.post(f"{path}/promote", {"gate": "off", "control": 0.1}).json
+    assert told["promoted"] is True
+    assert store.loop("home").model().policy == armlet.LinUCB(alpha=0.5)
+
+
+def test_a_frozen_loop_decides_from_what_it_knew(caller: Caller, store: Store) -> None:
+    assert caller.send("POST", "/v1/loops/home/freeze").json == {"status": "done"}
+    caller.post(DECIDE, {"context": CONTEXT, "event": "e"})
+    caller.post("/v1/rewards", {"items": [{"loop": "home", "event": "e", "value": 1}]})
+    frozen = store.loop("home").model().state.n.sum()
+    assert caller.send("POST", "/v1/loops/home/thaw").json == {"status": "done"}
+    assert (frozen, store.loop("home").model().state.n.sum()) == (0, 1)
+
+
+def test_details_show_contexts_and_events_to_admins_only(store: Store) -> None:
+    store.loop("home").decide(CONTEXT, event="visit")
+    grants = {
+        digest("see"): Grant(name="see", scopes=frozenset({"read"})),
+        digest("all"): Grant(name="all", scopes=frozenset({"read", "admin"})),
+    }
+    service = Service(store, keyring=Keyring(grants))
+    with Caller(create_app(service)) as caller:
+        seen = caller.get("/v1/loops/home", {"authorization": "Bearer see"}).json
+        known = caller.get("/v1/loops/home", {"authorization": "Bearer all"}).json
+    service.close()
+    assert (known["last"][0]["event"], known["last"][0]["context"]) == ("visit", [31.0, 2.5])
+    assert (seen["last"][0]["event"], seen["last"][0]["context"]) == (None, None)
+    assert seen["arms"] == ["sale", "new", 1, "1"]
+    assert [gain["against"] for gain in seen["gains"]] == [gain.against for gain in store.loop("home").gains()]
+
+
+def test_a_loop_that_another_replica_deletes_and_makes_again_is_found(caller: Caller, store: Store) -> None:
+    caller.post(DECIDE, {"context": CONTEXT})
+    reward = {"items": [{"loop": "home", "event": "e", "value": 1}, {"loop": "home", "event": "f", "value": 1}]}
+    store.delete("home")
+    problem(caller.post(DECIDE, {"context": CONTEXT}), 404, "not-found", "loop")
+    assert caller.post("/v1/rewards", reward).json["items"] == [{"status": "no_loop"}] * 2
+    store.loop("home", arms=["a"], dim=1)
+    assert caller.post(DECIDE, {"context": [1]}).json["arm"] == "a"
+    store.delete("home")
+    assert caller.post("/v1/rewards", {"items": reward["items"][:1]}).json["items"] == [{"status": "no_loop"}]
+    store.loop("home", arms=["a"], dim=1)
+    assert caller.post(DECIDE, {"context": [1]}).json["arm"] == "a"
+    store.delete("home")
+    assert caller.post("/v1/rewards", reward).json["items"] == [{"status": "no_loop"}] * 2
 
 
 def test_a_deleted_loop_is_gone(caller: Caller, store: Store) -> None:

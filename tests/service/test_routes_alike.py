@@ -13,7 +13,7 @@ from armlet.errors import QueueFullError, StoreError, UncertainError
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
-from support.asgi import Answer, Caller, exchange, problem
+from support.service_calls import Answer, Caller, exchange, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
 DECIDE, BATCH = "/v1/loops/home/decide", "/v1/loops/home/decide/batch"
@@ -51,7 +51,7 @@ def test_other_methods_are_refused_with_those_that_are_there(caller: Caller) -> 
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/loops/", "/v1/loops//stats", "/v1/loops/home/decide/", "/v1/loops/%FF"]
+    "path", ["/v1", "/v1/loops/home/", "/v1/loops/", "/v1/loops//stats", "/v1/loops/home/decide/", "/v1/loops/%FF"]
 )
 def test_other_paths_are_not_there(caller: Caller, path: str) -> None:
     problem(caller.send("GET", path), 404, "not-found")

@@ -203,6 +203,8 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
             raise Problem(problems.UNAVAILABLE, "the loops are being opened")
         response = await route.handler(service, request)
     except Problem as problem:
+        if problem.kind is problems.NOT_FOUND and request is not None:
+            service.loops.pop(request.parts.get("name", ""), None)  # it may be made again, perhaps by another replica
         shows = problem_response if route is None else route.shows
         response = shows(request, problem)
     except DisconnectedError:
