@@ -23,8 +23,8 @@ from armlet.inference.gains import (
 )
 from armlet.inference.sequences import mixed_margin
 from armlet.stores.comparisons import Coins, Comparisons, Scale
-from support.coin_loops import ARMS, Environment, Setting, Watched, watch
 from support.examples import scaled
+from support.stores.coin_loops import ARMS, Environment, Setting, Watched, watch
 
 CHANCES = st.floats(0.001, 0.999)
 

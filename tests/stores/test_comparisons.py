@@ -25,7 +25,7 @@ from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.guards import rows_of
 from support.loops import Ticks, context, ticking
-from support.real_loops import KINDS, RealLoop
+from support.stores.real_loops import KINDS, RealLoop
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 

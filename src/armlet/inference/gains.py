@@ -169,7 +169,8 @@ def live_prob(propensity: float, rate: float, given: float) -> float:
     >>> live_prob(0.9333333333333333, 0.1, 1 / 3), live_prob(0.1 / 3, 0.1, 1 / 3)
     (1.0, 0.0)
     """
-    return min(max((propensity - rate * given) / (1.0 - rate), 0.0), 1.0)
+    pi = (propensity - rate * given) / (1.0 - rate)
+    return 0.0 if pi < 0.0 else 1.0 if pi > 1.0 else pi  # beyond them by rounding
 
 
 def exploration_score(propensity: float, rate: float, given: float) -> tuple[float, float]:
@@ -231,4 +232,5 @@ def as_share(value: float, low: float, high: float) -> float:
     >>> as_share(0.5, -1.0, 1.0), as_share(4.0, 0.0, 2.0)
     (0.75, 1.0)
     """
-    return min(max((value - low) / (high - low), 0.0), 1.0)
+    u = (value - low) / (high - low)
+    return 0.0 if u < 0.0 else 1.0 if u > 1.0 else u

@@ -66,7 +66,9 @@ def coins_of(fields: Mapping[str, Any]) -> Coins | None:
     if rate is None or rate < LEAST or fields.get("design") != "coin":
         return None
     given, smallest, shadow = _exploration(fields)
-    return Coins(fields["arm"], fields["propensity"], rate, given, smallest, fields["explored"], shadow=shadow)
+    return Coins(
+        fields["arm"], fields["propensity"], rate, given, smallest, fields["explored"], 0.0, False, True, shadow
+    )
 
 
 def _exploration(fields: Mapping[str, Any]) -> tuple[float, float, Arm | None]:
