@@ -92,7 +92,8 @@ class GainSums:
     def rows_until(self, gain: float) -> float | None:
         """Return about how many more rows like these an answer takes, if the gain is this one; None if that is endless.
 
-        With f times as many rows, S is f gain W and V is f V: f is found where the margin is no more than S.
+        With f times as many rows, S is f gain W and V is f V: f is found where the margin is no more than S. It is a
+        rough guess while the gain is barely seen, and mostly too long.
         """
         if not (self.W > 0.0 and gain):
             return None
@@ -193,8 +194,8 @@ def exploration_score(propensity: float, rate: float, given: float) -> tuple[flo
     ('0.0730', '-0.9000')
     """
     pi = live_prob(propensity, rate, given)
-    weight = rate * (1.0 - rate)
-    return weight * (pi - given) / (rate * given + (1.0 - rate) * pi), weight
+    weight, chance = rate * (1.0 - rate), rate * given + (1.0 - rate) * pi
+    return (weight * (pi - given) / chance if chance > 0.0 else 0.0), weight
 
 
 def shadow_score(
@@ -205,8 +206,8 @@ def shadow_score(
     `smallest` is min q. What the shadow would have played must not depend on the coins of the step.
     """
     pi = live_prob(propensity, rate, given)
-    weight = rate * (1.0 - rate) * smallest
-    return weight * (is_shadows - pi) / (rate * given + (1.0 - rate) * pi), weight
+    weight, chance = rate * (1.0 - rate) * smallest, rate * given + (1.0 - rate) * pi
+    return (weight * (is_shadows - pi) / chance if chance > 0.0 else 0.0), weight
 
 
 def control_score(share: float, is_controls: bool, differs: bool) -> tuple[float, float]:
