@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
-from armlet.errors import EventError, InvalidValueError, StoreError
+from armlet.errors import EventError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
@@ -207,7 +207,7 @@ class LoopRunner:
         """
         draft = tx.draft(self.id)
         if draft is None or self.is_gone:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         head, found = draft.found.head, draft.found
         if self._bandit is None or head.epoch != self._epoch:
             self._recover(tx.session, draft)
@@ -226,7 +226,7 @@ class LoopRunner:
     def _recover(self, session: Session, draft: Draft) -> None:
         record = session.find(self.name)
         if record is None or record.id != self.id:
-            raise StoreError(f"loop {self.name!r} was deleted; make it again, with arms")
+            raise LoopGoneError(f"loop {self.name!r} was deleted; make it again, with arms")
         self._recent.clear()
         self._decided.clear()
         self.terms = Terms.read(record)
@@ -345,7 +345,7 @@ class LoopRunner:
                 return self._again(tx, draft, known, x, options.get("eligible"))
             _check_no_id(event, bandit)
         guarded: Mapping[str, Any] = UNGUARDED
-        if isinstance(bandit, GuardedBandit):
+        if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
         else:
             decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
