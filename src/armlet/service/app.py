@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import reprlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -117,7 +118,7 @@ class Service:
 
 def no_loop(name: str) -> Problem:
     """Return what to say of a loop that there is not."""
-    return Problem(problems.NOT_FOUND, f"there is no loop {name!r}", field="loop")
+    return Problem(problems.NOT_FOUND, f"there is no loop {reprlib.repr(name)}", field="loop")
 
 
 # ---- who asks
