@@ -57,25 +57,28 @@ def passes(gate: Gate, gain: Gain | None) -> bool:
 
 def with_control(bandit: Bandit, control: Control | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another control, or without one; `learned` is that of its policy, if it has learned."""
-    role, second = role_of(bandit), second_of(bandit)
-    if role == "control":
-        role = second = None
-    if control is not None and control.policy is not None:
-        _check_free(role, f"control is {control.policy!r}")
-        second, role = _made(bandit, control.policy, learned), "control"
+    policy = None if control is None else control.policy
+    second, role = _along(bandit, "control", policy, learned)
     return guard(bandit, control=control, second=second, role=role)
 
 
 def with_shadow(bandit: Bandit, shadow: Policy | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another shadow, or without one."""
-    role, second = role_of(bandit), second_of(bandit)
-    if role == "shadow":
-        role = second = None
-    if shadow is not None:
-        check_own("shadow", shadow)
-        _check_free(role, f"shadow is {shadow!r}")
-        second, role = _made(bandit, shadow, learned), "shadow"
+    second, role = _along(bandit, "shadow", shadow, learned)
     return guard(bandit, control=control_of(bandit), second=second, role=role)
+
+
+def _along(
+    bandit: Bandit, role: Role, policy: Policy | None, learned: Bandit | None
+) -> tuple[Bandit | None, Role | None]:
+    """Return what goes along with a bandit, if the one in this role is to have another policy, or none."""
+    has, second = role_of(bandit), second_of(bandit)
+    if policy is None:
+        return (None, None) if has == role else (second, has)
+    if has == role and learned is None and second is not None and second.policy == policy:
+        return second, role
+    _check_free(None if has == role else has, f"{role} is {policy!r}")
+    return _made(bandit, policy, learned), role
 
 
 def _made(bandit: Bandit, policy: Policy, learned: Bandit | None) -> Bandit:
