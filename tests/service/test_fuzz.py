@@ -62,10 +62,8 @@ class Fuzz:
         """Return a method, a path, the frames of a body, and headers."""
         route = self.random.choice(ROUTES)
         body = json.dumps(BODIES.get(route.path, {})).encode() if route.method == "POST" else b""
-        path, method = (
-            route.path.replace("{name}", self.random.choice(("home", "home", "home", "nowhere"))),
-            route.method,
-        )
+        path = route.path.replace("{name}", self.random.choice(("home", "home", "home", "nowhere")))
+        method: str = route.method
         headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
         for _ in range(self.random.randint(1, 3)):
             match self.random.randrange(6):
@@ -78,7 +76,7 @@ class Fuzz:
                 case 4 if self.random.random() < 0.3:
                     path = self.random.choice(PATHS)
                 case 5 if self.random.random() < 0.3:
-                    method = METHODS[self.random.randrange(len(METHODS))]
+                    method = self.random.choice(METHODS)
         return method, path, self.frames(body), headers
 
     def other_json(self, body: bytes) -> bytes:
