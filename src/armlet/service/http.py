@@ -53,6 +53,59 @@ class DisconnectedError(Exception):
     """The client has gone; nobody waits for an answer."""
 
 
+class Patience:
+    """Ends waits that take too long, with one timer for all of them: most are over at once, and cost none.
+
+    Parameters
+    ----------
+    seconds
+        How long each may take; a TimeoutError is raised then.
+
+    Examples
+    --------
+    >>> async def wait():
+    ...     with Patience(0.01):
+    ...         await asyncio.Event().wait()
+    >>> asyncio.run(wait())
+    Traceback (most recent call last):
+    TimeoutError
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._begun: dict[asyncio.Task[Any], float] = {}  # the oldest first, since all may take as long
+        self._timed: asyncio.AbstractEventLoop | None = None  # the event loop that has a timer
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("there is no task to wait in")
+        loop = task.get_loop()
+        self._begun[task] = loop.time()
+        if self._timed is not loop:
+            self._timed = loop
+            loop.call_later(self.seconds, self._look, loop)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        task = asyncio.current_task()
+        if task is None or self._begun.pop(task, None) is not None:
+            return
+        if kind is asyncio.CancelledError and not task.uncancel():
+            raise TimeoutError
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End those whose time is over, and come back when that of the next one is."""
+        while self._begun:
+            task, begun = next(iter(self._begun.items()))
+            left = begun + self.seconds - loop.time()
+            if left > 0:
+                loop.call_later(left, self._look, loop)
+                return
+            del self._begun[task]
+            task.cancel()
+        self._timed = None
+
+
 class Request:
     """One request; its body is read on demand.
 
@@ -70,16 +123,18 @@ class Request:
         Whether it came by https, as far as the server knows.
     """
 
-    __slots__ = ("_receive", "_seconds", "grant", "headers", "is_secure", "method", "parts", "query_string")
+    __slots__ = ("_patience", "_receive", "grant", "headers", "is_secure", "method", "parts", "query_string")
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], patience: Patience
+    ) -> None:
         self.method: str = scope["method"]
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self.query_string: bytes = scope["query_string"]
         self.is_secure: bool = scope.get("scheme") == "https"
         self.parts = parts
         self.grant = NOBODY
-        self._receive, self._seconds = receive, seconds
+        self._receive, self._patience = receive, patience
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -102,11 +157,13 @@ class Request:
         if self._has_come:
             return await self._read(limit)
         try:
-            async with asyncio.timeout(self._seconds):
+            with self._patience:
                 return await self._read(limit)
         except TimeoutError as error:
             close = ((b"connection", b"close"),)
-            raise Problem(TOO_SLOW, f"send the body within {self._seconds:g} seconds", headers=close) from error
+            raise Problem(
+                TOO_SLOW, f"send the body within {self._patience.seconds:g} seconds", headers=close
+            ) from error
 
     @property
     def _has_come(self) -> bool:
