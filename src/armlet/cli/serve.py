@@ -216,7 +216,9 @@ def _run(config: ServerConfig) -> None:
 
 
 def announce(config: ServerConfig, url: str, service: Service) -> None:
-    """Print where it is and what to try; lines can be pasted into a shell."""
+    """Print where it is and what to try; lines can be pasted into a shell. Logs of JSON are not for people."""
+    if config.log.format == "json":
+        return
     for line in banner(config, url, service):
         print(line, flush=True)
 
