@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ContextDecorator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,8 +37,24 @@ class UnknownNameError(ArmletError, KeyError):
     __str__ = Exception.__str__  # a KeyError would show its text in quotes
 
 
-@contextmanager
-def refusing() -> Iterator[None]:
+class _Refusing(ContextDecorator):
+    """What `refusing` returns; it has no state, so that one serves all calls."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        refused = None if kind is None else _REFUSALS.get(kind)
+        if error is None or refused is None:  # of nothing, Armlet's own, or a subclass from elsewhere
+            return
+        text = error.args[0] if kind is KeyError and len(error.args) == 1 else error
+        raise refused(str(text)).with_traceback(error.__traceback__) from None
+
+
+_REFUSING: Final = _Refusing()
+
+
+def refusing() -> _Refusing:
     """Raise errors of Python or numpy inside as an ArmletError that is also of the original type; for public methods.
 
     Examples
@@ -48,17 +64,10 @@ def refusing() -> Iterator[None]:
     Traceback (most recent call last):
     armlet.errors.UnknownNameError: west
     """
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        kind = _REFUSALS.get(type(error))
-        if kind is None:  # Armlet's own, or a subclass from elsewhere
-            raise
-        text = error.args[0] if type(error) is KeyError and len(error.args) == 1 else error
-        raise kind(str(text)).with_traceback(error.__traceback__) from None
+    return _REFUSING
 
 
-_REFUSALS: Mapping[type[Exception], type[ArmletError]] = {
+_REFUSALS: Mapping[type[BaseException], type[ArmletError]] = {
     ValueError: InvalidValueError,
     OverflowError: InvalidValueError,
     RecursionError: InvalidValueError,
@@ -99,6 +108,14 @@ class StoreError(ArmletError):
 
 class QueueFullError(StoreError):
     """Too many calls wait for a store already; nothing of the call was kept, and it may be repeated a little later."""
+
+
+class LoopGoneError(StoreError):
+    """A loop was deleted, here or by another replica."""
+
+
+class LoopStateError(StoreError):
+    """A loop is made or guarded in a way that forbids the call; the text says what to end, or to leave out, first."""
 
 
 class UncertainError(StoreError):

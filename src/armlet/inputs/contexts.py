@@ -10,6 +10,7 @@ import operator
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,6 +24,9 @@ from armlet.types import ArrowTable, Context, Contexts, Float64
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
 
 PLAIN_ROWS = (list, tuple, np.ndarray)
+FLOAT64 = np.dtype(np.float64)
+SQUARE = LARGEST**2
+SHORT = 1000  # values; a product of more wakes BLAS's threads
 MOST_VALUES = 2**31  # a row of 16 GiB; squares of it can still be counted
 
 
@@ -60,6 +64,8 @@ class ContextReader:
         armlet.errors.InvalidValueError: dim is 3 but the context has 4 values; got shape (4,)
         """
         given = self._in_order(x) if self._is_named(x) else x
+        if type(given) is list and (plain := self._floats(given)) is not None:
+            return plain
         values = as_array(given, "context", self.features)
         if values.shape != (self.dim,):
             raise self._wrong_row(given, values.shape)
@@ -93,8 +99,19 @@ class ContextReader:
         checked = as_float64(values)
         return self._one_by_one(values) if checked is None else checked
 
+    def _floats(self, given: list[float]) -> Float64 | None:
+        """Read a list of floats, as JSON brings them, in a third of the time; None if it needs a closer look."""
+        try:
+            values = np.array(given)
+        except (RuntimeError, TypeError, ValueError):
+            return None
+        is_fit = values.dtype is FLOAT64 and values.shape == (self.dim,) and self.dim <= SHORT
+        return values if is_fit and np.vdot(values, values) <= SQUARE else None  # NaN fails that, without a warning
+
     def _is_named(self, x: object) -> bool:
         """Whether x goes by feature name: a mapping, or a pandas or database row if names are known."""
+        if type(x) is dict:
+            return True
         if isinstance(x, PLAIN_ROWS) or hasattr(x, "toarray"):  # a sparse matrix may be a dict of its entries
             return False
         named_row = self.features is not None and hasattr(x, "keys") and getattr(x, "ndim", 1) == 1
@@ -106,6 +123,9 @@ class ContextReader:
                 f"context is a {type(x).__name__} but the bandit has no feature names; "
                 f"pass features=[...] to Bandit, or give a list of {self.dim} values"
             )
+        if type(x) is dict and len(x) == len(self.features):
+            with suppress(KeyError):
+                return [x[name] for name in self.features]
         named = x if isinstance(x, Mapping) else dict(x)
         if named.keys() != set(self.features):
             if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):

@@ -64,8 +64,6 @@ class Limits:
         How many may be open at once; of these, how many may be streams of events.
     queue, deadline
         Calls that may wait for the store, and seconds that one may take, before they are answered with a 503.
-    depth
-        How deep the JSON of a request may be nested.
     batch
         Items of a batch.
     threads
@@ -92,14 +90,13 @@ class Limits:
     streams: int = 100
     queue: int = 4_096
     deadline: float = 2.0
-    depth: int = 32
     batch: int = 10_000
     threads: int = 4
     notice_seconds: float = 0.0
     drain_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        most = {"batch": 10_000, "threads": 64, "depth": 200}
+        most = {"batch": 10_000, "threads": 64}
         for each in fields(self):
             if isinstance(each.default, float):
                 settle(self, **{each.name: seconds(0.0 if each.name == "notice_seconds" else 0.001)})

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
@@ -20,7 +19,7 @@ from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details
+from armlet.stores.overview import Details, details_of
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Reward, Status
 from armlet.stores.rows import LoopLog
@@ -162,12 +161,12 @@ class Loop:
     def _asking(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
         """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
         name = None if event is None else check_text("event", event)
-        names = () if name is None else (name,)
+        names, decide = () if name is None else (name,), self._runner.decide
 
         def ask() -> Asked[Decision]:
             reader = self._reader()
             row = reader.row(x).copy()  # the caller may change his own while this waits
-            return functools.partial(self._decide, row=row, name=name, options=options, reader=reader), names, 1
+            return lambda tx, draft, now: decide(tx, draft, now, row, name, options, reader), names, 1
 
         return ask
 
@@ -201,8 +200,10 @@ class Loop:
                     raise
                 self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
                 asked = ask()
-            with suppress(ContextChangedError):
+            try:
                 return self._writer.call(self._runner, *asked)
+            except ContextChangedError:
+                continue
         raise self._restless()
 
     async def _apersist(self, ask: Callable[[], Asked[T]]) -> T:
@@ -217,25 +218,14 @@ class Loop:
                     raise
                 await self._writer.acall(self._runner, _look, size=0)
                 asked = ask()
-            with suppress(ContextChangedError):
+            try:
                 return await self._writer.acall(self._runner, *asked)
+            except ContextChangedError:
+                continue
         raise self._restless()
 
     def _restless(self) -> StoreError:
         return StoreError(f"the features of loop {self.name!r} change all the time; try again")
-
-    def _decide(
-        self,
-        tx: Transaction,
-        draft: Draft,
-        now: Moment,
-        *,
-        row: Float64,
-        name: str | None,
-        options: Mapping[str, Any],
-        reader: Reader,
-    ) -> Decision:
-        return self._runner.decide(tx, draft, now, row, name, options, reader)
 
     def _decide_many(
         self,
@@ -567,7 +557,7 @@ class Loop:
         """
         record = next((each for each in self._ledger.loops() if each.id == self._runner.id), None)
         if record is None or self._runner.is_gone:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return LoopLog(self._ledger, record, self._runner.policy)
 
     @refusing()
@@ -606,7 +596,7 @@ class Loop:
         """Return its last row and its epoch: another pair if anything has changed. Reads one row, and locks nothing."""
         head = self._ledger.head(self._runner.id)
         if head is None:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return head.seq, head.epoch
 
     @refusing()
@@ -627,7 +617,7 @@ class Loop:
         >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
         ('yes', 51, 474)
         """
-        return self._writer.call(self._runner, self._runner.details)
+        return details_of(self._writer.call(self._runner, self._runner.glimpse))
 
     def gains(self) -> tuple[Gain, ...]:
         """Return whether the live policy is better than a coin and than the control, and the shadow than it.

@@ -39,7 +39,7 @@ T = TypeVar("T")
 log = logging.getLogger("armlet.store")
 log.addHandler(logging.NullHandler())  # silent, unless the application listens
 
-MOST = 1024  # calls in a batch, so that nobody waits for a queue that never ends
+MOST = 1024  # calls in a batch, but for those handed over together, so that nobody waits for a queue that never ends
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
 RETRY = 0.01  # seconds, if a reader is in the way of a scrub
 PATIENCE = 10.0  # seconds until that is given up
@@ -224,22 +224,43 @@ class AsyncCall(Call):
 class Desk:
     """Where the calls of one event loop wait; only its thread comes here.
 
-    Calls wait in the order of their deadlines, since all are given the same time: one timer, for the first of them, is
-    enough, and a call that is answered in time never sets one.
+    Those of one turn of the event loop are handed over together. They wait in the order of their deadlines, since all
+    are given the same time: one timer, for the first of them, is enough, and a call that is answered in time never sets
+    one.
     """
 
-    __slots__ = ("_deadline", "_timer", "_waiting", "loop")
+    __slots__ = ("_deadline", "_hand_over", "_timer", "_waiting", "fresh", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
-        self.loop, self._deadline = loop, deadline
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deadline: float | None,
+        hand_over: Callable[[Sequence[AsyncCall]], None],
+    ) -> None:
+        self.loop, self._deadline, self._hand_over = loop, deadline, hand_over
+        self.fresh: list[AsyncCall] = []  # not handed over yet
         self._waiting: deque[AsyncCall] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, calls: Sequence[AsyncCall]) -> None:
-        """Watch over the deadline of calls that were handed over."""
-        if self._deadline is None:
+    def add(self, calls: Iterable[AsyncCall]) -> None:
+        """Take calls, to be handed over at the end of this turn."""
+        if not self.fresh:
+            self.loop.call_soon(self._flush)
+        self.fresh.extend(calls)
+
+    def _flush(self) -> None:
+        calls, self.fresh = self.fresh, []
+        try:
+            self._hand_over(calls)
+        except StoreError as error:  # it was closed meanwhile
+            for call in calls:
+                call.error = error
+            self.settle(calls)
             return
-        until = self.loop.time() + self._deadline
+        if self._deadline is not None:
+            self._watch(calls, self.loop.time() + self._deadline)
+
+    def _watch(self, calls: Sequence[AsyncCall], until: float) -> None:
         for call in calls:
             call.until = until
         self._waiting.extend(calls)
@@ -477,7 +498,7 @@ class Writer:
         self.entered: dict[LoopRunner, None] = {}  # loops that were used since somebody looked, the last one last
         self.budget = Budget()
         self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
-        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+        self._queue: SimpleQueue[Sequence[Ticket] | None] = SimpleQueue()
         self._asked = self._taken = 0  # calls, by those who ask and by the thread that writes: what is between waits
         self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
         self._batch: list[Call] = []
@@ -506,8 +527,8 @@ class Writer:
     async def acall(self, runner: LoopRunner, work: Work[T], events: Sequence[str] = (), size: int = 1) -> T:
         """Run a call in the next transaction, without a thread that waits."""
         desk = self._desk()
+        self._admit(size)
         call = AsyncCall(desk, runner, work, events, size)
-        self._put((call,), size)
         desk.add((call,))
         try:
             answer: T = await call.future
@@ -520,7 +541,7 @@ class Writer:
         """Run calls that have nothing to do with each other, handed over together; return answers, and errors."""
         desk = self._desk()
         calls = [AsyncCall(desk, *each, 1) for each in asked]
-        self._put(calls, len(calls))
+        self._admit(len(calls))
         desk.add(calls)
         found: list[T | Exception] = []
         try:
@@ -537,12 +558,13 @@ class Writer:
 
     def _desk(self) -> Desk:
         loop = asyncio.get_running_loop()
-        desk = self._desks.get(loop)
-        if desk is None:
-            with self._gate:
-                self._desks = {each: desk for each, desk in self._desks.items() if not each.is_closed()}
-                desk = self._desks[loop] = Desk(loop, self._deadline)
-        return desk
+        return self._desks.get(loop) or self._open_desk(loop)
+
+    def _open_desk(self, loop: asyncio.AbstractEventLoop) -> Desk:
+        with self._gate:
+            for closed in [each for each in self._desks if each.is_closed()]:
+                self._asked -= sum(call.size for call in self._desks.pop(closed).fresh)  # which nobody will take
+            return self._desks.setdefault(loop, Desk(loop, self._deadline, self._put))
 
     def do(self, work: Callable[[Transaction, Moment], T]) -> T:
         """Run something in a transaction of its own."""
@@ -562,24 +584,31 @@ class Writer:
         self._upkeep.add(Errand(chore, runner, is_waited_for=False))
 
     def _ask(self, ticket: Ticket, deadline: float | None = -1.0, size: int = 0) -> Any:
-        self._put((ticket,), size)
+        self._admit(size)
+        self._put((ticket,))
         return ticket.wait(self._deadline if deadline == -1.0 else deadline)
 
-    def _put(self, tickets: Sequence[Ticket], size: int) -> None:
-        """Hand tickets over, all or none; `size` is for how many calls they count."""
+    def _admit(self, size: int) -> None:
+        """Let so many calls be handed over, or refuse them."""
         if os.getpid() != self._pid:  # before any lock, which a fork may have copied while it was held
             raise StoreError("the store was opened before a fork, and only the parent may use it; open another one")
         self.check_caller()
         with self._gate:
-            if self._closed is not None:
-                raise StoreError(f"the store is closed{self._closed}; open it again")
+            self._check_open()
             if size and self._limit is not None and (waiting := self._asked - self._taken) >= self._limit:
                 raise QueueFullError(
                     f"nothing of this call was kept: {waiting:,} calls wait already; try again in a second"
                 )
             self._asked += size
-            for ticket in tickets:
-                self._queue.put(ticket)
+
+    def _put(self, tickets: Sequence[Ticket]) -> None:
+        with self._gate:
+            self._check_open()
+            self._queue.put(tickets)
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise StoreError(f"the store is closed{self._closed}; open it again")
 
     def check_caller(self) -> None:
         """Refuse the thread that writes."""
@@ -621,22 +650,26 @@ class Writer:
     def _gather(self) -> bool:
         """Take what is in the queue, waiting for it if there is nothing else to do; return whether it has ended."""
         pause = self._upkeep.pause
-        for _ in range(MOST):
+        while len(self._batch) < MOST:
             try:
-                ticket = self._queue.get(block=pause != 0.0, timeout=pause or None)
+                tickets = self._queue.get(block=pause != 0.0, timeout=pause or None)
             except Empty:
                 break
-            if ticket is None:
+            if tickets is None:
                 return True
-            if isinstance(ticket, Errand):
-                self._upkeep.add(ticket)
-            elif isinstance(ticket, Call):
-                self._batch.append(ticket)
-                self._taken += ticket.size
-            else:
-                self._tasks.append(ticket)
+            for ticket in tickets:
+                self._take(ticket)
             pause = 0.0
         return False
+
+    def _take(self, ticket: Ticket) -> None:
+        if isinstance(ticket, Call):
+            self._batch.append(ticket)
+            self._taken += ticket.size
+        elif isinstance(ticket, Errand):
+            self._upkeep.add(ticket)
+        else:
+            self._tasks.append(ticket)
 
     def _serve(self) -> None:
         if self._batch:
@@ -720,8 +753,7 @@ class Writer:
             self._closed = f", since its thread has ended: {error!r}"
         left: list[Ticket] = [*self._batch, *self._tasks, *self._upkeep.leave()]
         while not self._queue.empty():
-            if (ticket := self._queue.get()) is not None:
-                left.append(ticket)
+            left.extend(self._queue.get() or ())
         self._batch, self._tasks = [], []
         self._fail(left, error)
         release(left)
