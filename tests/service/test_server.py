@@ -356,7 +356,7 @@ def test_check_says_what_would_change(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["serve", *SHOP, "--check"]) == 0
-    assert "store shop.db: would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
+    assert "store shop.db would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
     with armlet.open_store("shop.db") as store:
         store.loop("home", arms=["sale", "new"], features=["age"])
     with pytest.raises(SystemExit) as end:
