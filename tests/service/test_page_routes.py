@@ -23,8 +23,8 @@ from armlet.service.page.assets import ASSETS
 from armlet.service.page.layout import POLICY
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
-from support.asgi import Caller
 from support.pages import make_loop, play, read
+from support.service_calls import Caller
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
