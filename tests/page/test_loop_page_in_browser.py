@@ -175,6 +175,15 @@ def test_the_page_says_when_the_server_is_gone_and_goes_on_when_it_is_back(chrom
             second.kill()
 
 
+def test_the_page_tries_again_after_a_refusal(chromium: Browser, server: ServerProcess) -> None:
+    with opened(chromium, "about:blank") as found:
+        page = found.page
+        page.route("**/stream", lambda route: route.fulfill(status=503), times=1)
+        page.goto(f"{server.url}/loops/home")
+        sync_api.expect(page.locator("#live")).to_have_text("Not live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+
+
 def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
     fill(tmp_path / "shop.db")
     settings = ['store = "shop.db"', "[keys.reader]", f'sha256 = "{digest("a key").hex()}"', 'scopes = ["read"]']
