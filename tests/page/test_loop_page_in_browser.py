@@ -31,6 +31,11 @@ SIZES = """all => all.filter(text => text.getScreenCTM()).map(text => {
   return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
 })"""
 
+CUT = """all => all.filter(text => {
+  const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+  return Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom) > 0.5;
+}).map(text => text.textContent)"""
+
 
 @dataclass
 class Opened:
@@ -120,6 +125,7 @@ def test_the_page_is_live_quiet_and_fits(
         found.fits()
         browser.stands_out_from_the_paper(browser.Visit(page))
         assert min(page.locator("svg.chart text").evaluate_all(SIZES)) >= 10
+        assert page.locator("svg.chart text").evaluate_all(CUT) == []
         found.is_quiet()
 
 
