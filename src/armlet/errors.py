@@ -110,6 +110,14 @@ class QueueFullError(StoreError):
     """Too many calls wait for a store already; nothing of the call was kept, and it may be repeated a little later."""
 
 
+class LoopGoneError(StoreError):
+    """A loop was deleted, here or by another replica."""
+
+
+class LoopStateError(StoreError):
+    """A loop is made or guarded in a way that forbids the call; the text says what to end, or to leave out, first."""
+
+
 class UncertainError(StoreError):
     """Whether a call was kept is not known: repeat it, a decision with its event, and the answer is the same."""
 

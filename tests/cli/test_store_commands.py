@@ -209,6 +209,16 @@ CHANGES: dict[str, tuple[list[str], Callable[[dict[str, Any]], object], object]]
         lambda found: (found["policy"]["name"], found["policy"]["settings"]["p"]),
         ("Algorithm1", 50),
     ),
+    "a control": (
+        ["--control", "b", "--share", "0.25"],
+        lambda found: (found["guards"]["control"], found["guards"]["share"]),
+        ('always "b"', 0.25),
+    ),
+    "a shadow": (
+        ["--shadow", "LinUCB", "--refit"],
+        lambda found: found["guards"]["shadow"] is not None,
+        True,
+    ),
     "a policy": (["--policy", "LinUCB:alpha=0.5", "--refit"], lambda found: found["policy"]["name"], "LinUCB"),
 }
 
@@ -231,6 +241,28 @@ def test_windows_can_be_taken_away_and_arms_may_be_numbers(capsys: pytest.Captur
     capsys.readouterr()
     found = shown(capsys, "side")
     assert (found["arms"], found["retired"], found["terms"]["window"]) == ([2, 3], [1], None)
+
+
+@pytest.mark.usefixtures("shop")
+def test_guards_come_and_go_by_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    def guards() -> dict[str, Any]:
+        capsys.readouterr()
+        found: dict[str, Any] = shown(capsys)["guards"]
+        return found
+
+    assert run("freeze", "home") == 0
+    assert guards()["is_frozen"]
+    assert run("thaw", "home") == 0
+    assert not guards()["is_frozen"]
+    assert run("change", "home", "--control", "a", "--shadow", "LinUCB", "--refit") == 0
+    assert (guards()["control"], guards()["share"]) == ('always "a"', 0.1)
+    assert run("promote", "home") == 1
+    assert capsys.readouterr().out.startswith("home: not promoted\n")
+    assert run("promote", "home", "--gate", "off", "--control", "0.2") == 0
+    assert guards()["share"] == 0.2
+    assert run("change", "home", "--control", "none") == 0
+    assert guards()["control"] is None
+    assert run("verify") == 0
 
 
 @pytest.mark.usefixtures("shop")
@@ -277,6 +309,17 @@ def test_delete_asks_whether_it_is_meant(capsys: pytest.CaptureFixture[str]) -> 
             2,
             "--refit is given, but --policy is not; name the policy",
         ),
+        (
+            ["store", "shop.db", "change", "home", "--share", "0.2"],
+            2,
+            "--share is given, but no --control that plays it",
+        ),
+        (
+            ["store", "shop.db", "change", "home", "--control", "z"],
+            2,
+            "control is 'z', which is not an arm; give one of",
+        ),
+        (["store", "shop.db", "promote", "home"], 1, "there is no shadow to promote"),
         (["store", "shop.db", "change", "home", "--window", "9"], 2, "window is 9.0 and default_reward is None"),
         (["store", "shop.db", "change", "home", "--window", "long"], 2, "--window: invalid number: 'long'; write a"),
         (["store", "shop.db", "change", "home", "--reward-range", "1"], 2, "--reward-range: invalid range: '1'; write"),

@@ -124,7 +124,7 @@ def test_before_the_first_row_a_gain_may_be_anything() -> None:
 
 
 def test_the_rows_until_an_answer_are_those_after_which_it_comes() -> None:
-    """The same rows again and again: the answer comes when it was said, up to the step of 5 % of the search."""
+    """The same rows again and again: the answer comes when it was said, up to the step of 10 % of the search."""
     sums, rows = GainSums(), [(0.3, 0.09), (-0.25, 0.09), (0.26, 0.09), (-0.22, 0.09)]
     for at in range(400):
         sums.add(*rows[at % 4])
@@ -137,7 +137,7 @@ def test_the_rows_until_an_answer_are_those_after_which_it_comes() -> None:
     while sums.interval().low <= 0.0:
         for row in rows:
             sums.add(*row)
-    assert said / 1.06 <= sums.rows <= said * 1.01
+    assert said / 1.11 <= sums.rows <= said * 1.01
     assert sums.rows_until(mean) == 0.0
     assert sums.rows_until(0.0) is None
 

@@ -226,6 +226,16 @@ def test_an_error_says_whether_the_call_may_have_been_kept(server: Server, clien
     server.answers = [httpx2.ReadTimeout, BUSY]  # the first attempt may have been kept, whatever the last one was told
     error = refused(lambda: client.decide("home", [1.0]))
     assert (error.status, error.type) == (503, module.UNKNOWN)
+    server.answers = [httpx2.ReadTimeout, (422, {"type": "urn:x", "detail": "no"}, {})]  # it cannot have been
+    assert refused(lambda: client.decide("home", [1.0])).type == "urn:x"
+
+
+def test_names_that_are_empty_are_the_server_s_to_refuse(server: Server, client: Client) -> None:
+    server.answers = [(422, {"detail": "no"}, {})]
+    refused(lambda: client.decide("home", [1.0], event=""))
+    refused(lambda: client.reward("home", "order-1", 1.0, name=""))
+    assert server.bodies[0]["event"] == ""
+    assert server.bodies[1]["items"][0]["name"] == ""
 
 
 def test_only_rewards_that_were_not_kept_are_sent_again(server: Server, client: Client) -> None:
@@ -248,13 +258,24 @@ def test_rewards_that_could_not_be_written_in_time_say_so(server: Server, client
     assert clock.now - begun <= 10.0
 
 
-@pytest.mark.parametrize(("word", "status"), [("refused", 422), ("no_loop", 404), ("forbidden", 403)])
-def test_a_reward_that_is_refused_is_an_error(word: str, status: int, server: Server, client: Client) -> None:
+def test_what_is_known_of_rewards_is_told_when_time_runs_out(server: Server, client: Client) -> None:
+    items = [{"loop": loop, "event": "e", "value": 1.0} for loop in ("a", "b")]
+    mixed = {"items": [{"status": "accepted"}, {"status": "unavailable"}]}
+    for failure, word in ((BUSY, "unavailable"), (httpx2.ReadTimeout, "outcome_unknown")):
+        server.answers = [mixed, failure]
+        assert client.rewards(items) == [Judgement("accepted"), Judgement(word)]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [("refused", 422), ("no_loop", 404), ("forbidden", 403), ("unavailable", 503), ("outcome_unknown", 503)],
+)
+def test_a_reward_that_is_not_recorded_is_an_error(word: str, status: int, server: Server, client: Client) -> None:
     server.answers = [{"items": [{"status": word}]}]
     error = refused(lambda: client.reward("home", "order-1", 1.0))
     assert error.status == status
-    assert "home" in str(error)
-    assert len(server.requests) == 1
+    assert str(error) == f"the reward for loop 'home' is {word} ({status})"
+    assert len(server.requests) == 1 or status == 503
 
 
 # ---- what is wrong

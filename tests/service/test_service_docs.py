@@ -113,3 +113,11 @@ def test_metrics_of_the_alerts_are_those_of_the_server() -> None:
     asked = set(re.findall(r"armlet_\w+", block("yaml")))
     assert len(asked) > 2
     assert {name for name in asked if f"\n{name}{{" not in text and f"\n{name} " not in text} == set()
+
+
+def test_every_promise_names_a_test_that_exists() -> None:
+    cells = re.findall(r"^\| .* \| `(\S+)::(\w+)` \|$", section("What is promised, and by which test"), re.M)
+    assert len(cells) > 20
+    root = Path(__file__).parents[2]
+    found = {path: (root / path).read_text() if (root / path).is_file() else "" for path, _ in cells}
+    assert [name for path, name in cells if f"\ndef {name}(" not in found[path]] == []

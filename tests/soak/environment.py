@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import armlet
 from armlet.policies import AllDataEpsilonGreedy, LinUCB
-from armlet.stores import Loop, Store
+from armlet.stores import Control, Loop, Store
 from armlet.types import Policy
 
 ARMS: Final = ["a", "b", "c"]
@@ -22,6 +22,7 @@ LOOPS: Final = ("plain", "late", "still")  # "late" has windows; nothing is forg
 CHANGING: Final = ("plain", "late")
 DEFAULT: Final = 1.0  # reward of a window that closes; no reward is as high
 EXPLORES: Final = 0.25  # share of decisions in "late" that explore, and are never pruned
+SHARE: Final = 0.125  # of steps that a control plays
 KINDS: Final = ("features", "policy", "arms", "window")  # of changes
 
 
@@ -99,7 +100,10 @@ def kind_of(loop: str, change: int) -> str:
 
 def make_loops(store: Store) -> list[Loop]:
     """Make all loops."""
-    windows: dict[str, dict[str, Any]] = {"late": {"window": window(0), "default_reward": DEFAULT}}
+    more: dict[str, dict[str, Any]] = {
+        "plain": {"control": Control(policy=policy("late", 0), share=SHARE)},
+        "late": {"control": Control(arm=ARMS[0], share=SHARE), "window": window(0), "default_reward": DEFAULT},
+    }
     return [
         store.loop(
             name,
@@ -108,7 +112,7 @@ def make_loops(store: Store) -> list[Loop]:
             policy=policy(name, 0),
             reward_range=(0, 1),
             seed=11,
-            **windows.get(name, {}),
+            **more.get(name, {}),
         )
         for name in LOOPS
     ]

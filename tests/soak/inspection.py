@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Final
 
 import armlet
+from armlet.log.guarded import alone
 from armlet.stores import Loop, Row, Store
 from soak.environment import LOOPS, arms, change_of, policy, window
 from soak.oracle import Oracle, require
@@ -31,7 +32,7 @@ def wait_for_windows(store: Store) -> None:
 
 def _inspect(store: Store, loop: Loop, oracle: Oracle) -> tuple[int, int]:
     model = loop.model()
-    require(model.to_bytes() == rebuilt(store, loop.name).to_bytes(), f"{loop.name} is not what its rows say")
+    check_replay(store, loop)
     rows = list(loop._ledger.rows(loop._runner.id))
     _compare_rows(loop.name, rows, oracle)
     _compare_terms(loop, model, oracle)
@@ -39,6 +40,14 @@ def _inspect(store: Store, loop: Loop, oracle: Oracle) -> tuple[int, int]:
     audit = armlet.audit(loop.log.replayable, loop.log.start)
     require(audit.ok, f"{loop.name} cannot be audited: {audit}")
     return learned, rows[-1].seq
+
+
+def check_replay(store: Store, loop: Loop) -> None:
+    """Compare a loop, and all that goes along with it, with what its rows make of it."""
+    model, found, again = loop.model(), loop._runner.bandit, rebuilt(store, loop.name)
+    told = f"{loop.name} is not what its rows say"
+    require(found is not None and found.to_bytes() == again.to_bytes(), told)
+    require(model.to_bytes() == alone(again).to_bytes(), told)
 
 
 def _compare_rows(loop: str, rows: list[Row], oracle: Oracle) -> None:

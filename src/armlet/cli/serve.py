@@ -236,8 +236,8 @@ def banner(config: ServerConfig, url: str, service: Service) -> Iterator[str]:
     yield "  " + call(path, {"event": event, "context": example(model)})
     yield "reward:"
     yield "  " + call("/v1/rewards", {"items": [{"loop": name, "event": event, "value": best_reward(model)}]})
-    if config.listen.socket is None:
-        yield f"page:\n  {url}/loops/{quote(name, safe='')}"
+    host = url if config.listen.socket is None else "http://localhost"  # through the socket
+    yield f"page:\n  {host}/loops/{quote(name, safe='')}"
 
 
 def _caller(config: ServerConfig, url: str) -> Callable[[str, object], str]:

@@ -22,7 +22,7 @@ from armlet.errors import ArgumentError, ArmletError, StoreError
 
 if TYPE_CHECKING:
     from armlet.parallel import Progress
-    from armlet.stores import Store
+    from armlet.stores import Control, Store
     from armlet.stores.ledger import View
     from armlet.stores.overview import Details, Overview
     from armlet.stores.verify import Verified
@@ -367,7 +367,10 @@ _UNLESS: Final = {"default": argparse.SUPPRESS}
     ),
     arg("--arms", type=names, metavar="NAMES", help="to be played from now on, separated by commas"),
     arg("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; settings that are left out are the usual ones"),
-    arg("--refit", action="store_true", help="let --policy learn the loop's log again: for another kind of policy"),
+    arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
+    arg("--share", type=float, metavar="S", help="of the control; default: 0.1", **_UNLESS),
+    arg("--shadow", metavar="POLICY", help="that runs along and is logged, but never played; none ends it"),
+    arg("--refit", action="store_true", help="let --policy or --shadow learn the loop's log again: another kind"),
     refused=(ValueError, TypeError),
     interrupted="nothing was changed",
 )
@@ -379,23 +382,39 @@ def change(a: argparse.Namespace) -> None:
       armlet store shop.db change homepage --features age,visits --fill visits=1
       armlet store shop.db change homepage --arms sale,new,none --reward-range=-1..1
       armlet store shop.db change homepage --policy LinUCB:alpha=0.5 --refit
+      armlet store shop.db change homepage --control sale --share 0.1
+      armlet store shop.db change homepage --shadow LinUCB --refit
     """
-    given = {name: value for name, value in vars(a).items() if name in CHANGES}
-    if a.policy is not None:
-        from armlet.simulation.compare import make_policy, parse_policy
+    from armlet.simulation.compare import make_policy, parse_policy
 
-        given["policy"] = make_policy(*parse_policy(a.policy))
-    elif a.refit:
+    given = {name: value for name, value in vars(a).items() if name in CHANGES}
+    for name in ("policy", "shadow"):
+        word = getattr(a, name)
+        if word is not None:
+            given[name] = None if (name, word) == ("shadow", "none") else make_policy(*parse_policy(word))
+    if a.refit and not {"policy", "shadow"} & given.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
-    if not given and a.arms is None:
+    if "share" in a and a.control in (None, "none"):
+        raise ArgumentError("{share} is given, but no {control} that plays it; name its arm")
+    if not given and a.arms is None and a.control is None:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
     with _writing(a, f"store.loop({a.loop!r}).change(...)") as store:
         _check_name(store, a.loop)
         loop = store.loop(a.loop)
         if a.arms is not None:
             given["arms"] = _labels(a.arms, loop.model().arms)
+        if a.control is not None:
+            given["control"] = _control(a, loop.model().arms)
         loop.change(**given, how="refit" if a.refit else "carry")
     print(f"{_plain(a.loop)}: changed {', '.join(given)}")
+
+
+def _control(a: argparse.Namespace, known: Sequence[Arm]) -> Control | None:
+    from armlet.stores import Control
+
+    if a.control == "none":
+        return None
+    return Control(arm=_labels([a.control], known)[0], **({"share": a.share} if "share" in a else {}))
 
 
 def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:
@@ -403,6 +422,61 @@ def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:
     by_name: dict[str, Arm] = {str(arm): arm for arm in known}
     are_numbers = all(isinstance(arm, int) for arm in known)
     return [by_name.get(word, int(word) if are_numbers and word.isdecimal() else word) for word in words]
+
+
+@_action("freeze", "let a policy decide from what it knows now", _NAME, interrupted="nothing was changed")
+def freeze(a: argparse.Namespace) -> None:
+    """Let the policy decide from what it knows now; what rewards teach waits for thaw.
+
+    examples:
+      armlet store shop.db freeze homepage
+    """
+    with _writing(a, f"store.loop({a.loop!r}).freeze()") as store:
+        _check_name(store, a.loop)
+        store.loop(a.loop).freeze()
+    print(f"{_plain(a.loop)}: frozen")
+
+
+@_action("thaw", "go on with what was learned while a loop was frozen", _NAME, interrupted="nothing was changed")
+def thaw(a: argparse.Namespace) -> None:
+    """Go on with all that was learned while the loop was frozen.
+
+    examples:
+      armlet store shop.db thaw homepage
+    """
+    with _writing(a, f"store.loop({a.loop!r}).thaw()") as store:
+        _check_name(store, a.loop)
+        store.loop(a.loop).thaw()
+    print(f"{_plain(a.loop)}: not frozen")
+
+
+@_action(
+    "promote",
+    "let the shadow of a loop play, if it passes the gate",
+    _NAME,
+    arg(
+        "--gate", choices=("better", "not worse", "off"), default="better", help="default: better, as it must be shown"
+    ),
+    arg("--control", type=float, metavar="SHARE", help="of the steps that the policy so far plays from then on"),
+    refused=(ValueError, TypeError),
+    interrupted="nothing was changed",
+)
+def promote(a: argparse.Namespace) -> int:
+    """Let the shadow play from now on if its comparison with the live policy lets it through the gate.
+
+    The command fails if it does not, and nothing is changed then.
+
+    examples:
+      armlet store shop.db promote homepage
+      armlet store shop.db promote homepage --gate off --control 0.1
+    """
+    with _writing(a, f"store.loop({a.loop!r}).promote(...)") as store:
+        _check_name(store, a.loop)
+        found = store.loop(a.loop).promote(gate=a.gate, control=a.control)
+    print(f"{_plain(a.loop)}: {'promoted' if found.promoted else 'not promoted'}")
+    if found.gain is not None:
+        print(found.gain)
+    return 0 if found.promoted else 1
 
 
 @_action(
@@ -440,11 +514,13 @@ examples:
   armlet store shop.db forget homepage order-17
   armlet store shop.db prune --before 90d
   armlet store shop.db change homepage --window 3600 --default-reward 0
+  armlet store shop.db change homepage --control sale --share 0.1
+  armlet store shop.db promote homepage
   armlet store shop.db delete homepage --yes
 
 list, show, verify, export and backup read next to the process that has the store open. The others change a
 file, and need that process to stop, or the same call from inside it.
 """,
     arguments=(STORE,),
-    actions=(list_loops, show, verify, export, backup, forget, prune, change, delete),
+    actions=(list_loops, show, verify, export, backup, forget, prune, change, freeze, thaw, promote, delete),
 )

@@ -25,6 +25,7 @@ p_a and c q_a; those of other arms are not needed. Cost: O(1) a row, and no arra
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +36,7 @@ GUESS: Final = 0.01  # the largest guess of a score; a gain of 1 % of the range 
 BOUND: Final = 1.0 + GUESS  # no score is further from its guess
 WIDEST: Final = Interval(-1.0, 1.0)
 GOAL: Final = math.log(2.0 / (1.0 - LEVEL))
-TIMES: Final = 1.05 ** np.arange(284)  # as many rows, up to 10^6
+TIMES: Final = 1.1 ** np.arange(146)  # as many rows, up to 10^6
 
 
 class GainSums:
@@ -136,16 +137,25 @@ class ValueSums:
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return where the mean lies, as a share of the reward range."""
-        if not self.rows:
-            return Interval(0.0, 1.0)
-        from armlet.inference.sequences import mixed_margin
-
-        margin = float(mixed_margin(self.V, math.log(2.0 / (1.0 - level))))
-        return Interval(max((self.S - margin) / self.rows, 0.0), min((self.S + margin) / self.rows, 1.0))
+        return value_intervals([self], level)[0]
 
     def state(self) -> list[Any]:
         """Return everything as numbers, for JSON."""
         return [self.rows, self.S, self.V]
+
+
+def value_intervals(values: Sequence[ValueSums], level: float = LEVEL) -> list[Interval]:
+    """Return where the means of several arms lie, each with this level, as shares of the reward range."""
+    from armlet.inference.sequences import mixed_margin
+
+    margins = mixed_margin([each.V for each in values], math.log(2.0 / (1.0 - level))).tolist()
+    return [_around(each, margin) for each, margin in zip(values, margins, strict=True)]
+
+
+def _around(sums: ValueSums, margin: float) -> Interval:
+    if not sums.rows:
+        return Interval(0.0, 1.0)
+    return Interval(max((sums.S - margin) / sums.rows, 0.0), min((sums.S + margin) / sums.rows, 1.0))
 
 
 # ---- scores: the factor of u - m, and the weight k

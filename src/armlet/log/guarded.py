@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
 from armlet.kernel import Decision, coins
@@ -118,8 +118,9 @@ class GuardedBandit(Bandit):
         other = self._ask_second(x, wants, "all" if self._role == "control" else None)
         if other is not None and self._role == "shadow":
             told["shadow"] = {"arm": other.arm}
-        played = _copied(live)
-        if control is not None:
+        if control is None:
+            played = _copied(live)
+        else:
             theirs = other if self._role == "control" else None
             played, told["control"] = self._mix(live, theirs, control, is_due, probabilities)
         self._begin(live, played)
@@ -400,7 +401,7 @@ def guard(
     if control is None and second is None:
         return alone(live)
     if control is not None and control.arm is not None and control.arm not in live.arms:
-        raise UnknownNameError(f"control is {control.arm!r}, which is not an arm; give one of {list(live.arms)}")
+        raise InvalidValueError(f"control is {control.arm!r}, which is not an arm; give one of {list(live.arms)}")
     if second is not None:
         _check_second(live, second)
     seed = live.seed if role == "learner" else live.seed ^ SECOND

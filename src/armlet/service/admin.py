@@ -12,11 +12,23 @@ from msgspec import UNSET
 
 from armlet.errors import ArmletError, EventError, StoreError, refusing
 from armlet.service.app import Service, no_loop
-from armlet.service.config import LoopConfig, make_encoder, make_policy
+from armlet.service.config import ControlConfig, LoopConfig, make_encoder, make_policy
 from armlet.service.http import JSON, NO_SNIFF, NO_STORE, Request, Response, decode, json_response
 from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, Problem, refusal
-from armlet.service.schemas import ChangeArm, ChangeLoop, Done, Forget, Forgotten, LoopName, MakeLoop
-from armlet.stores import Loop, Store
+from armlet.service.schemas import (
+    AnyControl,
+    ChangeArm,
+    ChangeLoop,
+    Done,
+    Forget,
+    Forgotten,
+    LoopName,
+    MakeLoop,
+    Promote,
+    Promoted,
+    Shadow,
+)
+from armlet.stores import Control, Loop, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +39,7 @@ _make = msgspec.json.Decoder(MakeLoop)
 _change = msgspec.json.Decoder(ChangeLoop)
 _arm = msgspec.json.Decoder(ChangeArm)
 _forget = msgspec.json.Decoder(Forget)
+_promote = msgspec.json.Decoder(Promote)
 
 
 @contextmanager
@@ -60,6 +73,8 @@ def _made(store: Store, asked: MakeLoop) -> Loop:
         raise Problem(CONFLICT, f"there is a loop {asked.name!r} already", field="name")
     fields = msgspec.structs.asdict(asked)
     with _refusing(MakeLoop.__struct_fields__):
+        if asked.control is not None:
+            fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
         return store.loop(**LoopConfig(**fields).arguments())
 
 
@@ -100,6 +115,12 @@ def _arguments(asked: ChangeLoop) -> Mapping[str, Any]:
     fields = msgspec.structs.asdict(asked)
     policy, settings, categories = fields.pop("policy"), fields.pop("policy_settings"), fields.pop("categories")
     given = {name: value for name, value in fields.items() if value is not UNSET}
+    if isinstance(asked.control, AnyControl):
+        told = asked.control
+        played = make_policy(told.policy, told.policy_settings)
+        given["control"] = Control(arm=told.arm, policy=played, share=told.share)
+    if isinstance(asked.shadow, Shadow):
+        given["shadow"] = make_policy(asked.shadow.policy, asked.shadow.policy_settings)
     if policy is not UNSET or settings:
         given["policy"] = make_policy(None if policy is UNSET else policy, settings)
     encoder = make_encoder(given.get("features", ()), categories)
@@ -126,3 +147,28 @@ async def forget(service: Service, request: Request) -> Response:
     asked = decode(_forget, await request.body(service.limits.batch_body), request)
     loop = await service.loop(request.parts["name"])
     return json_response(Forgotten(await service.ask(loop.forget_many, asked.events)))
+
+
+# ---- guards
+
+
+async def freeze(service: Service, request: Request) -> Response:
+    """Let the policy decide from what it knows now; what rewards teach from now on waits for thaw."""
+    loop = await service.loop(request.parts["name"])
+    await service.ask(loop.freeze)
+    return json_response(Done())
+
+
+async def thaw(service: Service, request: Request) -> Response:
+    """Go on with all that was learned while the loop was frozen."""
+    loop = await service.loop(request.parts["name"])
+    await service.ask(loop.thaw)
+    return json_response(Done())
+
+
+async def promote(service: Service, request: Request) -> Response:
+    """Let the shadow play from now on, if it passes the gate; else nothing changes."""
+    asked = decode(_promote, await request.body(service.limits.body), request)
+    loop = await service.loop(request.parts["name"])
+    done = await service.ask(loop.promote, gate=asked.gate, control=asked.control)
+    return json_response(msgspec.convert(done.to_dict(), Promoted))

@@ -37,7 +37,7 @@ from armlet.stores import Loop, Store
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
-WAITING: Final = 64  # calls that may wait for a thread
+WAITING: Final = 64  # calls that may wait for a thread, or have one
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -203,6 +203,8 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
             raise Problem(problems.UNAVAILABLE, "the loops are being opened")
         response = await route.handler(service, request)
     except Problem as problem:
+        if problem.kind is problems.NOT_FOUND and request is not None:
+            service.loops.pop(request.parts.get("name", ""), None)  # it may be made again, perhaps by another replica
         shows = problem_response if route is None else route.shows
         response = shows(request, problem)
     except DisconnectedError:

@@ -41,8 +41,14 @@ AGAIN: Final = ("unavailable", "outcome_unknown")
 UNKNOWN: Final = "urn:armlet:problem:outcome-unknown"
 UNAVAILABLE: Final = "urn:armlet:problem:unavailable"
 NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-FAULTS: Final = {"refused": (422, "invalid"), "no_loop": (404, "not-found"), "forbidden": (403, "forbidden")}
-"""What the caller of `reward` did wrong: the status and kind that a request of its own would have."""
+FAULTS: Final = {
+    "refused": (422, "urn:armlet:problem:invalid"),
+    "no_loop": (404, "urn:armlet:problem:not-found"),
+    "forbidden": (403, "urn:armlet:problem:forbidden"),
+    "unavailable": (503, UNAVAILABLE),
+    "outcome_unknown": (503, UNKNOWN),
+}
+"""Why a reward was not recorded: the status and problem that a request of its own would have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,6 @@ class Judgement:
 
     status: str
     detail: str | None = None
-
-
-class _Answers(msgspec.Struct):
-    items: list[Answer]
-
-
-class _Judgements(msgspec.Struct):
-    items: list[Judgement]
 
 
 class _Problem(msgspec.Struct):
@@ -121,7 +119,7 @@ class _Calls:
         return f"{type(self).__name__}({self._url!r})"  # without the key
 
     def _decide(self, loop: str, context: Context, event: str | None, eligible: Sequence[Arm] | None) -> Steps[Answer]:
-        asked = {"context": context, "event": event or new_event(), "eligible": eligible}
+        asked = {"context": context, "event": new_event() if event is None else event, "eligible": eligible}
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", asked, self._end())
         return _decode(found, Answer)
 
@@ -135,24 +133,30 @@ class _Calls:
         items = [{"context": context, "event": event} for context, event in zip(rows, names, strict=True)]
         asked = {"items": items, "eligible": eligible}
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
-        return _decode(found, _Answers).items
+        return _decode(found, dict[str, list[Answer]])["items"]
 
     def _reward(self, item: Mapping[str, object]) -> Steps[str]:
         [found] = yield from self._rewards([item])
         if found.status in FAULTS:
             status, kind = FAULTS[found.status]
-            detail = found.detail or f"{found.status}: loop {item['loop']!r}"
-            raise ServiceError(detail, status=status, type=f"urn:armlet:problem:{kind}")
+            detail = found.detail or f"the reward for loop {item['loop']!r} is {found.status}"
+            raise ServiceError(detail, status=status, type=kind)
         return found.status
 
     def _rewards(self, items: Iterable[Mapping[str, object]]) -> Steps[list[Judgement]]:
         """Send rewards; those whose loop could not write are sent again alone."""
-        told = [item if item.get("name") else {**item, "name": secrets.token_urlsafe(8)} for item in items]
+        told = [item if item.get("name") is not None else {**item, "name": secrets.token_urlsafe(8)} for item in items]
         judged: dict[int, Judgement] = {}
         end, left = self._end(), list(range(len(told)))
         for attempt in count():
-            found = yield from self._post("/v1/rewards", {"items": [told[at] for at in left]}, end)
-            judged.update(zip(left, _decode(found, _Judgements).items, strict=True))
+            try:
+                found = yield from self._post("/v1/rewards", {"items": [told[at] for at in left]}, end)
+            except ServiceError as error:
+                if not judged:
+                    raise
+                judged.update((at, Judgement(_word(error))) for at in left)  # of the others it is known
+                break
+            judged.update(zip(left, _decode(found, dict[str, list[Judgement]])["items"], strict=True))
             left = [at for at in left if judged[at].status in AGAIN]
             pause = _pause(attempt)
             if not left or time.monotonic() + pause >= end:
@@ -174,7 +178,9 @@ class _Calls:
             error = _error(found, self._url)
             is_unknown |= error.type == UNKNOWN
             pause = _pause(attempt, found)
-            if error.status not in (None, *REPEATED) or time.monotonic() + pause >= end:
+            if error.status not in (None, *REPEATED):
+                raise error
+            if time.monotonic() + pause >= end:
                 error.type = UNKNOWN if is_unknown else error.type
                 raise error
             yield pause
@@ -198,6 +204,10 @@ def _error(found: httpx2.Response | Failed | None, url: str) -> ServiceError:
         kind = UNKNOWN if found.status_code in REPEATED else "about:blank"
         problem = _Problem(kind, f"{url} answered something that is not a problem of an Armlet server")
     return ServiceError(problem.detail, status=found.status_code, type=problem.type, field=problem.field)
+
+
+def _word(error: ServiceError) -> str:
+    return "outcome_unknown" if error.type == UNKNOWN else "unavailable"
 
 
 def _encode(asked: object) -> bytes:

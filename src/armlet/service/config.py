@@ -14,9 +14,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, ge
 from armlet.errors import InvalidValueError, choices
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
-from armlet.inputs.settings import Check, Objective, Range, check_seed, ends, number, one_of, optional, settle, whole
+from armlet.inputs.settings import (
+    Check,
+    Objective,
+    Range,
+    chance,
+    check_seed,
+    ends,
+    number,
+    one_of,
+    optional,
+    settle,
+    whole,
+)
 from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
+from armlet.stores import Control
 from armlet.stores.rewards import Aggregation
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.types import Arm, Policy
@@ -51,8 +64,6 @@ class Limits:
         How many may be open at once; of these, how many may be streams of events.
     queue, deadline
         Calls that may wait for the store, and seconds that one may take, before they are answered with a 503.
-    depth
-        How deep the JSON of a request may be nested.
     batch
         Items of a batch.
     threads
@@ -79,14 +90,13 @@ class Limits:
     streams: int = 100
     queue: int = 4_096
     deadline: float = 2.0
-    depth: int = 32
     batch: int = 10_000
     threads: int = 4
     notice_seconds: float = 0.0
     drain_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        most = {"batch": 10_000, "threads": 64, "depth": 200}
+        most = {"batch": 10_000, "threads": 64}
         for each in fields(self):
             if isinstance(each.default, float):
                 settle(self, **{each.name: seconds(0.0 if each.name == "notice_seconds" else 0.001)})
@@ -131,7 +141,7 @@ class ControlConfig:
     share: float = 0.1
 
     def __post_init__(self) -> None:
-        settle(self, arm=_arm, share=number(0.0, 1.0, fix="give a share between 0 and 1, such as 0.1"))
+        settle(self, arm=_arm, share=chance(fix="give a share between 0 and 1, such as 0.1"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +261,7 @@ class LoopConfig:
             "policy": self.make_policy(),
             "encoder": encoder,
             "features": self.features if encoder is None and self.features else None,
+            "control": None if self.control is None else Control(arm=self.control.arm, share=self.control.share),
             "on_change": self.on_change,
             **{name: getattr(self, name) for name in same},
         }

@@ -11,7 +11,7 @@ from typing import Any, Final, cast, get_args
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, StoreError, UncertainError
+from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError, UncertainError, UnknownNameError
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem
@@ -36,6 +36,7 @@ _decide = msgspec.json.Decoder(Decide)
 _decide_many = msgspec.json.Decoder(DecideMany)
 _rewards = msgspec.json.Decoder(Rewards)
 
+GONE: Final = (LoopGoneError, UnknownNameError)  # what a store says of loops that were deleted
 _STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown")
 _JUDGED: Final = {status: Judged(status) for status in _STATUSES}
 
@@ -140,12 +141,11 @@ async def rewards(service: Service, request: Request) -> Response:
         answers = [await _reward(service.loops[items[0].loop], items[0])]
     else:
         answers = await _reward_many(service, [item for item in items if item.loop not in refused])
-    if answers and len(answers) == len(items) and all(isinstance(answer, StoreError) for answer in answers):
+    if len(answers) == len(items) and all(_is_failure(answer) for answer in answers):
         raise refusal(cast("StoreError", answers[0]))
     found = iter(answers)
-    return Response(
-        _encode(RewardsJudged([refused[item.loop] if item.loop in refused else _judged(next(found)) for item in items]))
-    )
+    judged = [refused[item.loop] if item.loop in refused else _judged(service, item, next(found)) for item in items]
+    return Response(_encode(RewardsJudged(judged)))
 
 
 async def _refused_loops(service: Service, request: Request, names: set[str]) -> dict[str, Judged]:
@@ -178,9 +178,17 @@ async def _reward_many(service: Service, items: list[RewardItem]) -> list[Status
         return [error] * len(items)
 
 
-def _judged(answer: Status | Exception) -> Judged:
+def _is_failure(answer: Status | Exception) -> bool:
+    """Whether the store could not do it, rather than would not."""
+    return isinstance(answer, StoreError) and not isinstance(answer, GONE)
+
+
+def _judged(service: Service, item: RewardItem, answer: Status | Exception) -> Judged:
     if isinstance(answer, str):
         return _JUDGED[answer]
+    if isinstance(answer, GONE):
+        service.loops.pop(item.loop, None)
+        return _JUDGED["no_loop"]
     if isinstance(answer, StoreError):
         return _JUDGED["outcome_unknown" if isinstance(answer, UncertainError) else "unavailable"]
     if not isinstance(answer, ArmletError):

@@ -159,7 +159,7 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T
 def _invalid(text: str) -> Problem:
     found = _PLACE.match(text)
     what, where = (text, None) if found is None else found.groups()
-    return Problem(INVALID, what, field=where)
+    return Problem(INVALID, what, field=where and where.removesuffix("[...]"))  # it names no key of an object
 
 
 @dataclass(slots=True)

@@ -25,6 +25,15 @@ async def names(service: Service, request: Request) -> Response:
     return json_response(Loops([LoopName(name) for name in found if request.grant.allows("read", name)]))
 
 
+async def details(service: Service, request: Request) -> Response:
+    """Return all there is to see of a loop: what it gains, explores and lacks, its arms and last decisions."""
+    loop = await service.loop(request.parts["name"])
+    found = (await service.ask(loop.details)).to_dict()
+    if not request.grant.allows("admin", loop.name):
+        found["last"] = [{**each, "event": None, "context": None} for each in found["last"]]
+    return json_response(found)
+
+
 async def stats(service: Service, request: Request) -> Response:
     """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
     loop = await service.loop(request.parts["name"])

@@ -12,7 +12,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, QueueFullError, StoreError, UncertainError
+from armlet.errors import (
+    ArmletError,
+    EventError,
+    LoopGoneError,
+    LoopStateError,
+    QueueFullError,
+    StoreError,
+    UncertainError,
+)
 from armlet.service.schemas import ProblemDetails
 
 log = logging.getLogger("armlet.service")
@@ -120,6 +128,10 @@ def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
     """
     if isinstance(error, UncertainError):
         return Problem(OUTCOME_UNKNOWN, "repeat it; with the same event, or the same name of a reward, that is safe")
+    if isinstance(error, LoopGoneError):
+        return Problem(NOT_FOUND, "there is no such loop any more", field="loop")
+    if isinstance(error, LoopStateError):
+        return Problem(CONFLICT, str(error), field=field)
     if isinstance(error, StoreError):
         if isinstance(error, QueueFullError):
             return Problem(UNAVAILABLE, "too many calls wait for the store; try again a little later")

@@ -5,13 +5,14 @@ Unknown fields are refused, so that a misspelt one is not silently ignored. JSON
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.inputs.columns import LARGEST
 from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
+from armlet.stores.guards import Gate
 from armlet.stores.spec import LONGEST, How
 
 MOST_ITEMS: Final = 10_000  # of a batch
@@ -150,15 +151,27 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Ends = tuple[Amount, Amount]
 
 
-class ControlArm(Struct, forbid_unknown_fields=True):
-    """An arm that a fixed share of decisions plays, to compare with."""
+Share = Annotated[float, Meta(gt=0, lt=1)]
+
+
+class ArmControl(Struct, forbid_unknown_fields=True):
+    """An arm that plays a fixed share of decisions, to compare with."""
 
     arm: Label
-    share: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    share: Share = 0.1
 
 
-class Candidate(Struct, forbid_unknown_fields=True):
-    """A policy by its name, and its settings."""
+class AnyControl(Struct, forbid_unknown_fields=True):
+    """An arm, or another policy such as the one before, that plays a fixed share of decisions, to compare with."""
+
+    arm: Label | None = None
+    policy: Text | None = None
+    policy_settings: Settings = {}
+    share: Share = 0.1
+
+
+class Shadow(Struct, forbid_unknown_fields=True):
+    """A policy that runs along: it learns, and its choices are logged but never played."""
 
     policy: Text
     policy_settings: Settings = {}
@@ -186,6 +199,7 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     reward_range: Ends | None = None
     objective: Objective = "max"
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    control: ArmControl | None = None
 
 
 class ChangeLoop(Struct, forbid_unknown_fields=True):
@@ -206,7 +220,27 @@ class ChangeLoop(Struct, forbid_unknown_fields=True):
     categories: Categories = {}
     fill: Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)] | UnsetType = UNSET
     arms: Labels | UnsetType = UNSET
+    control: AnyControl | UnsetType | None = UNSET
+    shadow: Shadow | UnsetType | None = UNSET
     how: How = "carry"
+
+
+class Promote(Struct, forbid_unknown_fields=True):
+    """How to let the shadow play.
+
+    `gate` is "better" if it must be shown to be better, "not worse" if it must not be shown to be worse, or "off".
+    `control` is the share of decisions that the policy so far plays from then on.
+    """
+
+    gate: Gate = "better"
+    control: Share | None = None
+
+
+class Promoted(Struct, gc=False):
+    """Whether the shadow was promoted, and what its comparison with the live policy said."""
+
+    promoted: bool
+    gain: dict[str, Any] | None
 
 
 class ChangeArm(Struct, forbid_unknown_fields=True):
@@ -250,6 +284,25 @@ class Done(Struct, gc=False):
     """It is done, and durable."""
 
     status: Literal["done"] = "done"
+
+
+class LoopDetails(Struct, gc=False):
+    """All there is to see of a loop; times are microseconds since 1970.
+
+    Events and contexts of the last decisions are shown to keys with the scope `admin` only.
+    """
+
+    name: str
+    at: int
+    decisions: int
+    rewards: int
+    policy: dict[str, Any]
+    arms: list[str | int]
+    retired: list[str | int]
+    features: list[str] | None
+    gains: list[dict[str, Any]]
+    last: list[dict[str, Any]]
+    alarms: list[Alarm]
 
 
 class State(Struct, gc=False):

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import resource
 import signal
 import socket
@@ -228,9 +229,9 @@ def _bind(listen: Listen) -> socket.socket:
             listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreError(f"cannot listen at {listen.host} port {listen.port}: {why}; choose another port") from None
+    except OSError as error:  # whose text says twice what is said here, but for names that lead nowhere
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise OSError(f"cannot listen at {listen.host} port {listen.port}: {why}; choose another") from None
 
 
 def _bind_path(path: Path) -> socket.socket:
@@ -246,7 +247,7 @@ def _bind_path(path: Path) -> socket.socket:
         found.listen(BACKLOG)
     except OSError as error:
         found.close()
-        raise StoreError(f"cannot listen at {path}: {error.strerror or error}; choose another path") from None
+        raise OSError(f"cannot listen at {path}: {error.strerror or error}; choose another") from None
     return found
 
 

@@ -20,6 +20,7 @@ from armlet.inference.gains import (
     exploration_score,
     shadow_score,
 )
+from armlet.inference.intervals import Interval
 from armlet.stores.delays import finite, whole
 from armlet.types import Arm
 
@@ -62,7 +63,7 @@ def coins_of(fields: Mapping[str, Any]) -> Coins | None:
     if control is not None:
         return _coins_with_control(fields, control)
     rate = fields.get("exploration_rate")
-    if rate is None or rate < LEAST or fields["design"] != "coin":
+    if rate is None or rate < LEAST or fields.get("design") != "coin":
         return None
     given, smallest, shadow = _exploration(fields)
     return Coins(fields["arm"], fields["propensity"], rate, given, smallest, fields["explored"], shadow=shadow)
@@ -71,14 +72,14 @@ def coins_of(fields: Mapping[str, Any]) -> Coins | None:
 def _exploration(fields: Mapping[str, Any]) -> tuple[float, float, Arm | None]:
     shadow = fields.get("shadow")
     arm: Arm | None = None if shadow is None else shadow["arm"]
-    return fields["exploration_propensity"] or 0.0, fields["min_exploration_probability"] or 0.0, arm
+    return fields.get("exploration_propensity") or 0.0, fields.get("min_exploration_probability") or 0.0, arm
 
 
 def _coins_with_control(fields: Mapping[str, Any], control: Mapping[str, Any]) -> Coins | None:
     """Return the coins of a step of a loop with a control: those of the live policy are known if it was played."""
     share, played = control["share"], control["played"]
     rate, propensity = fields.get("exploration_rate"), control.get("propensity")
-    if rate is None or propensity is None or played or fields["design"] != "coin" or share >= 1.0:
+    if rate is None or propensity is None or played or fields.get("design") != "coin":
         rate, propensity = 0.0, fields["propensity"]
     else:
         rate /= 1.0 - share  # of the steps that are the live policy's
@@ -137,6 +138,12 @@ class Scale(NamedTuple):
         """Return a reward as a share of the range; 1 is the best."""
         u = as_share(value, self.low, self.high)
         return 1.0 - u if self.is_cost else u
+
+    def interval(self, ends: Interval) -> Interval:
+        """Return shares of the range as rewards, the lower end first."""
+        low, high = (1.0 - ends.high, 1.0 - ends.low) if self.is_cost else ends
+        size = self.high - self.low
+        return Interval(self.low + size * low, self.low + size * high)
 
 
 class Comparisons:

@@ -52,7 +52,8 @@ class Gain:
 
     def __str__(self) -> str:
         ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)
-        return f"better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
+        who = "the shadow" if self.against == "shadow" else "the live policy"
+        return f"is {who} better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
 
 
 def answer_of(interval: Interval, share: float) -> Answer:
@@ -119,18 +120,21 @@ def _longer(found: Comparison, tally: Tally) -> int | None:
 
 def _note(tally: Tally, against: Against, answer: Answer, share: float, *, has_window: bool) -> str:
     if answer == "nothing to say":
-        return f"{_lack(against, share)} {advice(tally)}".strip()
+        return f"{_lack(tally, against)} {advice(tally)}"
     if share < LEAST:
         return "It is about earlier decisions: there is no coin any more that compares the two."
-    return "" if has_window else "Only decisions that got a reward are compared; a window counts all of them."
+    return "" if has_window else "Only decisions that got a reward are compared; with a window all of them are."
 
 
-def _lack(against: Against, share: float) -> str:
+def _lack(tally: Tally, against: Against) -> str:
+    rate = tally.comparisons.rate or 0.0
     if against == "control":
         return "The control has no share of decisions now."
-    now = f"in {share:.2%} of decisions" if share else "never"
+    if rate >= 1.0:
+        return "Every decision explores now, so there is no other play to compare with."
+    now = f"in {100 * rate:.2g} % of decisions" if rate else "in no decision"
     if against == "shadow":
-        return f"The live policy explores {now}, so the log cannot say what the shadow would have earned."
+        return f"The live policy explores {now} now, so nobody can say what the shadow would have earned."
     return f"The policy explores {now} now, so there is nothing to compare it with."
 
 
@@ -145,14 +149,13 @@ def advice(tally: Tally, share: float = ADVISED) -> str:
     n = sum(arm.learned for arm in tally.arms)
     total = sum(arm.learned * arm.mean for arm in tally.arms if arm.mean is not None)
     spread = sum((arm.learned - 1) * arm.variance for arm in tally.arms if arm.variance is not None)
-    start = f"With a share of {share:.0%} of decisions".replace("%", " %")
-    if n < 2 or not spread or not total:
-        return f"{start} for exploring or a control there will be an answer."
-    gain = LIFT * abs(total) / n
-    decisions = MANY * (spread / n) / (share * gain**2)
-    return f"{start} a gain of {gain:.3g} ({LIFT:.0%} of the mean) shows after about {_count(decisions)} decisions" + (
-        _days(tally, decisions) + "."
-    )
+    start = f"With a share of {100 * share:g} % of decisions for exploring or a control"
+    gain = LIFT * abs(total) / n if n else 0.0
+    decisions = MANY * (spread / n) / (share * gain**2) if gain else math.inf
+    if not 0.0 < decisions <= LONGEST:
+        return f"{start} there will be an answer."
+    shown = f"a gain of {gain:.3g}, {100 * LIFT:g} % of the mean, shows after about {_count(decisions)} decisions"
+    return f"{start} {shown}{_days(tally, decisions)}."
 
 
 def _count(n: float) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidValueError, StoreError
+from armlet.errors import InvalidValueError, LoopStateError
 from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, role_of, second_of
 from armlet.stores.gains import Gain
 from armlet.types import Policy
@@ -57,25 +57,28 @@ def passes(gate: Gate, gain: Gain | None) -> bool:
 
 def with_control(bandit: Bandit, control: Control | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another control, or without one; `learned` is that of its policy, if it has learned."""
-    role, second = role_of(bandit), second_of(bandit)
-    if role == "control":
-        role = second = None
-    if control is not None and control.policy is not None:
-        _check_free(role, f"control is {control.policy!r}")
-        second, role = _made(bandit, control.policy, learned), "control"
+    policy = None if control is None else control.policy
+    second, role = _along(bandit, "control", policy, learned)
     return guard(bandit, control=control, second=second, role=role)
 
 
 def with_shadow(bandit: Bandit, shadow: Policy | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another shadow, or without one."""
-    role, second = role_of(bandit), second_of(bandit)
-    if role == "shadow":
-        role = second = None
-    if shadow is not None:
-        check_own("shadow", shadow)
-        _check_free(role, f"shadow is {shadow!r}")
-        second, role = _made(bandit, shadow, learned), "shadow"
+    second, role = _along(bandit, "shadow", shadow, learned)
     return guard(bandit, control=control_of(bandit), second=second, role=role)
+
+
+def _along(
+    bandit: Bandit, role: Role, policy: Policy | None, learned: Bandit | None
+) -> tuple[Bandit | None, Role | None]:
+    """Return what goes along with a bandit, if the one in this role is to have another policy, or none."""
+    has, second = role_of(bandit), second_of(bandit)
+    if policy is None:
+        return (None, None) if has == role else (second, has)
+    if has == role and learned is None and second is not None and second.policy == policy:
+        return second, role
+    _check_free(None if has == role else has, f"{role} is {policy!r}")
+    return _made(bandit, policy, learned), role
 
 
 def _made(bandit: Bandit, policy: Policy, learned: Bandit | None) -> Bandit:
@@ -94,7 +97,7 @@ def _made(bandit: Bandit, policy: Policy, learned: Bandit | None) -> Bandit:
 def with_live(bandit: Bandit, live: Bandit) -> Bandit:
     """Return the guards of a bandit around another live one."""
     if role_of(bandit) == "learner":
-        raise StoreError("the loop is frozen, so its policy cannot learn the log again; thaw it first: loop.thaw()")
+        raise LoopStateError("the loop is frozen, so its policy cannot learn the log again; thaw it first: loop.thaw()")
     return guard(live, control=control_of(bandit), second=second_of(bandit), role=role_of(bandit))
 
 
@@ -117,7 +120,7 @@ def shadow_of(bandit: Bandit) -> Bandit:
     """Return the shadow of a bandit that must have one."""
     shadow = second_of(bandit, "shadow")
     if shadow is None:
-        raise StoreError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
+        raise LoopStateError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
     return shadow
 
 
@@ -134,4 +137,4 @@ def _check_free(role: Role | None, what: str) -> None:
     """Refuse a second bandit next to another one."""
     if role is not None:
         has, ends = ENDS[role]
-        raise StoreError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")
+        raise LoopStateError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")

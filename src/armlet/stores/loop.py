@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
@@ -19,7 +19,7 @@ from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details
+from armlet.stores.overview import Details, details_of
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Reward, Status
 from armlet.stores.rows import LoopLog
@@ -557,7 +557,7 @@ class Loop:
         """
         record = next((each for each in self._ledger.loops() if each.id == self._runner.id), None)
         if record is None or self._runner.is_gone:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return LoopLog(self._ledger, record, self._runner.policy)
 
     @refusing()
@@ -596,7 +596,7 @@ class Loop:
         """Return its last row and its epoch: another pair if anything has changed. Reads one row, and locks nothing."""
         head = self._ledger.head(self._runner.id)
         if head is None:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return head.seq, head.epoch
 
     @refusing()
@@ -617,7 +617,7 @@ class Loop:
         >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
         ('yes', 51, 474)
         """
-        return self._writer.call(self._runner, self._runner.details)
+        return details_of(self._writer.call(self._runner, self._runner.glimpse))
 
     def gains(self) -> tuple[Gain, ...]:
         """Return whether the live policy is better than a coin and than the control, and the shadow than it.

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.errors import StoreError
+from armlet.errors import InvalidTypeError, StoreError
+from armlet.inference.gains import value_intervals
 from armlet.inference.intervals import Interval
+from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.stores.comparisons import LEAST
 from armlet.stores.gains import Gain, gain_of
@@ -34,6 +36,10 @@ DAY: Final = 86_400e6  # microseconds
 LOOKED_AT: Final = 2000  # rows that are read at most for the rewards of the last decisions, next to another process
 
 PlayedBy: TypeAlias = Literal["live", "exploration", "control"]
+Linear: TypeAlias = tuple[float, tuple[tuple[str, float], ...]]
+"""What is expected of an arm at x = 0, and for one more of each feature."""
+Counts: TypeAlias = tuple[int, int]
+"""How many rewards wait for their decision, and rows that a restart would play again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +191,8 @@ def _plain(value: object) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
 
 
+UNSEEN: Final = ArmCounts("", 0, 0, 0, 0, 0, None, None, None)  # of an arm that was never played
+
 # ---- a line
 
 
@@ -215,6 +223,32 @@ def _head(view: View, record: LoopRecord) -> Head:
 # ---- details
 
 
+class Glimpse(NamedTuple):
+    """A loop at one moment, taken quickly by whoever runs it; `details_of` makes the rest of it, in any thread."""
+
+    name: str
+    at: int  # microseconds since 1970
+    tally: str  # JSON
+    terms: Terms
+    settings: Settings
+    arms: tuple[Arm, ...]
+    retired: tuple[Arm, ...]
+    linear: Mapping[Arm, Linear]
+    last: Sequence[LastDecision]
+    early: int  # rewards that wait for their decision
+    rows_since_snapshot: int
+
+
+def glimpse(
+    name: str, now: int, tally: Tally, terms: Terms, bandit: Bandit, last: Sequence[LastDecision], counts: Counts
+) -> Glimpse:
+    """Take what is needed of a loop; O(arms x features)."""
+    retired = tuple(bandit.arms.retired)
+    gone = set(retired)
+    arms = tuple(arm for arm in bandit.arms if arm not in gone)
+    return Glimpse(name, now, tally.to_json(), terms, bandit.settings, arms, retired, _linear(bandit), last, *counts)
+
+
 def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None = None) -> Details:
     """Describe a loop next to the process that runs it; rows since its snapshot are played again.
 
@@ -233,9 +267,8 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
     bandit, tally, snapshot = recover(view, record, head, policy, terms.carry)
     rows = [row for seq in tally.last_rows if (row := view.row(record.id, seq)) is not None]
     values = _values(islice(view.rows(record.id, rows[0].seq), LOOKED_AT)) if rows else {}
-    return details_of(
-        record.name, tally, bandit, terms, now, last_decisions(rows, values), (head.early, head.seq - snapshot)
-    )
+    counts = (head.early, head.seq - snapshot)
+    return details_of(glimpse(record.name, now, tally, terms, bandit, last_decisions(rows, values), counts))
 
 
 def digest(view: View, record: LoopRecord, *, policy: Policy | None = None) -> str:
@@ -255,63 +288,41 @@ def _values(rows: Iterator[Row]) -> dict[int, float]:
     return found
 
 
-def details_of(
-    name: str,
-    tally: Tally,
-    bandit: Bandit,
-    terms: Terms,
-    now: int,
-    last: Sequence[LastDecision],
-    counts: tuple[int, int],
-) -> Details:
-    """Return the details of a loop.
-
-    Parameters
-    ----------
-    name
-        Of the loop.
-    tally, bandit, terms
-        Its sums, its bandit and its terms.
-    now
-        Microseconds since 1970.
-    last
-        Its last decisions.
-    counts
-        How many rewards wait for their decision, and rows that a restart would play again.
-    """
-    settings, guards, gains = bandit.settings, _guards(tally), gains_of(tally, terms)
-    early, rows_since_snapshot = counts
+def details_of(seen: Glimpse) -> Details:
+    """Return the details of a loop; O(arms x features)."""
+    tally, settings, terms = Tally.from_json(seen.tally), seen.settings, seen.terms
+    gains = gains_of(tally, terms)
     return Details(
-        name=name,
-        at=now,
+        name=seen.name,
+        at=seen.at,
         decisions=tally.decisions,
         rewards=sum(arm.rewards for arm in tally.arms),
         first_decision=tally.first_at or None,
         last_decision=tally.last_at or None,
-        seconds_idle=max(now - tally.last_at, 0) / MICROSECONDS if tally.last_at else None,
+        seconds_idle=max(seen.at - tally.last_at, 0) / MICROSECONDS if tally.last_at else None,
         pace=_pace(tally),
         terms={name: getattr(terms, name) for name in RULES},
-        policy=bandit.policy,
+        policy=settings.policy,
         dim=settings.dim,
         features=settings.features,
         has_encoder=settings.encoder is not None,
         objective=settings.objective,
         reward_range=settings.reward_range,
-        arms=_played(bandit),
-        retired=tuple(bandit.arms.retired),
+        arms=seen.arms,
+        retired=seen.retired,
         counts=tuple(tally.arms),
         statuses=dict(tally.statuses),
         open=tally.open,
-        early=early,
-        rows_since_snapshot=rows_since_snapshot,
+        early=seen.early,
+        rows_since_snapshot=seen.rows_since_snapshot,
         gains=gains,
         exploring=_exploring(tally, gains[0]),
         missing=_missing(tally, has_window=terms.window is not None),
-        by_arm=tuple(_arms(tally, bandit)),
-        last=tuple(last),
+        by_arm=tuple(_arms(tally, seen)),
+        last=tuple(seen.last),
         changes=tuple(reversed(tally.changes)),
-        guards=guards,
-        alarms=tuple(alarms(tally, now, objective=settings.objective)),
+        guards=_guards(tally),
+        alarms=tuple(alarms(tally, seen.at, objective=settings.objective)),
     )
 
 
@@ -335,14 +346,10 @@ def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
     if guards.shadow is not None:
-        share = tally.comparisons.between["shadow"].share if rate >= LEAST else 0.0
+        share = tally.comparisons.between["shadow"].share or rate / max(len(tally.labels), 1)  # before its first row
+        share = share if LEAST <= rate < 1.0 else 0.0
         found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
     return tuple(found)
-
-
-def _played(bandit: Bandit) -> tuple[Arm, ...]:
-    retired = set(bandit.arms.retired)
-    return tuple(arm for arm in bandit.arms if arm not in retired)
 
 
 def _pace(tally: Tally) -> float | None:
@@ -392,27 +399,25 @@ def _missing(tally: Tally, *, has_window: bool) -> Missing:
 # ---- arms
 
 
-def _arms(tally: Tally, bandit: Bandit) -> Iterator[ArmDetails]:
+def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
     counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.arms)}
-    linear, retired = _linear(bandit), set(bandit.arms.retired)
-    for arm in (*_played(bandit), *bandit.arms.retired):
-        place, counted = counts.get(arm, (-1, None))
-        value, rows = _value(tally, place)
-        n = counted.decisions if counted is not None else 0
-        intercept, coefficients = linear.get(arm, (None, ()))
+    values = _worth(tally)
+    for arm in (*seen.arms, *seen.retired):
+        place, counted = counts.get(arm, (-1, UNSEEN))
+        value, rows = values[place] if place >= 0 else (None, 0)
+        intercept, coefficients = seen.linear.get(arm, (None, ()))
+        n = counted.decisions
         yield ArmDetails(
             arm=arm,
-            is_retired=arm in retired,
+            is_retired=arm in seen.retired,
             decisions=n,
-            explored=counted.explored if counted is not None else 0,
+            explored=counted.explored,
             share=n / tally.decisions if tally.decisions else 0.0,
-            shares=tuple(
-                cell.plays[place] / cell.n if 0 <= place < len(cell.plays) else 0.0 for cell in tally.cells.cells
-            ),
-            rewards=counted.rewards if counted is not None else 0,
-            defaults=counted.defaults if counted is not None else 0,
-            coverage=counted.rewards / n if counted is not None and n else None,
-            mean=counted.mean if counted is not None else None,
+            shares=tuple(tally.cells.shares(place)),
+            rewards=counted.rewards,
+            defaults=counted.defaults,
+            coverage=counted.rewards / n if n else None,
+            mean=counted.mean,
             value=value,
             value_rows=rows,
             value_note="" if value is not None else "No coin that contexts do not move has played it and got a reward.",
@@ -421,20 +426,16 @@ def _arms(tally: Tally, bandit: Bandit) -> Iterator[ArmDetails]:
         )
 
 
-def _value(tally: Tally, place: int) -> tuple[Interval | None, int]:
-    """Return what an arm is worth in reward units, and the rows on which that rests."""
-    scale = tally.comparisons.scale
-    if scale is None or place < 0 or not tally.comparisons.values[place].rows:
-        return None, 0
-    low, high, is_cost = scale
-    sums = tally.comparisons.values[place]
-    below, above = sums.interval()
-    if is_cost:
-        below, above = 1.0 - above, 1.0 - below
-    return Interval(low + (high - low) * below, low + (high - low) * above), sums.rows
+def _worth(tally: Tally) -> list[tuple[Interval | None, int]]:
+    """Return what every arm is worth in reward units, and the rows on which that rests."""
+    scale, values = tally.comparisons.scale, tally.comparisons.values
+    if scale is None:
+        return [(None, 0) for _ in values]
+    found = zip(values, value_intervals(values), strict=True)
+    return [(scale.interval(ends) if sums.rows else None, sums.rows) for sums, ends in found]
 
 
-def _linear(bandit: Bandit) -> dict[Arm, tuple[float, tuple[tuple[str, float], ...]]]:
+def _linear(bandit: Bandit) -> dict[Arm, Linear]:
     """Return what each arm is expected to earn at x = 0, and for one more of each feature; O(arms x features).
 
     Features that are scaled by their size together (`normalize`) have no coefficients.
@@ -442,7 +443,11 @@ def _linear(bandit: Bandit) -> dict[Arm, tuple[float, tuple[tuple[str, float], .
     settings = bandit.settings
     if settings.normalize is not None:
         return {}
-    labels, _, rows, theta, base = bandit._estimated(np.stack([np.zeros(settings.dim), np.ones(settings.dim)]), None)
+    try:
+        ends = np.stack([np.zeros(settings.dim), np.ones(settings.dim)])
+        labels, _, rows, theta, base = bandit._estimated(ends, None)
+    except InvalidTypeError:  # of a policy whose estimates are not linear
+        return {}
     intercepts = settings.sign * (base + theta @ rows[0])
     slopes = settings.sign * (theta * (rows[1] - rows[0]))[:, -settings.dim :]
     names = settings.features or tuple(map(str, range(settings.dim)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from armlet.bandit import Bandit
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.settings import Objective, Range
 from armlet.log.events import Event
 from armlet.log.guarded import read_guarded
@@ -62,7 +62,7 @@ class Refit:
         record = next((each for each in self._ledger.loops() if each.id == self._loop), None)
         head = None if record is None else self._ledger.head(record.id)
         if record is None or head is None:
-            raise StoreError("there is no such loop any more; make it again, with arms")
+            raise LoopGoneError("there is no such loop any more; make it again, with arms")
         self._name = record.name
         return record, head
 

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
-from armlet.errors import EventError, InvalidValueError, StoreError
+from armlet.errors import EventError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
 from armlet.kernel import Decision, coins
@@ -26,7 +26,7 @@ from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.overview import Details, details_of, gains_of, last_decisions
+from armlet.stores.overview import Glimpse, gains_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
 from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, known_of, recover, substitute
@@ -207,7 +207,7 @@ class LoopRunner:
         """
         draft = tx.draft(self.id)
         if draft is None or self.is_gone:
-            raise StoreError(f"there is no loop {self.name!r} any more; make it again, with arms")
+            raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         head, found = draft.found.head, draft.found
         if self._bandit is None or head.epoch != self._epoch:
             self._recover(tx.session, draft)
@@ -226,7 +226,7 @@ class LoopRunner:
     def _recover(self, session: Session, draft: Draft) -> None:
         record = session.find(self.name)
         if record is None or record.id != self.id:
-            raise StoreError(f"loop {self.name!r} was deleted; make it again, with arms")
+            raise LoopGoneError(f"loop {self.name!r} was deleted; make it again, with arms")
         self._recent.clear()
         self._decided.clear()
         self.terms = Terms.read(record)
@@ -345,7 +345,7 @@ class LoopRunner:
                 return self._again(tx, draft, known, x, options.get("eligible"))
             _check_no_id(event, bandit)
         guarded: Mapping[str, Any] = UNGUARDED
-        if isinstance(bandit, GuardedBandit):
+        if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
         else:
             decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
@@ -863,16 +863,15 @@ class LoopRunner:
             size=size,
         )
 
-    def details(self, tx: Transaction, draft: Draft, now: Moment) -> Details:
-        """Return all there is to see; the last decisions are read by their numbers."""
+    def glimpse(self, tx: Transaction, draft: Draft, now: Moment) -> Glimpse:
+        """Return what details are made of; the last decisions are read by their numbers."""
         tx.flush()
         rows = tx.session.pick(self.id, list(self.tally.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.outcome for decided in tx.session.decided(self.id, events))
         values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
-        counts = (draft.found.head.early, self.rows_since_snapshot)
-        last = last_decisions(rows, values)
-        return details_of(self.name, self.tally, self._awake, self.terms, now.wall, last, counts)
+        counts, last = (draft.found.head.early, self.rows_since_snapshot), last_decisions(rows, values)
+        return glimpse(self.name, now.wall, self.tally, self.terms, self._awake, last, counts)
 
     @contextmanager
     def counting(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Normalize, Objective, Range, Units, ends
 from armlet.log.guarded import Control, control_of
@@ -294,7 +294,7 @@ class LoopSpec:
 
     def _check(self, name: str, ours: object, theirs: object) -> None:
         if ours != theirs:
-            raise StoreError(
+            raise LoopStateError(
                 f"{name} is {ours!r}, but loop {self.name!r} was made with {theirs!r}; "
                 "give that, or the name alone, or make a loop of another name"
             )
@@ -303,7 +303,7 @@ class LoopSpec:
         given = {**change.rules, **{name: getattr(change, name) for name in CHANGEABLE if name not in RULES}}
         name = next(name for name, value in given.items() if name in change.rules or value not in (None, KEEP))
         known = control_of(now) if name == "control" else getattr(terms if name in RULES else now.settings, name)
-        raise StoreError(
+        raise LoopStateError(
             f"{name} is {given[name]!r}, but loop {self.name!r} has {known!r}; give that, or the name alone; "
             f"to change it: loop.change({name}=...), or store.loop(..., on_change='apply')"
         )

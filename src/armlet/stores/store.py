@@ -149,7 +149,7 @@ class Store:
         ...     loop.model().arms, loop.model().arms.retired
         ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
-        armlet.errors.StoreError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
+        armlet.errors.LoopStateError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
         """
         spec = LoopSpec(
             name=name,

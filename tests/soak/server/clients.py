@@ -66,6 +66,7 @@ class Fleet:
         self.addresses, self.oracle, self._clients = list(addresses), oracle, clients
         self._seed, self._known, self._changes = seed, Events(), 0
         self.statuses: Counter[int] = Counter()
+        self.heard: Counter[str] = Counter()  # tries by how they ended, but for those that were answered
         self.answers: Counter[Address] = Counter()
         self._held, self._is_closed = 0, False
         self._changed = asyncio.Condition()
@@ -160,9 +161,11 @@ class Fleet:
             try:
                 answer = await self._send(connections, address, asked)
             except NotSentError:
+                self.heard["not sent"] += 1
                 await asyncio.sleep(PAUSE)
                 continue
-            except (CutError, TimeoutError):
+            except (CutError, TimeoutError) as error:
+                self.heard["cut off" if isinstance(error, CutError) else "too late"] += 1
                 uncertain += 1
                 continue
             asked, is_uncertain = self._hear(asked, answer, refused, uncertain)
@@ -199,10 +202,12 @@ class Fleet:
         """Tell the oracle what was answered; return what was not, and whether nobody knows what became of it."""
         self.statuses[answer.status] += 1
         if answer.status == 503:
+            self.heard["outcome unknown" if answer.is_uncertain else "refused"] += 1
             return asked, answer.is_uncertain
         left, is_uncertain = [], False
         for each, found in zip(asked, from_http([call for _, call in asked], answer), strict=True):
             if found in PASSING:
+                self.heard[f"item {found}"] += 1
                 left.append(each)
                 is_uncertain |= found == "outcome_unknown"
             else:

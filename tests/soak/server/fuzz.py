@@ -19,11 +19,11 @@ import msgspec
 import armlet
 from armlet.stores import Loop, Store
 from soak.environment import make_loops
+from soak.inspection import check_replay
 from soak.oracle import require
 from soak.server.connections import Address
 from soak.server.process import LIMITS, Process
 from soak.server.requests import Request, frame, make_request, mutate
-from support.stores import rebuilt
 
 CLIENTS: Final = 32
 WARM: Final = 0.2  # share of requests before memory is looked at
@@ -132,7 +132,7 @@ class Fuzzer:
         require(learned == self._learned, f"{learned} rewards are learned, and {self._learned} were accepted")
         for name in names:
             loop = store.loop(name)
-            require(loop.model().to_bytes() == rebuilt(store, name).to_bytes(), f"{name} is not what its rows say")
+            check_replay(store, loop)
             require(armlet.audit(loop.log.replayable, loop.log.start).ok, f"{name} cannot be audited")
         self.report.decisions = len(self._decided)
 

@@ -99,9 +99,14 @@ class Process:
         except (NotSentError, CutError):
             return None
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._running.poll() is None
+
     def check_alive(self) -> None:
         """Refuse a process that has ended by itself."""
-        if self._running.poll() is not None:
+        if not self.is_alive:
             raise LostError(f"the server has ended by itself with {self._running.returncode}: {self.said}")
 
     def kill(self) -> None:

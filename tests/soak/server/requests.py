@@ -94,7 +94,13 @@ def _sound(rng: random.Random, number: int) -> tuple[str, dict[str, Any]]:
     name, admin = rng.choice(LOOPS), rng.choice(LOOPS[:2])
     known = [f"f{rng.randrange(number + 1)}" for _ in range(3)]
     items = [{"context": named_context(f"f{number}.{k}", 0), "event": f"f{number}.{k}"} for k in range(3)]
-    changes = [{"window": 0.2}, {"arms": [*ARMS, "d"]}, {"arms": ARMS}, {"policy": "LinUCB"}, {"reward_range": [0, 1]}]
+    changes: list[dict[str, Any]] = [
+        {"window": 0.2},
+        {"arms": [*ARMS, "d"]},
+        {"arms": ARMS},
+        {"policy": "LinUCB"},
+        {"reward_range": [0, 1]},
+    ]
     sound: list[tuple[str, dict[str, Any]]] = [
         (f"/v1/loops/{name}/decide", {"context": named_context(f"f{number}", 0), "event": f"f{number}"}),
         (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "probabilities": "all"}),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIGNS: Final[dict[str, Sign]] = {"yes": "yes", "not yet": "open", "no": "no", "nothing to say": "none"}
 BIG: Final = {"yes": "Yes", "not yet": "Not yet", "no": "No", "nothing to say": "Nothing to say"}
-SHORT: Final = {"uniform": "coin", "control": "control", "shadow": "shadow"}
+SURE: Final = f"95{words.SPACE}% sure, however often you look."
 ROWS: Final = 8  # of the table of numbers below the chart
 
 
@@ -27,6 +27,11 @@ def question(gain: Gain) -> str:
     if gain.against == "shadow":
         return "Is the shadow policy better than the live one?"
     return f"Is the live policy better than {words.visible(gain.label)}?"
+
+
+def in_short(gain: Gain) -> str:
+    """Return an answer for a list."""
+    return f'<span class="brief {SIGNS[gain.answer]}">{sign(SIGNS[gain.answer])}{BIG[gain.answer]}</span>'
 
 
 def answers(gains: Sequence[Gain], pace: float | None) -> str:
@@ -98,7 +103,7 @@ def _scale(gain: Gain) -> str:
     bar = svg.gain_bar(*gain.interval, gain.against)
     ends = f'<div class="ends" aria-hidden="true"><span>{worse}</span><span>0</span><span>{better}</span></div>'
     counted = f"{words.count(gain.rows)} decisions, {words.count(gain.compared)} of them {_by(gain)}"
-    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}.</p></div>'
+    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}. {SURE}</p></div>'
 
 
 def _by(gain: Gain) -> str:
@@ -136,9 +141,9 @@ def _points(gain: Gain, decisions: int) -> list[svg.Point]:
 
 
 def _band(gain: Gain, points: Sequence[svg.Point]) -> svg.Band:
-    title = _title(gain)
-    _, low, high = points[-1]
-    return svg.Band(gain.against, title, SHORT[gain.against], words.gain_between(low, high), points)
+    title, (_, low, high) = _title(gain), points[-1]
+    short = gain.against if gain.against != "uniform" else title.split()[-1]
+    return svg.Band(gain.against, title, short, words.gain_between(low, high), points)
 
 
 def _title(gain: Gain) -> str:

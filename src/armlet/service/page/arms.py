@@ -157,7 +157,8 @@ def _decision(one: LastDecision, now: int, features: Sequence[str] | None, is_ad
 def _context(values: Sequence[float] | None, features: Sequence[str] | None) -> str:
     if values is None:
         return '<span class="soft">erased</span>'
-    names: Sequence[str] = features if features is not None else [str(at) for at in range(len(values))]
-    told = [f"{words.label(name, 20)} {escape(words.plain(value))}" for name, value in zip(names, values, strict=False)]
-    left = len(told) - VALUES
-    return ", ".join(told[:VALUES]) + (f" and {left} more" if left > 0 else "")
+    numbers = [escape(words.plain(value)) for value in values[:VALUES]]
+    if features is not None:
+        numbers = [f"{words.label(name, 20)} {each}" for name, each in zip(features, numbers, strict=False)]
+    left = len(values) - VALUES
+    return ", ".join(numbers) + (f" and {left} more" if left > 0 else "")

@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from armlet.stores.overview import Details, Exploring, Missing
 
 FEATURES: Final = 24  # that are named
+HEALTH: Final = "Is the loop healthy?"
+FROZEN: Final = (
+    "The loop is frozen: it decides by what it knew then, and what rewards have taught since counts once it is thawed."
+)
+MISSING: Final = "Rewards that have not come"
 
 _FINE: Final[tuple[tuple[tuple[Rule, ...], str], ...]] = (
-    (("propensities",), "Arms are played as often as their probabilities say."),
-    (("silence",), "Rewards have not fallen silent for longer than usual."),
+    (("propensities",), "No arm is played more often than its probabilities say."),
+    (("silence",), "No unusual silence of rewards."),
     (("missing_rewards", "defaults"), "No arm lacks rewards more than others, and no more are missing than usual."),
-    (("change",), "No drop of what the same arms usually earn was found."),
-    (("unknown", "out_of_range", "conflict"), "Rewards are not refused more often than 1 in 100."),
+    (("change",), "No drop of what the same arms usually earn."),
+    (("unknown", "out_of_range", "conflict"), "No more than 1 in 100 rewards is refused."),
 )
 
 
@@ -31,14 +36,17 @@ _FINE: Final[tuple[tuple[tuple[Rule, ...], str], ...]] = (
 
 def exploring_card(found: Exploring, decisions: int) -> str:
     """Return how much the loop explores, as counted, and what that costs."""
+    if not decisions:
+        return card(
+            "exploring", "Exploring", [text("0", "figure"), text("No decision has been made yet.")], width="half"
+        )
     if found.expected is None:
         parts = [
             text("No known coin", "figure"),
             text("This policy does not explore with a probability that is known, so there is no share to count."),
         ]
         return card("exploring", "Exploring", parts, width="half")
-    share = f"<small>of {words.count(decisions)} decisions"
-    share += f" ({words.percent(found.explored / decisions)})</small>" if decisions else "</small>"
+    share = f"<small>of {words.count(decisions)} decisions ({words.percent(found.explored / decisions)})</small>"
     parts = [
         html_text(f"{words.count(found.explored)} {share}", "figure"),
         html_text(" ".join(_counted(found))),
@@ -86,14 +94,14 @@ def _most(low: float, high: float) -> str:
 
 def missing_card(found: Missing, decisions: int) -> str:
     """Return how many rewards are missing, and what they could change at worst."""
+    if not decisions:
+        return card("missing", MISSING, [text("0", "figure"), text("No decision has been made yet.")], width="half")
     lacking = found.open + found.defaulted
-    share = (
-        f" <small>({words.percent(found.share)} of decisions)</small>" if found.share is not None and decisions else ""
-    )
+    share = "" if found.share is None else f" <small>({words.percent(found.share)} of decisions)</small>"
     parts = [html_text(f"{words.count(lacking)}{share}", "figure"), text(_which(found)), html_text(_at_worst(found))]
     if found.note:
         parts.append(text(words.visible(found.note), "soft"))
-    return card("missing", "Rewards that have not come", parts, width="half")
+    return card("missing", MISSING, parts, width="half")
 
 
 def _which(found: Missing) -> str:
@@ -121,12 +129,14 @@ def _at_worst(found: Missing) -> str:
 # ---- health
 
 
-def health_card(alarms: tuple[Alarm, ...], now: int) -> str:
-    """Return what is wrong with the loop, and what was looked at and found in order."""
+def health_card(alarms: tuple[Alarm, ...], decisions: int, now: int) -> str:
+    """Return what is wrong with the loop, and what was looked at without finding anything."""
+    if not decisions:
+        return card("health", HEALTH, [text("There is nothing to check yet.", "soft")], width="half")
     faulty = {alarm.rule for alarm in alarms}
     found = [_item("fault", _alarm(alarm, now)) for alarm in alarms]
     found += [_item("fine", escape(told)) for rules, told in _FINE if not faulty.intersection(rules)]
-    return card("health", "Is the loop healthy?", [f'<ul class="list signed">{"".join(found)}</ul>'], width="half")
+    return card("health", HEALTH, [f'<ul class="list signed">{"".join(found)}</ul>'], width="half")
 
 
 def _item(kind: str, html: str) -> str:
@@ -144,10 +154,10 @@ def notice(found: Details) -> str:
     """Return what a reader must know first: alarms, and that the loop is frozen; nothing if all is well."""
     told = [escape(words.visible(alarm.text)) for alarm in found.alarms]
     if found.guards.is_frozen:
-        told.insert(0, "The loop is frozen: it decides, but what it has learned does not change until it is thawed.")
+        told.insert(0, FROZEN)
     if not told:
         return '<div id="notice" data-part hidden></div>'
-    head = "The loop is frozen" if not found.alarms else _things(len(found.alarms))
+    head = "The loop is frozen" if not found.alarms else _things(len(told))
     items = "".join(f"<li>{each}</li>" for each in told)
     return card("notice", head, [f"<ul>{items}</ul>"], kind="notice")
 
@@ -230,6 +240,6 @@ def _aggregation(rules: Mapping[str, Any]) -> str:
 
 def _features(found: Details) -> str:
     if found.features is None:
-        return f"{words.count(found.dim)} numbers without names"
+        return f"{words.count(found.dim)} without names"
     named = ", ".join(words.label(name, 40) for name in found.features[:FEATURES])
     return f"{named} and {len(found.features) - FEATURES} more" if len(found.features) > FEATURES else named

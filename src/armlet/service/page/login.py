@@ -77,7 +77,9 @@ def _ask(target: str, refusal: str = "", status: int = 200) -> Response:
     told = f'<p class="refused" id="refused" role="alert">{escape(refusal)}</p>' if refusal else ""
     about = ' aria-describedby="refused" aria-invalid="true"' if refusal else ""
     form = (
-        '<form method="post" action="/login"><label for="key">Key</label>'
+        '<form method="post" action="/login">'
+        '<input name="user" value="armlet" autocomplete="username" hidden>'  # by which browsers remember keys
+        '<label for="key">Key</label>'
         f'<input id="key" name="key" type="password" required autocomplete="current-password" autofocus{about}>'
         f'<input name="next" type="hidden" value="{escape(target)}">{told}<button>Log in</button></form>'
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from armlet.service.page import words
-from armlet.service.page.answers import BIG, answers, chart
+from armlet.service.page.answers import answers, chart, in_short
 from armlet.service.page.arms import arms_card, last_card
 from armlet.service.page.facts import (
     changes_card,
@@ -81,7 +81,7 @@ def _parts(found: Details, now: int, is_admin: bool) -> list[str]:
         exploring_card(found.exploring, found.decisions),
         missing_card(found.missing, found.decisions),
         arms_card(found),
-        health_card(found.alarms, now),
+        health_card(found.alarms, found.decisions, now),
         changes_card(found, now),
         last_card(found, now, is_admin),
         settings_card(found),
@@ -111,7 +111,7 @@ def list_page(found: Sequence[Details], now: int, *, has_keys: bool) -> bytes:
         crumbs=[],
         parts=[
             '<header class="title"><h1>Loops</h1></header>\n<main id="main">\n',
-            card("loops", "All loops", [body]),
+            card("loops", "1 loop" if len(found) == 1 else f"{words.count(len(found))} loops", [body]),
             "</main>\n",
         ],
         may_log_out=has_keys,
@@ -120,7 +120,7 @@ def list_page(found: Sequence[Details], now: int, *, has_keys: bool) -> bytes:
 
 
 def _line(found: Details, now: int) -> tuple[str, ...]:
-    said = {gain.against: BIG[gain.answer] for gain in found.gains}
+    said = {gain.against: in_short(gain) for gain in found.gains}
     last = "never" if found.last_decision is None else words.when(found.last_decision, now)
     alarms = f"{len(found.alarms)} to look at" if found.alarms else "in order"
     return (

@@ -58,6 +58,7 @@ class Scale(NamedTuple):
     end: float
     place: Callable[[float], float]
     ticks: Sequence[float]
+    note: str  # what kind it is, if that needs to be said
 
 
 def bands(series: Sequence[Band], alt: str) -> str:
@@ -103,7 +104,7 @@ def _decisions(series: Sequence[Band], frame: Frame) -> Scale:
     def place(n: float) -> float:
         return left + (right - left) * (math.log(max(n, 1.0)) - low) / (high - low)
 
-    return Scale(first, last, place, _thinned(_decades(first, last), place, 44.0))
+    return Scale(first, last, place, _thinned(_decades(first, last), place, 44.0), ", on a log scale")
 
 
 def _gains(series: Sequence[Band], frame: Frame) -> Scale:
@@ -120,7 +121,7 @@ def _linear(start: float, end: float, first: float, last: float, most: int) -> S
     def place(value: float) -> float:
         return first + (last - first) * (value - start) / (end - start)
 
-    return Scale(start, end, place, _round_numbers(start, end, most))
+    return Scale(start, end, place, _round_numbers(start, end, most), "")
 
 
 def _round_numbers(start: float, end: float, most: int) -> list[float]:
@@ -204,7 +205,7 @@ def _steps(xs: Scale, frame: Frame) -> str:
         f'<text class="axis" x="{xs.place(n):.1f}" y="{y}" text-anchor="middle">{_short(n)}</text>' for n in xs.ticks
     )
     middle = (frame.left + frame.width - frame.right) / 2
-    return f'{ticks}<text class="axis" x="{middle:.1f}" y="{y + 18}" text-anchor="middle">decisions</text>'
+    return f'{ticks}<text class="axis" x="{middle:.1f}" y="{y + 18}" text-anchor="middle">decisions{xs.note}</text>'
 
 
 def _short(n: float) -> str:

@@ -56,30 +56,39 @@ def everything_guarded(store: Store, loop: Loop) -> tuple[object, ...]:
     return runner.bandit.to_bytes(), runner.terms, runner.rules, runner.reader, runner.policy, rows_of(loop), records
 
 
-def relearned(loop: Loop, policy: Policy) -> Bandit:
-    """Return a bandit that learns the log of a loop from its beginning on, decision by decision, as it is told."""
+def relearned(loop: Loop, policy: Policy, upto: int | None = None) -> Bandit:
+    """Return a bandit that learns the log of a loop from its beginning, row by row; those after `upto` but for arms."""
     model = loop.model()
     made = [row.fields["arm"] for row in rows_of(loop, "add_arm")]
     arms = [arm for arm in model.arms if arm not in made]
     bandit = Bandit(arms, features=model.settings.features, policy=policy, seed=model.seed)
     under_way: dict[int, Decision] = {}
     for row in rows_of(loop):
-        fields, of = row.fields, row.t or 0
-        if row.kind == "decide":
-            x = np.frombuffer(row.x or b"", dtype="<f8").tolist()
-            under_way[of] = Decision.from_dict({**fields, "t": row.t, "x": x})
-            bandit._begin_decision(fields["arm"], fields["explored"])
-        elif row.kind == "learn":
-            bandit.learn(under_way[of], fields["reward"])
-        elif row.kind == "correct":
-            bandit.correct(under_way[of], fields["old_reward"], fields["new_reward"])
-        elif row.kind == "expire":
-            bandit.expire(under_way[of])
-        elif row.kind in ("add_arm", "retire_arm", "restore_arm"):
-            getattr(bandit, row.kind)(fields["arm"])
+        if row.kind in ("add_arm", "retire_arm", "restore_arm"):
+            getattr(bandit, row.kind)(row.fields["arm"])
+        elif upto is None or row.seq <= upto:
+            _relearn(bandit, row, under_way)
     bandit.replace(t=model.t)
     bandit.replace(reward_range=model.settings.reward_range)
     return bandit
+
+
+def _relearn(bandit: Bandit, row: Row, under_way: dict[int, Decision]) -> None:
+    fields, of = row.fields, row.t or 0
+    if row.kind == "decide":
+        x = np.frombuffer(row.x or b"", dtype="<f8").tolist()
+        under_way[of] = Decision.from_dict({**fields, "t": row.t, "x": x})
+        bandit._begin_decision(fields["arm"], fields["explored"])
+    elif row.kind == "learn" and "played" in fields:
+        others = {"arm": fields["played"], "explored": False, "propensity": 1.0, "expired": True}
+        under_way[of] = Decision.from_dict({**under_way[of].to_dict(), **others})
+        bandit.learn(under_way[of], fields["reward"])
+    elif row.kind == "learn":
+        bandit.learn(under_way[of], fields["reward"])
+    elif row.kind == "correct":
+        bandit.correct(under_way[of], fields["old_reward"], fields["new_reward"])
+    elif row.kind == "expire":
+        bandit.expire(under_way[of])
 
 
 def second(loop: Loop) -> Bandit:

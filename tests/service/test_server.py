@@ -1,0 +1,363 @@
+"""`armlet serve` as users start it: the banner, readiness, draining, exit codes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+
+import armlet
+from armlet.cli import main
+from armlet.cli.sources import open_view
+from armlet.service import server as module
+from armlet.service.config import Limits, Listen, LoopConfig, ServerConfig
+from armlet.service.keys import digest, new_key
+from armlet.service.settings import load
+from armlet.stores.overview import details
+from support.servers import PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
+
+SHOP = ("shop.db", "--loop", "home", "--arms", "sale,new", "--features", "age,basket")
+
+
+def run_line(line: str, folder: Path) -> Any:
+    """Run a line as a shell does, and read the JSON that it prints."""
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, check=True, timeout=PATIENCE)
+    return json.loads(done.stdout)
+
+
+def curl_lines(server: ServerProcess) -> list[str]:
+    return [line.strip() for line in server.banner if line.startswith("  curl")]
+
+
+def config_of(tmp_path: Path, **settings: Any) -> ServerConfig:
+    home = LoopConfig(name="home", arms=("sale", "new"), features=("age",), seed=1)
+    return ServerConfig(
+        **{"store": str(tmp_path / "shop.db"), "listen": Listen(port=0), "loops": (home,), **settings},
+    )
+
+
+# ---- the first minute
+
+
+def test_the_lines_of_the_banner_work_as_printed(tmp_path: Path) -> None:
+    more = ("--categories", "country=de,fr", "--window", "3600", "--default-reward", "0")
+    with serving(*SHOP, *more, folder=tmp_path) as server:
+        decide, reward = curl_lines(server)
+        decision = run_line(decide, tmp_path)
+        assert decision["arm"] in ("sale", "new")
+        assert run_line(decide, tmp_path) == decision  # pasted twice
+        assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
+        assert f"  {server.url}/loops/home" in server.banner
+        assert server.stop() == 0
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        assert [event["kind"] for event in store.loop("home").log][:2] == ["start", "decide"]
+
+
+def test_a_name_that_a_shell_could_misread_is_quoted(tmp_path: Path) -> None:
+    loop = ("--loop", 'it\'s $(touch x) & ünï/"c"', "--arms", "a b,`c`", "--features", "x y")
+    with serving("shop.db", *loop, folder=tmp_path) as server:
+        decide, reward = curl_lines(server)
+        assert run_line(decide, tmp_path)["arm"] in ("a b", "`c`")
+        assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
+    assert not (tmp_path / "x").exists()
+
+
+def test_it_goes_on_with_all_loops_of_a_store(tmp_path: Path) -> None:
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        store.loop("home", arms=["a", "b"], dim=2)
+        store.loop("costs", arms=["a", "b"], features=["x"], objective="min", reward_range=(0.0, 10.0))
+    with serving("shop.db", folder=tmp_path) as server:
+        for name in ("home", "costs"):
+            body = {"context": [1.0] * (2 if name == "home" else 1)}
+            assert ask(server.url, "POST", f"/v1/loops/{name}/decide", body).status == 200
+        assert [run_line(line, tmp_path) for line in curl_lines(server)][1] == {"items": [{"status": "accepted"}]}
+
+
+def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
+    key = new_key()
+    (tmp_path / "armlet.toml").write_text(
+        'store = "missing.db"\n[loops.home]\narms = ["sale", "new"]\nfeatures = ["age"]\n'
+        f'[keys.web]\nsha256 = "{digest(key).hex()}"\nscopes = ["decide", "reward"]\npropensity = false\n'
+        '[log]\nformat = "json"\n'
+    )
+    environ = {"ARMLET_STORE": "shop.db", "ARMLET_LOG_ACCESS": "true"}
+    with serving("armlet.toml", folder=tmp_path, **environ) as server:
+        assert ask(server.url, "POST", "/v1/loops/home/decide", {"context": {"age": 1}}).status == 401
+        decide, reward = curl_lines(server)
+        assert key not in "".join(server.banner)
+        decision = run_line(f"export ARMLET_KEY={key}; {decide}", tmp_path)
+        assert decision.keys() == {"event", "arm"}  # the key is made without propensities
+        assert run_line(f"export ARMLET_KEY={key}; {reward}", tmp_path) == {"items": [{"status": "accepted"}]}
+        assert server.stop() == 0
+    told = [json.loads(line) for line in server.errors.read_text().splitlines()]
+    assert [line["message"] for line in told if line["logger"] == "armlet.service"][-2:] == ["stopping", "stopped"]
+    assert any("/v1/loops/home/decide" in line["message"] for line in told)
+    assert key not in server.errors.read_text()
+    assert (tmp_path / "shop.db").exists()
+    assert not (tmp_path / "missing.db").exists()
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    settings = 'store = "shop.db"\n[listen]\nsocket = "s"\n[loops.home]\narms = ["a", "b"]\ndim = 1\n'
+    (tmp_path / "armlet.toml").write_text(settings)
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(tmp_path / "s"))  # what a process that was killed leaves behind
+    server = ServerProcess("armlet.toml", folder=tmp_path)
+    try:
+        server.wait_until_ready()
+        decide, reward = curl_lines(server)
+        assert run_line(decide, tmp_path)["arm"] in ("a", "b")
+        assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
+        (tmp_path / "second").mkdir()
+        (tmp_path / "second.toml").write_text(settings.replace("shop.db", "second/shop.db"))
+        assert fails(tmp_path, "second.toml")[1].endswith("at s: another process listens there; choose another\n")
+        assert server.stop() == 0
+    finally:
+        server.kill()
+    assert not (tmp_path / "s").exists()
+
+
+# ---- readiness
+
+
+def test_it_is_alive_at_once_and_ready_when_the_loops_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_open, opens = threading.Event(), module.open_loops
+
+    def wait_and_open(config: ServerConfig) -> Any:
+        assert may_open.wait(PATIENCE)
+        return opens(config)
+
+    monkeypatch.setattr(module, "open_loops", wait_and_open)
+    server = ServerThread(config_of(tmp_path))
+    try:
+        assert ask(server.url, "GET", "/healthz").status == 200
+        not_ready = ask(server.url, "GET", "/readyz")
+        assert (not_ready.status, not_ready.headers["retry-after"]) == (503, "1")
+        assert ask(server.url, "POST", "/v1/loops/home/decide", {"context": {"age": 1}}).status == 503
+        may_open.set()
+        assert server.ready.wait(PATIENCE)
+        assert ask(server.url, "GET", "/readyz").status == 200
+        assert ask(server.url, "POST", "/v1/loops/home/decide", {"context": {"age": 1}}).status == 200
+    finally:
+        may_open.set()
+        server.stop()
+
+
+def test_due_windows_are_closed_before_it_is_ready(tmp_path: Path) -> None:
+    n, path = 2_000, tmp_path / "shop.db"
+    settings: Any = {"arms": ("a", "b"), "dim": 1, "window": 60.0, "default_reward": 0.0, "seed": 1}
+    with armlet.open_store(path, wall=lambda: time.time() - 3600) as store:
+        store.loop("home", **settings).decide_many([[1.0]] * n)
+    home = LoopConfig(name="home", **settings)
+    with serving_here(config_of(tmp_path, loops=(home,))), open_view(path) as view:
+        record = view.loops()[0]
+        assert details(view, record, 0).open == 0
+        assert sum(row.kind == "learn" for row in view.rows(record.id, 0)) == n
+
+
+def test_a_server_that_is_stopped_while_it_opens_closes_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_open, opens = threading.Event(), threading.Event(), module.open_loops
+
+    def wait_and_open(config: ServerConfig) -> Any:
+        begun.set()
+        assert may_open.wait(PATIENCE)
+        return opens(config)
+
+    monkeypatch.setattr(module, "open_loops", wait_and_open)
+    server = ServerThread(config_of(tmp_path))
+    assert begun.wait(PATIENCE)
+    server.server.should_exit = True
+    may_open.set()
+    server.stop()
+    assert not server.ready.is_set()
+    armlet.open_store(tmp_path / "shop.db").close()  # which one process at a time can
+
+
+# ---- the end
+
+
+def half_a_request(url: str, event: str) -> tuple[socket.socket, bytes]:
+    """Send a request but for its last byte; the server has begun it when it asks for the body."""
+    place = urlsplit(url)
+    connection = socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
+    body = json.dumps({"context": {"age": 1, "basket": 1}, "event": event}).encode()
+    head = f"POST /v1/loops/home/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+    connection.sendall(head.encode() + b"content-type: application/json\r\nexpect: 100-continue\r\n\r\n")
+    assert connection.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    connection.sendall(body[:-1])
+    return connection, body[-1:]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_it_answers_what_is_under_way_and_takes_no_more(tmp_path: Path, sig: int) -> None:
+    with serving(*SHOP, folder=tmp_path) as server:
+        place = urlsplit(server.url)
+        idle = http.client.HTTPConnection(cast("str", place.hostname), place.port, timeout=PATIENCE)
+        idle.request("GET", "/healthz")
+        assert idle.getresponse().read()
+        under_way = [half_a_request(server.url, f"order-{i}") for i in range(10)]
+        server.process.send_signal(sig)
+        assert cast("socket.socket", idle.sock).recv(1) == b""  # a connection without a request is closed
+        idle.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((place.hostname, place.port))
+        for connection, last in under_way:
+            connection.sendall(last)
+            answer = b"".join(iter(lambda connection=connection: connection.recv(1 << 16), b""))  # type: ignore[misc]
+            connection.close()
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert b"connection: close" in answer
+        assert server.wait() == 0
+    assert "stopped" in server.errors.read_text()
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        events = {event.get("event") for event in store.loop("home").log if event["kind"] == "decide"}
+        assert events == {f"order-{i}" for i in range(10)}
+
+
+def test_who_does_not_finish_in_time_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
+    with serving(*SHOP, folder=tmp_path, ARMLET_LIMITS_DRAIN_SECONDS="1") as server:
+        connection, _ = half_a_request(server.url, "order-1")
+        assert server.stop() == 0
+        connection.close()
+
+
+def test_a_proxy_that_asks_is_told_before_it_stops(tmp_path: Path) -> None:
+    with serving(*SHOP, folder=tmp_path, ARMLET_LIMITS_NOTICE_SECONDS="3600") as server:
+        server.process.send_signal(signal.SIGTERM)
+        while ask(server.url, "GET", "/readyz").status == 200:  # until the signal has arrived
+            pass
+        assert ask(server.url, "GET", "/readyz").status == 503
+        assert ask(server.url, "GET", "/healthz").status == 200
+        decision = ask(server.url, "POST", "/v1/loops/home/decide", {"context": {"age": 1, "basket": 1}})
+        assert decision.status == 200  # those who do not know yet are served
+        assert server.stop() == 0  # asked again
+
+
+# ---- what fails
+
+
+def fails(folder: Path, *arguments: str, **environ: str) -> tuple[int, str]:
+    server = ServerProcess(*arguments, folder=folder, **environ)
+    try:
+        return server.wait(), server.errors.read_text()
+    finally:
+        server.kill()
+
+
+def test_a_port_that_is_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, told = fails(tmp_path, *SHOP, "--port", str(port))
+    assert code == 1
+    assert f"cannot listen at 127.0.0.1 port {port}: Address already in use; choose another" in told
+    assert not (tmp_path / "shop.db").exists()
+
+
+def test_a_store_that_is_open_elsewhere(tmp_path: Path) -> None:
+    with armlet.open_store(tmp_path / "shop.db"):
+        code, told = fails(tmp_path, *SHOP, "--port", "0")
+    assert code == 1
+    assert "armlet serve: error: shop.db is open already" in told
+
+
+def test_a_loop_that_was_made_otherwise(tmp_path: Path) -> None:
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        store.loop("home", arms=["sale", "new"], features=["age"])
+    code, told = fails(tmp_path, *SHOP, "--port", "0")
+    assert code == 1
+    assert "features is ('age', 'basket'), but loop 'home' has ('age',)" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "PLACE is missing; give armlet.toml, or a store such as shop.db"),
+        (("nothing.toml",), "nothing.toml: no such file or directory"),
+        ((*SHOP, "--host", "0.0.0.0"), "--host: listen.host is '0.0.0.0', where others can reach it"),
+        ((*SHOP, "--window", "60"), "window is 60.0 and default_reward is None; give both or neither"),
+        ((*SHOP, "--share", "0.5"), "--share is given, but --control is not"),
+        ((*SHOP, "--control", "sail"), "control.arm is 'sail'; did you mean 'sale'?"),
+        ((*SHOP, "--policy", "LinUBC"), "there is no policy 'LinUBC'; did you mean 'LinUCB'?"),
+        ((*SHOP, "--categories", "country"), "--categories is 'country'; give a column and its values"),
+        (("shop.db", "--arms", "a,b"), "--arms is given, but --loop is not; name the loop"),
+        (("shop.db", "--loop", "home", "--dim", "2"), "--arms is missing; give the arms of the loop"),
+        (("armlet.toml", "--arms", "a,b"), "--arms is given, but PLACE is a file of settings; write it there"),
+        (("--new-key", "decide,rewards"), "scopes has 'rewards'; did you mean 'reward'?"),
+    ],
+)
+def test_a_wrong_call_ends_with_a_line_that_says_how(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *arguments])
+    assert end.value.code == (1 if "no such file" in told else 2)
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- what starts nothing
+
+
+def test_check_says_what_would_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", *SHOP, "--check"]) == 0
+    assert "store shop.db: would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
+    with armlet.open_store("shop.db") as store:
+        store.loop("home", arms=["sale", "new"], features=["age"])
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *SHOP, "--check"])
+    assert end.value.code == 1
+    assert "loop 'home' would be refused: features is" in capsys.readouterr().out
+
+
+def test_a_new_key_comes_with_the_lines_that_allow_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--new-key", "decide,reward", "--key-loops", "home", "--without-propensity"]) == 0
+    told = capsys.readouterr().out
+    key = re.findall(r"shown this once: (armlet_\S+)$", told, re.M)[0]
+    config = load(None, {}, store="shop.db", **tomllib.loads(told))
+    grant = config.keyring.find(key)
+    assert grant is not None
+    assert grant.scopes == frozenset({"decide", "reward"})
+    assert grant.loops == frozenset({"home"})
+    assert not grant.propensity
+
+
+def test_print_config_is_a_file_of_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "shop.db", "--loop", "home", "--arms", "a,b", "--features", "x", "--print-config"]) == 0
+    (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
+    config = load(tmp_path / "armlet.toml", {})
+    assert (config.store, config.loops[0].arms) == ("shop.db", ("a", "b"))
+
+
+def test_more_connections_than_files_are_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "armlet", "serve", *SHOP, "--port", "0"]
+    limited = f"ulimit -n 256; exec {' '.join(command)}"
+    done = subprocess.run(["/bin/sh", "-c", limited], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 1
+    assert "limits.connections is 2000, but this process may open 256 files; give at most 128" in done.stderr
+
+
+def test_limits_of_a_config_are_those_of_its_connections(tmp_path: Path) -> None:
+    with serving_here(config_of(tmp_path, limits=Limits(headers=100))) as server:
+        assert ask(server.url, "GET", "/healthz", x_fill="y" * 200).status == 431
