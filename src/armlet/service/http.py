@@ -1,6 +1,6 @@
 """HTTP as the handlers see it: requests, responses and routes over raw ASGI.
 
-A route is found by one look-up of the path, or two if it has a name in it; a body is read only after its sender was
+A route is found by one look-up of the path, once it was found before; a body is read only after its sender was
 allowed to send it, up to a limit and within a time.
 """
 
@@ -44,6 +44,7 @@ NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
 JSON: Final[Header] = (b"content-type", b"application/json")
 ANY: Final = "{}"  # stands for a part of a path
 MOST_FIELDS: Final = 32  # of a query
+REMEMBERED, SHORT = 1024, 256  # paths, and their letters
 
 
 NOBODY: Final = Grant(name="nobody", scopes=frozenset())  # until it is known who asks
@@ -364,17 +365,26 @@ class Router:
             if route.method in found.methods or found.places != places:
                 raise ValueError(f"route {route.method} {route.path} is there twice")
             found.methods[route.method] = route
+        self._known: dict[tuple[str, str, bytes], tuple[Route, Mapping[str, str]]] = {}  # of requests before
         self._masks = tuple({tuple(found.places.values()) for found in self._found.values() if found.places})
 
     def find(self, scope: Mapping[str, Any]) -> tuple[Route, Mapping[str, str]]:
         """Return the route of a request and the parts of its path; refuse one that there is not."""
-        raw: bytes = scope.get("raw_path") or b""
-        path: str = scope["path"]
+        asked = scope["method"], scope["path"], scope.get("raw_path") or b""
+        known = self._known.get(asked)
+        if known is None:
+            known = self._find(*asked)
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            if len(asked[1]) <= SHORT:  # others could fill the memory with names that nobody has
+                self._known[asked] = known
+        return known
+
+    def _find(self, method: str, path: str, raw: bytes) -> tuple[Route, Mapping[str, str]]:
         parts = path.split("/") if b"%" not in raw else _unquoted(raw)
         found = self._look_up(parts)
         if found is None:
             raise Problem(NOT_FOUND, "there is no route of this path; /openapi.json lists all")
-        method: str = scope["method"]
         route = found.methods.get("GET" if method == "HEAD" else method)
         if route is None:
             raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", found.allow),))
