@@ -54,7 +54,7 @@ KEYS = dict(
 @pytest.fixture
 def service(store: Store) -> Iterator[Service]:
     service = Service(store, keyring=Keyring(KEYS), limits=Limits(streams=2))
-    service.streams.period = 0.01
+    service.streams.period = service.streams.age = 0.01
     yield service
     service.close()
 
@@ -263,7 +263,9 @@ def test_nothing_is_sent_while_nothing_changes() -> None:
         return "1.0"
 
     async def watch() -> list[bytes]:
-        return [piece async for piece in Streams(1, period=0.001).events("home", read_version, lambda: looks >= 20)]
+        return [
+            piece async for piece in Streams(1, period=0.001, age=0.0).events("home", read_version, lambda: looks >= 20)
+        ]
 
     assert asyncio.run(watch()) == [RETRY, b"event: version\ndata: 1.0\n\n"]
     assert looks == 20
@@ -277,7 +279,7 @@ def test_all_who_watch_a_loop_share_a_look() -> None:
         return "1.0"
 
     async def watch() -> None:
-        streams = Streams(50, period=60.0)
+        streams = Streams(50, period=3600.0, age=3600.0)
         watching = [streams.events("home", read_version, lambda: False) for _ in range(50)]
         for each in watching:
             assert await anext(each) == RETRY
@@ -289,6 +291,24 @@ def test_all_who_watch_a_loop_share_a_look() -> None:
 
     asyncio.run(watch())
     assert len(looks) == 1
+
+
+def test_pages_that_refresh_at_once_share_what_they_show(service: Service, caller: Caller, store: Store) -> None:
+    read_details = store.loop("home").details
+    calls = []
+    loop = store.loop("home")
+    loop.details = lambda: calls.append(1) or read_details()  # type: ignore[method-assign, func-returns-value]
+    service.loops["home"] = loop
+    service.streams.age = 3600.0
+    refreshing = {**cookie("reader"), "armlet-refresh": "1"}
+    first = caller.get("/loops/home", refreshing).text
+    play(loop, 20, first=40)
+    for _ in range(5):
+        assert read(caller.get("/loops/home", refreshing).text).parts["title"] == read(first).parts["title"]
+    assert len(calls) == 1
+    assert "60 decisions" in caller.get("/loops/home", cookie("reader")).text.replace(
+        "</strong>", ""
+    )  # if loaded again
 
 
 def test_streams_are_bounded_and_their_places_are_given_back(service: Service) -> None:

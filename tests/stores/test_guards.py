@@ -17,8 +17,8 @@ from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
 from armlet.testing.stores import Place
 from armlet.types import Policy
-from support.guards import SEED, assert_guarded, everything_guarded, play, rows_of
 from support.loops import Ticks, context, reward, ticking
+from support.stores.guards import SEED, assert_guarded, everything_guarded, play, rows_of
 
 ARMS = ["old", "new", "third"]
 POLICIES: list[Policy] = [

@@ -15,8 +15,8 @@ from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store
 from armlet.testing.stores import Place
 from armlet.types import Policy
-from support.guards import SEED, assert_guarded, everything_guarded, play, relearned, rows_of, second
 from support.loops import Ticks, context, reward, ticking
+from support.stores.guards import SEED, assert_guarded, everything_guarded, play, relearned, rows_of, second
 
 ARMS = ["old", "new", "third"]
 UCB = armlet.LinUCB(units="as given")

@@ -8,6 +8,7 @@
   const said = document.getElementById("said");
   const ahead = Number(document.body.dataset.now) * 1000 - Date.now(); // of this clock
   const told = new Map(); // what the server last sent of a part
+  const options = { cache: "no-store", redirect: "error", headers: { "armlet-refresh": "1" } };
   let source = null, busy = false, wanted = null;
 
   const still = html => html.replace(/>[^<]*<\/time>/g, "></time>"); // times move by themselves
@@ -64,7 +65,7 @@
     try {
       while (wanted !== null) {
         wanted = null;
-        const answer = await fetch(location.href, { cache: "no-store", redirect: "error" });
+        const answer = await fetch(location.href, options);
         if (!answer.ok) throw new Error(`status ${answer.status}`);
         show(new DOMParser().parseFromString(await answer.text(), "text/html"));
         tick();
