@@ -25,7 +25,8 @@ from armlet.stores.timeline import CELLS, CHANGES, Cells
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, ticking
-from support.real_loops import KINDS, RealLoop
+from support.stores.guards import rows_of
+from support.stores.real_loops import KINDS, RealLoop
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 

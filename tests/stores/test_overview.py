@@ -22,6 +22,7 @@ from armlet.testing.stores import Place
 from armlet.types import Arm
 from support.features import REFUSED, SETTINGS
 from support.loops import Ticks, ticking
+from support.stores.guards import rows_of
 
 HOSTILE: list[Arm] = ['<script>alert("1")</script>', "\u202eevil", "x" * 256, "a\nb", 1, "1"]
 
