@@ -18,6 +18,7 @@ from armlet.log.guarded import CONTROL, GuardedBandit
 from armlet.log.reader import read
 from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
+from armlet.stores.rows import checked
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, reward, ticking
@@ -347,9 +348,17 @@ def _told(decision: Decision) -> dict[str, Any]:
     return decision.to_dict()
 
 
-def test_rows_of_the_control_are_few_fields(place: Place) -> None:
+def test_a_row_whose_guards_were_damaged_is_named(place: Place) -> None:
     with Store(place()) as store:
         loop = made(store)
         loop.decide(context(0, 2))
         row: Row = rows_of(loop, "decide")[0]
         assert sorted(row.fields["control"]) == ["arm", "live", "played", "propensity", "share"]
+        whole = row.fields["control"]
+        for damaged in (None, 3, {}, {**whole, "share": 2.0}, {**whole, "played": "yes"}, {**whole, "live": None}):
+            with pytest.raises(
+                StoreError, match=r"row 1 of the loop is not a valid 'decide': control is not an object"
+            ):
+                checked(row._replace(fields={**row.fields, "control": damaged}))
+        with pytest.raises(StoreError, match="shadow is not an object with an arm"):
+            checked(row._replace(fields={**row.fields, "shadow": {}}))
