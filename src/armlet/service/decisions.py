@@ -57,7 +57,7 @@ async def decide(service: Service, request: Request) -> Response:
         )
     except ArmletError as error:
         raise _refused(loop, [asked.context], error, asked.eligible) from error
-    labels = () if asked.probabilities is None else await _labels(service, loop)
+    labels = () if decision.probabilities is None else await _labels(service, loop, len(decision.probabilities))
     return Response(_encode(_told(decision, asked.event, labels, has_propensity=request.grant.propensity)))
 
 
@@ -77,7 +77,8 @@ async def decide_many(service: Service, request: Request) -> Response:
         )
     except ArmletError as error:
         raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
-    labels = () if asked.probabilities is None else await _labels(service, loop)
+    most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
+    labels = await _labels(service, loop, most) if most else ()
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
@@ -107,9 +108,12 @@ def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_p
     return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
 
 
-async def _labels(service: Service, loop: Loop) -> Sequence[Arm]:
-    """Return the arms in the order of probabilities; arms are added at the end, and never go."""
-    return (await service.run(loop.model)).arms
+async def _labels(service: Service, loop: Loop, n: int) -> Sequence[Arm]:
+    """Return the arms in the order of `n` probabilities; arms are added at the end, and never go."""
+    labels = service.arms.get(loop, ())
+    if len(labels) < n:
+        labels = service.arms[loop] = tuple((await service.ask(loop.model)).arms)
+    return labels
 
 
 def _refused(
