@@ -79,7 +79,7 @@ publish: $(VENV)/installed ## Run what a page of the docs quotes at full scale a
 	$(BIN)/armlet-lab publish $(NAME)
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py benchmarks/test_serve.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
@@ -98,9 +98,10 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 	$(SANE)/bin/python -m pytest -q -p no:cacheprovider $(wildcard $(SOUND)); \
 	$(SANE)/bin/python -m fuzz all $(FUZZ)
 
-soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use it, 200 times, and let two replicas suffer 60 faults; SOAK="--kills 1000 --faults 300" for more
+soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use it, 200 times, and let two replicas suffer 60 faults; then the same to servers; SOAK="--kills 1000 --faults 300" for more
 	@[ -n "$$ARMLET_POSTGRESQL" ] || $(BIN)/python tools/postgresql.py
 	cd tests && ../$(BIN)/python -m soak $(SOAK)
+	cd tests && ../$(BIN)/python -m soak --server $(SOAK)
 
 site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
