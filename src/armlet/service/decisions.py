@@ -6,17 +6,26 @@ same time share a commit. Every answer is durable before it is sent.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final, cast, get_args
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError, UncertainError, UnknownNameError
+from armlet.errors import (
+    ArmletError,
+    EventError,
+    LoopGoneError,
+    PolicyError,
+    StoreError,
+    UncertainError,
+    UnknownNameError,
+)
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem
 from armlet.service.http import Request, Response, decode
-from armlet.service.problems import FORBIDDEN, INVALID, Problem, refusal
+from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, Problem, refusal
 from armlet.service.schemas import (
     Decide,
     Decided,
@@ -30,6 +39,8 @@ from armlet.service.schemas import (
 )
 from armlet.stores import Loop, Status
 from armlet.types import Arm
+
+log = logging.getLogger("armlet.service")
 
 _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
@@ -126,9 +137,10 @@ def _refused(
         problem = context_problem(loop.reader, context, f"items[{at}].context" if batch else "context")
         if problem is not None:
             return problem
-    if eligible is not None:
+    if eligible is not None and not isinstance(error, PolicyError):
         return refusal(error, field="eligible")
-    return Problem(INVALID, "the loop refuses this event; choose a name that is not an id of a decision", field="event")
+    log.error("the policy of loop %s failed: %s", loop.name, type(error).__name__)
+    return Problem(INTERNAL, "the policy of the loop failed; the log of the server says how")
 
 
 # ---- rewards
