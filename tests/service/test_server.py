@@ -23,6 +23,7 @@ import armlet
 from armlet.cli import main
 from armlet.cli.serve import announce
 from armlet.cli.sources import open_view
+from armlet.errors import StoreError
 from armlet.service import server as module
 from armlet.service.app import Service
 from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerConfig
@@ -306,6 +307,34 @@ def test_a_store_that_is_open_elsewhere(tmp_path: Path) -> None:
         code, told = fails(tmp_path, *SHOP, "--port", "0")
     assert code == 1
     assert "armlet serve: error: shop.db is open already" in told
+
+
+def test_a_store_that_only_a_new_start_can_mend_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    server = ServerThread(config_of(tmp_path))
+    assert server.ready.wait(PATIENCE)
+    assert server.service is not None
+    monkeypatch.setattr(server.service.store._ledger, "_broken", "disk I/O error")  # an fsync that failed
+    server.wait()
+    assert "failed before (disk I/O error); close it and open it again" in str(server.server.failure)
+
+
+def test_a_full_disk_does_not_end_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Semaphore(0)
+
+    def settle(_: Any) -> None:
+        tried.release()
+        raise StoreError("nothing of this call was kept: database or disk is full")
+
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    with serving_here(config_of(tmp_path)) as server:
+        monkeypatch.setattr("armlet.stores.Store.settle", settle)
+        for _ in range(3):
+            assert tried.acquire(timeout=PATIENCE)
+        assert ask(server.url, "GET", "/readyz").status == 200
+    assert server.server.failure is None
 
 
 def test_a_loop_that_was_made_otherwise(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from armlet.errors import QueueFullError, StoreError, UncertainError
+from armlet.errors import QueueFullError, StoreError, StoreFailedError, UncertainError
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Ledger, Moment
 
@@ -570,9 +570,9 @@ class Writer:
         for loop in [each for each in self._desks if each.is_closed()]:
             self._asked -= sum(call.size for call in self._desks.pop(loop).fresh)
 
-    def do(self, work: Callable[[Transaction, Moment], T]) -> T:
-        """Run something in a transaction of its own."""
-        answer: T = self._ask(Task(work))
+    def do(self, work: Callable[[Transaction, Moment], T], *, deadline: float | None = -1.0) -> T:
+        """Run something in a transaction of its own, within the store's deadline unless another one is given."""
+        answer: T = self._ask(Task(work), deadline)
         return answer
 
     def maintain(self, chore: Chore[T], runner: LoopRunner | None = None, *, scrubs: bool = False) -> T:
@@ -616,7 +616,8 @@ class Writer:
 
     def _check_open(self) -> None:
         if self._closed is not None:
-            raise StoreError(f"the store is closed{self._closed}; open it again")
+            kind = StoreFailedError if self._closed else StoreError
+            raise kind(f"the store is closed{self._closed}; open it again")
 
     def check_caller(self) -> None:
         """Refuse the thread that writes."""
