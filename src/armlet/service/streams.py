@@ -16,7 +16,7 @@ from armlet.service.problems import Problem
 
 PERIOD: Final = 2.0  # seconds between two events
 AGE: Final = 1.0  # seconds for which a version that was read will do for others too
-LISTENING: Final = 0.25  # seconds until a stream notices that the server is about to stop
+LISTENING: Final = 0.5  # seconds until a stream notices that the server is about to stop
 BEAT: Final = 15.0  # seconds between comments, by which proxies see that the stream is alive
 LONGEST: Final = 3600.0  # seconds of a stream: then the browser asks again, and its key is looked at again
 RETRY: Final = b"retry: 3000\n\n"  # milliseconds until a browser asks again
