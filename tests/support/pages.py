@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 
 import armlet
+from armlet.service.page.layout import Viewer
 from armlet.service.page.render import loop_page
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.stores.overview import Details
@@ -72,7 +73,7 @@ def details(n: int = 400) -> Details:
 
 def shown(found: Details, *, is_admin: bool = True) -> Seen:
     """Return the page of a loop, read."""
-    body = loop_page(found, time.time_ns() // 1000, version="1.0", is_admin=is_admin, has_keys=False)
+    body = loop_page(found, time.time_ns() // 1000, "1.0", Viewer(is_admin, has_key=False))
     return read(body.decode())
 
 

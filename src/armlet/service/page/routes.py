@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from armlet.service.http import NO_SNIFF, NO_STORE, Handler, Request, Response, Route
 from armlet.service.page.assets import ASSETS, FOLDER
-from armlet.service.page.layout import HEADERS
+from armlet.service.page.layout import HEADERS, Viewer
 from armlet.service.page.login import HOME, log_in, log_out, redirect, show_login, show_problem
 from armlet.service.page.render import list_page, loop_page
 from armlet.service.page.source import Loops, Shared, Source
@@ -56,7 +56,7 @@ async def _home(_: Service, __: Request) -> Response:
 async def _list(source: Source, _: Shared, service: Service, request: Request) -> Response:
     names = [name for name in await source.names() if request.grant.allows("read", name)]
     found = [await source.details(name) for name in names[:LISTED]]
-    body = list_page(found, names[LISTED:], _now(), has_keys=bool(len(service.keyring)))
+    body = list_page(found, names[LISTED:], _now(), _viewer(service, request))
     return Response(body, 200, HEADERS)
 
 
@@ -69,9 +69,11 @@ async def _loop(source: Source, shared: Shared, service: Service, request: Reque
     else:
         version = await source.version(name)
         found = await source.details(name)
-    is_admin = request.grant.allows("admin", name)
-    body = loop_page(found, _now(), version=version, is_admin=is_admin, has_keys=bool(len(service.keyring)))
-    return Response(body, 200, HEADERS)
+    return Response(loop_page(found, _now(), version, _viewer(service, request)), 200, HEADERS)
+
+
+def _viewer(service: Service, request: Request) -> Viewer:
+    return Viewer(request.grant.allows("admin", request.parts.get("name")), has_key=bool(len(service.keyring)))
 
 
 async def _stream(source: Source, _: Shared, service: Service, request: Request) -> Response:
