@@ -55,9 +55,13 @@ async def _home(_: Service, __: Request) -> Response:
 
 async def _list(source: Source, _: Shared, service: Service, request: Request) -> Response:
     names = [name for name in await source.names() if request.grant.allows("read", name)]
-    found = [await source.details(name) for name in names[:LISTED]]
-    body = list_page(found, names[LISTED:], _now(), _viewer(service, request))
-    return Response(body, 200, HEADERS)
+    found, others = [], names[LISTED:]
+    for name in names[:LISTED]:
+        try:
+            found.append(await source.details(name))
+        except Problem:  # one that is damaged, or whose policy is not known here; its own page says so
+            others.append(name)
+    return Response(list_page(found, others, _now(), _viewer(service, request)), 200, HEADERS)
 
 
 async def _loop(source: Source, shared: Shared, service: Service, request: Request) -> Response:
