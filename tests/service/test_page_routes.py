@@ -328,6 +328,8 @@ def test_pages_that_refresh_at_once_share_what_they_show(service: Service, calle
     for _ in range(5):
         assert read(caller.get("/loops/home", refreshing).text).parts["title"] == read(first).parts["title"]
     assert len(calls) == 1
+    assert "secret-event" in caller.get("/loops/home", {**refreshing, **cookie("boss")}).text
+    assert "secret-event" not in caller.get("/loops/home", refreshing).text
     assert "60 decisions" in caller.get("/loops/home", cookie("reader")).text.replace(
         "</strong>", ""
     )  # if loaded again
