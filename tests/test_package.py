@@ -35,7 +35,8 @@ def test_the_source_distribution_holds_what_it_should(sdist: Path) -> None:
 @pytest.mark.long  # compiles the kernel once more
 def test_a_wheel_holds_every_module_and_the_kernel_and_nothing_else(wheel: Path) -> None:
     assert package.faults(wheel) == []
-    sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "armlet").rglob("*.py")}
+    files = [path for path in (ROOT / "src" / "armlet").rglob("*.*") if path.suffix in {".py", ".css", ".js"}]
+    sources = {str(path.relative_to(ROOT / "src")) for path in files}
     kernel = {name for name in package.names_in(wheel) if name.endswith(".so")}
     others = {name for name in package.names_in(wheel) if ".dist-info/" not in name}
     assert others == sources | kernel | {"armlet/_kernel.pyi", "armlet/py.typed"}

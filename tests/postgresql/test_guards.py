@@ -12,9 +12,9 @@ import pytest
 import armlet
 from armlet.stores import Control, Loop, Store
 from armlet.stores.postgresql import PostgreSQL
-from support.guards import SEED, assert_guarded, relearned, rows_of, second
 from support.loops import context, reward
 from support.postgresql import Server
+from support.stores.guards import SEED, assert_guarded, relearned, rows_of, second
 
 ARMS = ["old", "new", "third"]
 EPSILON = armlet.FixedEpsilon(epsilon=0.3)

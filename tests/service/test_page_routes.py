@@ -19,12 +19,13 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Message
 from armlet.service.keys import Grant, Keyring, Scope, digest
+from armlet.service.page import routes
 from armlet.service.page.assets import ASSETS
 from armlet.service.page.layout import POLICY
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
-from support.asgi import Caller
 from support.pages import make_loop, play, read
+from support.service_calls import Caller
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -54,7 +55,7 @@ KEYS = dict(
 @pytest.fixture
 def service(store: Store) -> Iterator[Service]:
     service = Service(store, keyring=Keyring(KEYS), limits=Limits(streams=2))
-    service.streams.period = 0.01
+    service.streams.period = service.streams.age = 0.01
     yield service
     service.close()
 
@@ -112,6 +113,13 @@ def test_a_key_sees_its_own_loops_only(caller: Caller) -> None:
         assert answer.status == status
         assert answer.headers["content-security-policy"] == POLICY
         assert read(answer.text).tags["h2"] == 1
+
+
+def test_of_many_loops_most_are_only_named(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "LISTED", 1)
+    seen = read(caller.get("/loops", cookie("reader")).text)
+    assert "2 loops" in seen.text
+    assert "And 1 more: other / loop" in seen.parts["loops"]
 
 
 def test_a_cookie_cannot_change_anything(caller: Caller, store: Store) -> None:
@@ -263,7 +271,9 @@ def test_nothing_is_sent_while_nothing_changes() -> None:
         return "1.0"
 
     async def watch() -> list[bytes]:
-        return [piece async for piece in Streams(1, period=0.001).events("home", read_version, lambda: looks >= 20)]
+        return [
+            piece async for piece in Streams(1, period=0.001, age=0.0).events("home", read_version, lambda: looks >= 20)
+        ]
 
     assert asyncio.run(watch()) == [RETRY, b"event: version\ndata: 1.0\n\n"]
     assert looks == 20
@@ -277,7 +287,7 @@ def test_all_who_watch_a_loop_share_a_look() -> None:
         return "1.0"
 
     async def watch() -> None:
-        streams = Streams(50, period=60.0)
+        streams = Streams(50, period=3600.0, age=3600.0)
         watching = [streams.events("home", read_version, lambda: False) for _ in range(50)]
         for each in watching:
             assert await anext(each) == RETRY
@@ -289,6 +299,24 @@ def test_all_who_watch_a_loop_share_a_look() -> None:
 
     asyncio.run(watch())
     assert len(looks) == 1
+
+
+def test_pages_that_refresh_at_once_share_what_they_show(service: Service, caller: Caller, store: Store) -> None:
+    read_details = store.loop("home").details
+    calls = []
+    loop = store.loop("home")
+    loop.details = lambda: calls.append(1) or read_details()  # type: ignore[method-assign, func-returns-value]
+    service.loops["home"] = loop
+    service.streams.age = 3600.0
+    refreshing = {**cookie("reader"), "armlet-refresh": "1"}
+    first = caller.get("/loops/home", refreshing).text
+    play(loop, 20, first=40)
+    for _ in range(5):
+        assert read(caller.get("/loops/home", refreshing).text).parts["title"] == read(first).parts["title"]
+    assert len(calls) == 1
+    assert "60 decisions" in caller.get("/loops/home", cookie("reader")).text.replace(
+        "</strong>", ""
+    )  # if loaded again
 
 
 def test_streams_are_bounded_and_their_places_are_given_back(service: Service) -> None:

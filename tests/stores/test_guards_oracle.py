@@ -16,8 +16,8 @@ from armlet.kernel import coins
 from armlet.log.guarded import CONTROL, second_of
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.types import Arm, Policy
-from support.guards import SEED, assert_guarded, relearned, rows_of
 from support.loops import context, reward
+from support.stores.guards import SEED, assert_guarded, relearned, rows_of
 
 ARMS: list[Arm] = ["old", "new", "third"]
 POLICIES: list[Policy] = [

@@ -82,7 +82,7 @@ class Server(uvicorn.Server):
     async def _open(self) -> None:
         try:
             store, loops = await asyncio.to_thread(open_loops, self._settings)
-        except (ArmletError, OSError, ModuleNotFoundError) as error:
+        except Exception as error:  # else the server would be about to start for ever
             self.failure, self.should_exit = error, True
             return
         self._service = Service(

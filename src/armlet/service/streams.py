@@ -7,6 +7,7 @@ sent but a comment now and then, and looking costs one row of a table a second, 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
@@ -29,12 +30,12 @@ class Streams:
     ----------
     most
         That may be open at once.
-    period
-        Seconds between two looks.
+    period, age
+        Seconds between two looks of a stream, and for which one look will do for all.
     """
 
-    def __init__(self, most: int, *, period: float = PERIOD) -> None:
-        self.most, self.period = most, period
+    def __init__(self, most: int, *, period: float = PERIOD, age: float = AGE) -> None:
+        self.most, self.period, self.age = most, period, age
         self.open = 0
         self._versions: dict[str, tuple[float, str]] = {}
 
@@ -64,7 +65,7 @@ class Streams:
             yield RETRY
             while not is_ending() and time.monotonic() - started < LONGEST:
                 try:
-                    found = await self._version(name, read)
+                    found = await self.version(name, read)
                 except Problem:  # the loop is gone, or the store is busy: the browser asks again, and is told
                     return
                 if found != last or time.monotonic() - told >= BEAT:
@@ -74,12 +75,13 @@ class Streams:
         finally:
             self.open -= 1
 
-    async def _version(self, name: str, read: Callable[[], Awaitable[str]]) -> str:
+    async def version(self, name: str, read: Callable[[], Awaitable[str]]) -> str:
+        """Return the version of a loop as of now, or of a second ago if somebody else has read it then."""
         now = time.monotonic()
-        at, found = self._versions.get(name, (-AGE, ""))
-        if now - at >= min(AGE, self.period):
+        at, found = self._versions.get(name, (-math.inf, ""))
+        if now - at >= self.age:
             found = await read()
-            fresh = {each: old for each, old in self._versions.items() if now - old[0] < AGE}
+            fresh = {each: old for each, old in self._versions.items() if now - old[0] < self.age}
             self._versions = {**fresh, name: (now, found)}
         return found
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 FEATURES: Final = 24  # that are named
 HEALTH: Final = "Is the loop healthy?"
+FROZEN: Final = (
+    "The loop is frozen: it decides by what it knew then, and what rewards have taught since counts once it is thawed."
+)
 MISSING: Final = "Rewards that have not come"
 
 _FINE: Final[tuple[tuple[tuple[Rule, ...], str], ...]] = (
@@ -151,10 +154,10 @@ def notice(found: Details) -> str:
     """Return what a reader must know first: alarms, and that the loop is frozen; nothing if all is well."""
     told = [escape(words.visible(alarm.text)) for alarm in found.alarms]
     if found.guards.is_frozen:
-        told.insert(0, "The loop is frozen: it decides, but what it has learned does not change until it is thawed.")
+        told.insert(0, FROZEN)
     if not told:
         return '<div id="notice" data-part hidden></div>'
-    head = "The loop is frozen" if not found.alarms else _things(len(found.alarms))
+    head = "The loop is frozen" if not found.alarms else _things(len(told))
     items = "".join(f"<li>{each}</li>" for each in told)
     return card("notice", head, [f"<ul>{items}</ul>"], kind="notice")
 
