@@ -1,11 +1,11 @@
 """How often the page of a loop says something wrong while it is watched, and how soon it says "yes".
 
-    python benchmarks/watch.py --loops 2000 --decisions 60000 --seed 80000       # 5 CPU minutes
+    python benchmarks/watch.py --loops 2000 --decisions 60000 --seed 80000       # 10 CPU minutes
     python benchmarks/watch.py --loops 200 --decisions 5000 --real 4 --seed 1    # does it run
 
-The simulated loops are those of `tests/support/coin_loops.py`: click rates of 1 to 30 %, three arms, two kinds of
-contexts, a live policy that learns. Every one is looked at after every decision. A loop is wrong if the interval of the
-gain ever fails to cover the truth, which is more than a wrong "yes" or "no". The bar is 5 % and three standard errors.
+The simulated loops are those of `tests/support/stores/coin_loops.py`: click rates of 1 to 30 %, three arms, two kinds
+of contexts, a live policy that learns. Every one is looked at after every decision. A loop is wrong if the interval of
+the gain ever fails to cover the truth, more than a wrong "yes" or "no". The bar is 5 % and three standard errors.
 z-intervals have the same scores, and are looked at every 50 decisions: how often they say something wrong shows what
 watching does to an interval for one look. A median is over all loops, and is there if half of them have said "yes".
 
@@ -26,8 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from armlet.types import Bool, Float64, Int64
-from support.coin_loops import Setting, Watched, watch
-from support.real_loops import KINDS, watch_real
+from support.stores.coin_loops import Setting, Watched, watch
+from support.stores.real_loops import KINDS, watch_real
 
 SETTINGS = (
     *(Setting("uniform", lift) for lift in (0.0, 0.1, 0.2, 0.3)),
@@ -76,9 +76,7 @@ def line(setting: Setting, watched: Watched, rates: Float64) -> str:
 def simulated(loops: int, decisions: int, seed: int) -> bool:
     """Print a line for every setting; return whether none is wrong too often."""
     print(f"{loops:,} loops of {decisions:,} decisions, seed {seed}; bar {bar(loops):.4f}")
-    print(
-        f"{'':30} {'wrong':>7} {'yes':>6} {'by rate 1-3/3-10/10-30 %':>20} {'median':>6} {'by rate':>26} {'z wrong':>8}"
-    )
+    print(f"{'':30}   wrong    yes     1-3 / 3-10 / 10-30 %   median        1-3 / 3-10 / 10-30 %  z wrong")
     passed = True
     for at, setting in enumerate(SETTINGS):
         watched, rates = watch(setting, loops, decisions, seed * 1000 + at)

@@ -23,8 +23,8 @@ from armlet.inference.gains import (
 )
 from armlet.inference.sequences import mixed_margin
 from armlet.stores.comparisons import Coins, Comparisons, Scale
-from support.coin_loops import ARMS, Environment, Setting, Watched, watch
 from support.examples import scaled
+from support.stores.coin_loops import ARMS, Environment, Setting, Watched, watch
 
 CHANCES = st.floats(0.001, 0.999)
 
@@ -95,6 +95,7 @@ def test_the_live_probability_of_an_arm_is_exact_to_rounding_and_never_outside_o
     for c, q, pi in product((1e-3, 0.1, 0.9), (1e-3, 0.25, 1.0), (0.0, 0.2, 1.0)):
         assert live_prob(c * q + (1 - c) * pi, c, q) == pytest.approx(pi, abs=1e-12)
     assert live_prob(0.0, 0.5, 0.5) == 0.0
+    assert exploration_score(0.0, 0.5, 0.0) == shadow_score(0.0, 0.5, 0.0, 1.0, is_shadows=False) == (0.0, 0.25)
 
 
 def naive_ends(scores: list[float], weights: list[float]) -> tuple[float, float]:

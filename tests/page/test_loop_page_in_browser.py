@@ -31,6 +31,11 @@ SIZES = """all => all.filter(text => text.getScreenCTM()).map(text => {
   return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
 })"""
 
+CUT = """all => all.filter(text => {
+  const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+  return Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom) > 0.5;
+}).map(text => text.textContent)"""
+
 
 @dataclass
 class Opened:
@@ -120,6 +125,7 @@ def test_the_page_is_live_quiet_and_fits(
         found.fits()
         browser.stands_out_from_the_paper(browser.Visit(page))
         assert min(page.locator("svg.chart text").evaluate_all(SIZES)) >= 10
+        assert page.locator("svg.chart text").evaluate_all(CUT) == []
         found.is_quiet()
 
 
@@ -173,6 +179,15 @@ def test_the_page_says_when_the_server_is_gone_and_goes_on_when_it_is_back(chrom
             sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         finally:
             second.kill()
+
+
+def test_the_page_tries_again_after_a_refusal(chromium: Browser, server: ServerProcess) -> None:
+    with opened(chromium, "about:blank") as found:
+        page = found.page
+        page.route("**/stream", lambda route: route.fulfill(status=503), times=1)
+        page.goto(f"{server.url}/loops/home")
+        sync_api.expect(page.locator("#live")).to_have_text("Not live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
 
 
 def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def test_every_limit_must_be_positive(name: str) -> None:
 
 def plans(tmp_path: Path, **settings: Any) -> list[str]:
     loop = LoopConfig(**{"name": "home", "arms": ("a", "b"), "features": ("age",), "seed": 1, **settings})
-    return [str(plan) for plan in preview(ServerConfig(store=str(tmp_path / "shop.db"), loops=(loop,)))]
+    return [str(plan) for plan in preview(ServerConfig(store=str(tmp_path / "shop.db"), loops=(loop,)))[1]]
 
 
 def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_path: Path) -> None:

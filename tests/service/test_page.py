@@ -203,8 +203,10 @@ def hostile_details() -> Details:
 def test_hostile_labels_are_text() -> None:
     found = hostile_details()
     gain = replace(gain_of(found, "yes", (0.1, 0.2)), against="control", label=f"always {HOSTILE[1]!r}")
+    alarm = Alarm(rule="missing_rewards", text=f"Arm {HOSTILE[1]} lacks rewards\x00.", arm=HOSTILE[1])
+    guards = replace(found.guards, control=f"always {HOSTILE[1]}", share=0.1, shadow=HOSTILE[6])
     for name in HOSTILE:
-        seen = shown(replace(found, name=name, gains=(gain,)))
+        seen = shown(replace(found, name=name, gains=(gain,), alarms=(alarm,), guards=guards))
         assert (seen.tags["script"], seen.tags["title"], seen.tags["style"]) == (1, 1, 0)
         assert [value for tag, at, value in seen.attributes if (tag, at) == ("script", "src")] == [SCRIPT.url]
         assert not [at for _, at, _ in seen.attributes if at.startswith("on") or at == "style"]

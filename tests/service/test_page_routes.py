@@ -19,12 +19,13 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Message
 from armlet.service.keys import Grant, Keyring, Scope, digest
+from armlet.service.page import routes
 from armlet.service.page.assets import ASSETS
 from armlet.service.page.layout import POLICY
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
-from support.asgi import Caller
 from support.pages import make_loop, play, read
+from support.service_calls import Caller
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -112,6 +113,13 @@ def test_a_key_sees_its_own_loops_only(caller: Caller) -> None:
         assert answer.status == status
         assert answer.headers["content-security-policy"] == POLICY
         assert read(answer.text).tags["h2"] == 1
+
+
+def test_of_many_loops_most_are_only_named(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "LISTED", 1)
+    seen = read(caller.get("/loops", cookie("reader")).text)
+    assert "2 loops" in seen.text
+    assert "And 1 more: other / loop" in seen.parts["loops"]
 
 
 def test_a_cookie_cannot_change_anything(caller: Caller, store: Store) -> None:

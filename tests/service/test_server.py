@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import re
 import signal
 import socket
@@ -20,9 +21,11 @@ import pytest
 
 import armlet
 from armlet.cli import main
+from armlet.cli.serve import announce
 from armlet.cli.sources import open_view
 from armlet.service import server as module
-from armlet.service.config import Limits, Listen, LoopConfig, ServerConfig
+from armlet.service.app import Service
+from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerConfig
 from armlet.service.keys import digest, new_key
 from armlet.service.settings import load
 from armlet.stores.overview import details
@@ -90,7 +93,6 @@ def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
     (tmp_path / "armlet.toml").write_text(
         'store = "missing.db"\n[loops.home]\narms = ["sale", "new"]\nfeatures = ["age"]\n'
         f'[keys.web]\nsha256 = "{digest(key).hex()}"\nscopes = ["decide", "reward"]\npropensity = false\n'
-        '[log]\nformat = "json"\n'
     )
     environ = {"ARMLET_STORE": "shop.db", "ARMLET_LOG_ACCESS": "true"}
     with serving("armlet.toml", folder=tmp_path, **environ) as server:
@@ -101,12 +103,44 @@ def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
         assert decision.keys() == {"event", "arm"}  # the key is made without propensities
         assert run_line(f"export ARMLET_KEY={key}; {reward}", tmp_path) == {"items": [{"status": "accepted"}]}
         assert server.stop() == 0
-    told = [json.loads(line) for line in server.errors.read_text().splitlines()]
-    assert [line["message"] for line in told if line["logger"] == "armlet.service"][-2:] == ["stopping", "stopped"]
-    assert any("/v1/loops/home/decide" in line["message"] for line in told)
-    assert key not in server.errors.read_text()
+    told = server.errors.read_text()
+    assert re.search(r"stopping\n.*stopped\n$", told)
+    assert "POST /v1/loops/home/decide" in told  # access is logged, but not with what
+    assert key not in told
+    assert "context" not in told
     assert (tmp_path / "shop.db").exists()
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_logs_of_json_are_one_object_a_line_without_contexts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("armlet", "asyncio", "py.warnings", "uvicorn.access", "uvicorn.error")
+    for name in names:
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "propagate", logger.propagate)
+        monkeypatch.setattr(logger, "level", logger.level)
+    monkeypatch.setattr(logging, "captureWarnings", lambda _: None)
+    config = config_of(tmp_path, log=LogConfig(format="json"))
+    module.configure_logging(config.log)
+    with serving_here(config) as server:
+        announce(config, server.url, cast("Service", server.service))
+        try:
+            raise ValueError("context['age'] is 31")
+        except ValueError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    told = capsys.readouterr()
+    assert told.out == ""  # no lines to paste
+    lines = [json.loads(line) for line in told.err.splitlines()]
+    assert [line["message"].partition(" at ")[0] for line in lines if line["logger"] == "armlet.service"] == [
+        "listening",
+        "ready",
+        "stopping",
+        "stopped",
+    ]
+    assert [line["error"] for line in lines if "error" in line] == ["ValueError"]
+    assert "context" not in told.err
 
 
 def test_a_unix_socket(tmp_path: Path) -> None:
@@ -322,7 +356,7 @@ def test_check_says_what_would_change(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["serve", *SHOP, "--check"]) == 0
-    assert "store shop.db: would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
+    assert "store shop.db would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
     with armlet.open_store("shop.db") as store:
         store.loop("home", arms=["sale", "new"], features=["age"])
     with pytest.raises(SystemExit) as end:

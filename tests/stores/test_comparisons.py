@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.guards import rows_of
 
 import armlet
 from armlet.bandit import Bandit, from_bytes
@@ -23,9 +24,9 @@ from armlet.stores.terms import Carry
 from armlet.stores.timeline import CELLS, CHANGES, Cells
 from armlet.testing.stores import Place
 from armlet.types import Policy
-from support.guards import rows_of
 from support.loops import Ticks, context, ticking
-from support.real_loops import KINDS, RealLoop
+from support.stores.guards import rows_of
+from support.stores.real_loops import KINDS, RealLoop
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 

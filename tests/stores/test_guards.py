@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 import armlet
 from armlet.errors import ArmletError, StoreError
 from armlet.kernel import Decision, coins
+from armlet.log.exporting import write
 from armlet.log.guarded import CONTROL, GuardedBandit
+from armlet.log.reader import read
 from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
 from armlet.testing.stores import Place
@@ -307,6 +310,23 @@ class _Events:
 
     def __iter__(self) -> Any:
         return iter(self._events)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_log_of_a_loop_with_guards_is_exported_and_evaluated_alike(ending: str, tmp_path: Path) -> None:
+    with Store(armlet.stores.Memory()) as store:
+        loop = made(store, policy=armlet.FixedEpsilon(epsilon=0.3), reward_range=(-1.0, 1.0))
+        loop.change(shadow=armlet.LinUCB(), how="refit")
+        play(loop, 0, 80)
+        path = tmp_path / f"log.{ending}"
+        write(loop.log, path)
+        events = list(read(path))
+        assert [event for event in events if event["kind"] == "decide"] == [
+            event for event in loop.log if event["kind"] == "decide"
+        ]
+        assert all({"control", "shadow"} & event.keys() for event in events if event["kind"] == "decide")
+        there, here = (armlet.evaluate(each, {"new": "new"}) for each in (path, loop.log))
+        assert str(there) == str(here)
 
 
 def test_a_decision_asked_for_again_is_the_one_that_was_played(place: Place) -> None:

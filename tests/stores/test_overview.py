@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from support.guards import rows_of
 
 import armlet
 from armlet.bandit import Bandit
@@ -20,8 +21,8 @@ from armlet.stores.tally import LAST
 from armlet.testing.stores import Place
 from armlet.types import Arm
 from support.features import REFUSED, SETTINGS
-from support.guards import rows_of
 from support.loops import Ticks, ticking
+from support.stores.guards import rows_of
 
 HOSTILE: list[Arm] = ['<script>alert("1")</script>', "\u202eevil", "x" * 256, "a\nb", 1, "1"]
 

@@ -94,6 +94,8 @@ def show(a: argparse.Namespace) -> None:
         print(f"{name:20} {value}")
     print(f"{'digest':20} {learned}")
     _print_arms(found)
+    for gain in found.gains:
+        print(f"gain: {_plain(str(gain))}")
     for alarm in found.alarms:
         print(f"alarm: {alarm}")
 

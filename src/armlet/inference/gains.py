@@ -92,7 +92,8 @@ class GainSums:
     def rows_until(self, gain: float) -> float | None:
         """Return about how many more rows like these an answer takes, if the gain is this one; None if that is endless.
 
-        With f times as many rows, S is f gain W and V is f V: f is found where the margin is no more than S.
+        With f times as many rows, S is f gain W and V is f V: f is found where the margin is no more than S. It is a
+        rough guess while the gain is barely seen, and mostly too long.
         """
         if not (self.W > 0.0 and gain):
             return None
@@ -169,7 +170,8 @@ def live_prob(propensity: float, rate: float, given: float) -> float:
     >>> live_prob(0.9333333333333333, 0.1, 1 / 3), live_prob(0.1 / 3, 0.1, 1 / 3)
     (1.0, 0.0)
     """
-    return min(max((propensity - rate * given) / (1.0 - rate), 0.0), 1.0)
+    pi = (propensity - rate * given) / (1.0 - rate)
+    return 0.0 if pi < 0.0 else 1.0 if pi > 1.0 else pi  # beyond them by rounding
 
 
 def exploration_score(propensity: float, rate: float, given: float) -> tuple[float, float]:
@@ -192,8 +194,8 @@ def exploration_score(propensity: float, rate: float, given: float) -> tuple[flo
     ('0.0730', '-0.9000')
     """
     pi = live_prob(propensity, rate, given)
-    weight = rate * (1.0 - rate)
-    return weight * (pi - given) / (rate * given + (1.0 - rate) * pi), weight
+    weight, chance = rate * (1.0 - rate), rate * given + (1.0 - rate) * pi
+    return (weight * (pi - given) / chance if chance > 0.0 else 0.0), weight
 
 
 def shadow_score(
@@ -204,8 +206,8 @@ def shadow_score(
     `smallest` is min q. What the shadow would have played must not depend on the coins of the step.
     """
     pi = live_prob(propensity, rate, given)
-    weight = rate * (1.0 - rate) * smallest
-    return weight * (is_shadows - pi) / (rate * given + (1.0 - rate) * pi), weight
+    weight, chance = rate * (1.0 - rate) * smallest, rate * given + (1.0 - rate) * pi
+    return (weight * (is_shadows - pi) / chance if chance > 0.0 else 0.0), weight
 
 
 def control_score(share: float, is_controls: bool, differs: bool) -> tuple[float, float]:
@@ -231,4 +233,5 @@ def as_share(value: float, low: float, high: float) -> float:
     >>> as_share(0.5, -1.0, 1.0), as_share(4.0, 0.0, 2.0)
     (0.75, 1.0)
     """
-    return min(max((value - low) / (high - low), 0.0), 1.0)
+    u = (value - low) / (high - low)
+    return 0.0 if u < 0.0 else 1.0 if u > 1.0 else u

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import reprlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from armlet.service.config import Limits
 from armlet.service.http import (
     DisconnectedError,
     Message,
+    Patience,
     Receive,
     Request,
     Response,
@@ -79,6 +81,7 @@ class Service:
         self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
         self.phase: Phase = phase
         self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
+        self.patience = Patience(self.limits.body_seconds)
         self.streams = Streams(self.limits.streams)
         self._threads = ThreadPoolExecutor(self.limits.threads, thread_name_prefix="armlet-service")
         self._waiting = 0
@@ -117,7 +120,7 @@ class Service:
 
 def no_loop(name: str) -> Problem:
     """Return what to say of a loop that there is not."""
-    return Problem(problems.NOT_FOUND, f"there is no loop {name!r}", field="loop")
+    return Problem(problems.NOT_FOUND, f"there is no loop {reprlib.repr(name)}", field="loop")
 
 
 # ---- who asks
@@ -196,7 +199,7 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
     route: Route | None = None
     try:
         route, parts = router.find(scope)
-        request = Request(scope, receive, parts, service.limits.body_seconds)
+        request = Request(scope, receive, parts, service.patience)
         if route.scope is not None:
             authorize(service, request, route)
         if service.phase == "starting" and not route.is_always_served:

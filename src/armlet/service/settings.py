@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
 
 from armlet.errors import ArmletError, InvalidValueError, choices
 from armlet.service.config import ControlConfig, KeyConfig, Limits, Listen, LogConfig, LoopConfig, ServerConfig
@@ -371,10 +370,10 @@ def without_password(store: str) -> str:
     --------
     >>> without_password("postgresql://u:p@h/db?password=p"), without_password("shop.db")
     ('postgresql://u:***@h/db?password=***', 'shop.db')
+    >>> without_password("postgresql:///db?host=%2Ftmp"), without_password("postgresql://u:p:p@@h,i/db")
+    ('postgresql:///db?host=%2Ftmp', 'postgresql://u:***@h,i/db')
     """
     if "://" not in store:
         return store
-    parts = urlsplit(store)
-    netloc = re.sub(r":[^@]*@", ":***@", parts.netloc)
-    query = re.sub(r"(?i)(^|&)(\w*password)=[^&]*", r"\1\2=***", parts.query)
-    return parts._replace(netloc=netloc, query=query).geturl()
+    hidden = re.sub(r"^(\w+://[^/?#:@]*):[^/?#]*@", r"\1:***@", store)
+    return re.sub(r"(?i)([?&]\w*password)=[^&]*", r"\1=***", hidden)

@@ -35,7 +35,7 @@ EVEN: Final = 1e-9  # relative difference of exploration probabilities that are 
 
 
 class Coins(NamedTuple):
-    """What a comparison needs to know of a decision, besides its arm and value."""
+    """What comparisons need to know of a decision, besides its value."""
 
     arm: Arm
     propensity: float  # over all coins of the live policy
@@ -62,33 +62,31 @@ def coins_of(fields: Mapping[str, Any]) -> Coins | None:
     control = fields.get("control")
     if control is not None:
         return _coins_with_control(fields, control)
-    rate = fields.get("exploration_rate")
-    if rate is None or rate < LEAST or fields.get("design") != "coin":
+    rate, given = fields.get("exploration_rate"), fields.get("exploration_propensity")
+    if rate is None or rate < LEAST or given is None or fields.get("design") != "coin":
         return None
-    given, smallest, shadow = _exploration(fields)
-    return Coins(fields["arm"], fields["propensity"], rate, given, smallest, fields["explored"], shadow=shadow)
+    arm, explored, smallest = fields["arm"], fields["explored"], fields.get("min_exploration_probability") or 0.0
+    return Coins(arm, fields["propensity"], rate, given, smallest, explored, 0.0, False, True, _shadow(fields))
 
 
-def _exploration(fields: Mapping[str, Any]) -> tuple[float, float, Arm | None]:
+def _shadow(fields: Mapping[str, Any]) -> Arm | None:
     shadow = fields.get("shadow")
     arm: Arm | None = None if shadow is None else shadow["arm"]
-    return fields.get("exploration_propensity") or 0.0, fields.get("min_exploration_probability") or 0.0, arm
+    return arm
 
 
 def _coins_with_control(fields: Mapping[str, Any], control: Mapping[str, Any]) -> Coins | None:
     """Return the coins of a step of a loop with a control: those of the live policy are known if it was played."""
     share, played = control["share"], control["played"]
-    rate, propensity = fields.get("exploration_rate"), control.get("propensity")
-    if rate is None or propensity is None or played or fields.get("design") != "coin":
-        rate, propensity = 0.0, fields["propensity"]
-    else:
-        rate /= 1.0 - share  # of the steps that are the live policy's
+    rate, given = fields.get("exploration_rate"), fields.get("exploration_propensity")
+    if rate is None or given is None or played or fields.get("design") != "coin":
+        rate, given = 0.0, 0.0
+    rate /= 1.0 - share  # of the steps that are the live policy's
     if rate < LEAST and share < LEAST:
         return None
-    given, smallest, shadow = _exploration(fields)
-    differs = "arm" not in control or control["arm"] != control["live"]
-    arm, explored = fields["arm"], fields["explored"]
-    return Coins(arm, propensity, rate, given, smallest, explored, share, played, differs, shadow)
+    arm, explored, smallest = fields["arm"], fields["explored"], fields.get("min_exploration_probability") or 0.0
+    differs, propensity = control["arm"] != control["live"], control["propensity"]
+    return Coins(arm, propensity, rate, given, smallest, explored, share, played, differs, _shadow(fields))
 
 
 class Comparison:
@@ -121,7 +119,10 @@ class Comparison:
         """Return the comparison that had this state; a ValueError or TypeError says that it is not one."""
         seq, since, (rows, *sums), compared, share, coming, history = state
         comparison = Comparison(whole(seq), whole(since))
-        comparison.sums = GainSums(whole(rows), *(finite(number) for number in sums))
+        S, V, W = (finite(number) for number in sums)
+        if V < 0.0 or W < 0.0:
+            raise ValueError(f"sums of squares {V} or weights {W} are negative")
+        comparison.sums = GainSums(whole(rows), S, V, W)
         comparison.compared, comparison.share, comparison._next = whole(compared), finite(share), whole(coming)
         comparison.history = [(whole(at), finite(low), finite(high)) for at, low, high in history]
         return comparison

@@ -562,9 +562,13 @@ class Writer:
 
     def _open_desk(self, loop: asyncio.AbstractEventLoop) -> Desk:
         with self._gate:
-            for closed in [each for each in self._desks if each.is_closed()]:
-                self._asked -= sum(call.size for call in self._desks.pop(closed).fresh)  # which nobody will take
+            self._close_desks()
             return self._desks.setdefault(loop, Desk(loop, self._deadline, self._put))
+
+    def _close_desks(self) -> None:
+        """Let go of event loops that have ended, and of calls that they will not hand over any more."""
+        for loop in [each for each in self._desks if each.is_closed()]:
+            self._asked -= sum(call.size for call in self._desks.pop(loop).fresh)
 
     def do(self, work: Callable[[Transaction, Moment], T]) -> T:
         """Run something in a transaction of its own."""
@@ -595,11 +599,15 @@ class Writer:
         self.check_caller()
         with self._gate:
             self._check_open()
-            if size and self._limit is not None and (waiting := self._asked - self._taken) >= self._limit:
-                raise QueueFullError(
-                    f"nothing of this call was kept: {waiting:,} calls wait already; try again in a second"
-                )
+            if size and self._is_full():
+                self._close_desks()
+                if self._is_full():
+                    what = f"{self.depth:,} calls wait already; try again in a second"
+                    raise QueueFullError(f"nothing of this call was kept: {what}")
             self._asked += size
+
+    def _is_full(self) -> bool:
+        return self._limit is not None and self._asked - self._taken >= self._limit
 
     def _put(self, tickets: Sequence[Ticket]) -> None:
         with self._gate:

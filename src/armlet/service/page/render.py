@@ -100,18 +100,21 @@ _COLUMNS: Final = (
 )
 
 
-def list_page(found: Sequence[Details], now: int, *, has_keys: bool) -> bytes:
-    """Return the list of loops."""
-    if found:
-        body = table(_COLUMNS, [_line(each, now) for each in found])
-    else:
-        body = text("There is no loop yet, or none that this key may see.", "soft")
+def list_page(found: Sequence[Details], others: Sequence[str], now: int, *, has_keys: bool) -> bytes:
+    """Return the list of loops: some with what there is to see, and the names of others."""
+    n = len(found) + len(others)
+    body = [table(_COLUMNS, [_line(each, now) for each in found])]
+    if not n:
+        body = [text("There is no loop yet, or none that this key may see.", "soft")]
+    if others:
+        links = ", ".join(f'<a href="{loop_url(name)}">{words.label(name)}</a>' for name in others)
+        body.append(html_text(f"And {words.count(len(others))} more: {links}"))
     page = Page(
         title="Loops · Armlet",
         crumbs=[],
         parts=[
             '<header class="title"><h1>Loops</h1></header>\n<main id="main">\n',
-            card("loops", "1 loop" if len(found) == 1 else f"{words.count(len(found))} loops", [body]),
+            card("loops", "1 loop" if n == 1 else f"{words.count(n)} loops", body),
             "</main>\n",
         ],
         may_log_out=has_keys,

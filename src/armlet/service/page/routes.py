@@ -18,6 +18,7 @@ from armlet.service.problems import NOT_FOUND, UNAVAILABLE, Problem
 if TYPE_CHECKING:
     from armlet.service.app import Service
 
+LISTED: Final = 50  # loops whose details are read for the list
 FOREVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 REFRESH: Final = b"armlet-refresh"  # the script's header: what a stream has told will do, of a second ago or so
 EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
@@ -54,8 +55,9 @@ async def _home(_: Service, __: Request) -> Response:
 
 async def _list(source: Source, _: Shared, service: Service, request: Request) -> Response:
     names = [name for name in await source.names() if request.grant.allows("read", name)]
-    found = [await source.details(name) for name in names]
-    return Response(list_page(found, _now(), has_keys=bool(len(service.keyring))), 200, HEADERS)
+    found = [await source.details(name) for name in names[:LISTED]]
+    body = list_page(found, names[LISTED:], _now(), has_keys=bool(len(service.keyring)))
+    return Response(body, 200, HEADERS)
 
 
 async def _loop(source: Source, shared: Shared, service: Service, request: Request) -> Response:

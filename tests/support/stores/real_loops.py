@@ -1,7 +1,7 @@
 """Real policies whose gains are watched: they decide and learn, and a tally folds their decisions in as a store does.
 
-The click rates are those of `support.coin_loops`, with a constant and the kind of context as features. The truth is
-worked out from the probabilities of all arms at every decision.
+The click rates are those of `coin_loops`, with a constant and the kind of context as features. The truth is worked out
+from the probabilities of all arms at every decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from armlet.stores.comparisons import Against, Scale, coins_of
 from armlet.stores.rows import fields_of
 from armlet.stores.tally import Tally
 from armlet.types import Float64
-from support.coin_loops import ARMS, Environment, Setting
+from support.stores.coin_loops import ARMS, Environment, Setting
 
 EVERY: Final = 100  # decisions between looks
 COIN: Final = 0.1
