@@ -136,7 +136,8 @@ def test_a_shadow_and_a_control_arm_go_together_through_all_changes(place: Place
         play(loop, 60, 5, dim=3)
         assert_guarded(store, loop)
         loop.change(shadow=None)
-        assert "shadow" not in loop.log.about["guards"]
+        assert loop.log.replayable.about["guards"] == {"control": {"arm": "old", "share": 0.25}}
+        assert "guards" not in loop.log.about  # which is of the first row, before there was a shadow
         play(loop, 65, 5, dim=3)
         assert_guarded(store, loop)
 
