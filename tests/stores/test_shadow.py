@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.errors import ArmletError, StoreError
+from armlet.errors import ArmletError, InvalidValueError, StoreError
 from armlet.kernel import coins
 from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store
@@ -160,10 +160,34 @@ def test_a_refused_decision_leaves_both_as_they_were(place: Place) -> None:
         loop.change(shadow=UCB, how="refit")
         play(loop, 0, 10)
         before = everything_guarded(store, loop)
+        living = loop._runner.bandit
         with pytest.raises(ArmletError, match="nobody"):
             loop.decide(context(0, 2), eligible=["nobody"])
+        assert loop._runner.bandit is living  # nothing has to be read again
         with pytest.raises(ArmletError, match="e3"):
             loop.decide_many([context(i, 2) for i in (10, 11)], events=["e10", "e3"])
+        assert everything_guarded(store, loop) == before
+        play(loop, 10, 5)
+        assert_guarded(store, loop)
+
+
+@pytest.mark.parametrize("call", ["decide", "learn"])
+def test_a_call_that_only_the_shadow_refuses_is_undone(
+    place: Place, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        loop.change(shadow=UCB, how="refit")
+        play(loop, 0, 10)
+        before = everything_guarded(store, loop)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise InvalidValueError("no")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(second(loop), call, refuse, raising=False)
+            with pytest.raises(ArmletError, match=r"^no$"):
+                loop.decide(context(10, 2), event="e10") if call == "decide" else loop.reward("e8", 1.0)
         assert everything_guarded(store, loop) == before
         play(loop, 10, 5)
         assert_guarded(store, loop)
