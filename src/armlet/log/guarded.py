@@ -65,7 +65,7 @@ class Control:
             both = "neither arm nor policy" if self.arm is None else "both arm and policy"
             raise InvalidTypeError(f"control has {both}; give one of them")
         if self.arm is not None:
-            check_label(self.arm)
+            settle(self, arm=lambda _, arm: check_label(arm))
         else:
             check_own("control", self.policy)
         settle(self, share=chance(fix="give the share of steps that it plays, above 0 and below 1, such as 0.1"))
