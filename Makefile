@@ -18,7 +18,7 @@ CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-postgresql test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm release-check clean
+.PHONY: help run test test-page test-postgresql test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm container-check release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -79,7 +79,7 @@ publish: $(VENV)/installed ## Run what a page of the docs quotes at full scale a
 	$(BIN)/armlet-lab publish $(NAME)
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py benchmarks/test_serve.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module
@@ -98,9 +98,10 @@ sanitize: $(SANE)/installed ## Tests and fuzzer on a kernel that reports wild me
 	$(SANE)/bin/python -m pytest -q -p no:cacheprovider $(wildcard $(SOUND)); \
 	$(SANE)/bin/python -m fuzz all $(FUZZ)
 
-soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use it, 200 times, and let two replicas suffer 60 faults; SOAK="--kills 1000 --faults 300" for more
+soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use it, 200 times, and let two replicas suffer 60 faults; then the same to servers; SOAK="--kills 1000 --faults 300" for more
 	@[ -n "$$ARMLET_POSTGRESQL" ] || $(BIN)/python tools/postgresql.py
 	cd tests && ../$(BIN)/python -m soak $(SOAK)
+	cd tests && ../$(BIN)/python -m soak --server $(SOAK)
 
 site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
@@ -115,6 +116,9 @@ wheels: $(VENV)/installed ## Build the wheels of every Python found and try each
 
 wheels-arm: $(VENV)/installed ## Whether 64-bit ARM decides with the same bits, under qemu; needs Debian, its cross compiler and qemu-user-static
 	$(BIN)/python tools/arm.py
+
+container-check: $(VENV)/installed ## Run the steps of the Dockerfile in an empty folder, and ask the server that it makes; the image is not built
+	$(BIN)/python tools/container.py
 
 release-check: $(VENV)/installed ## Whether this tree may be released: changelog, versions, links, distributions
 	$(BIN)/python tools/release.py

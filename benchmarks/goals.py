@@ -24,6 +24,8 @@ from report import (
     significant,
     units_ratio,
 )
+from serve_report import BATCH as SERVED_AT_ONCE
+from serve_report import Figure, ServeReport, ratios
 from store_report import GrowthReport, StoreReport, StoreRow
 from timing import SIZES, Cell
 
@@ -43,6 +45,7 @@ SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and aga
 ONE_LOOP, TWO_LOOPS = 0.85, 1.6  # of what one replica serves, with as many callers as each of two
 TRIPS, LAST_QUARTER, GROWN_ROWS = 6.0, 1.5, 10_000
 ROWS_MB, ROWS_CPU = 30.0, 1.5  # of a loop that has grown tenfold
+RAW_DECIDE, RAW_REWARD, RAW_BATCH, MABWISER = 2.75, 3.0, 1.0, 4.0  # over HTTP, at 64 connections
 LOOPS_MB = 600.0  # `Store` keeps 2^28 bytes of loops by default, by an estimate
 FLAT = 1.5  # the slowest window against the fastest; a cost that grew with t would be 10^4 times apart
 BATCH = 1.5
@@ -271,6 +274,28 @@ def replica_goal(where: str, least: float, by_callers: dict[str, list[float]]) -
     medians = {callers: float(np.median(found)) for callers, found in by_callers.items()}
     shown = ", ".join(f"{callers} {ratio:.2f}" for callers, ratio in medians.items())
     return Goal(f"two replicas on {where} at least {least} of one", min(medians.values()) >= least, shown)
+
+
+def serve_goals(report: ServeReport) -> list[Goal]:
+    """Hold our server against a raw request and against MABWiser in FastAPI; none where they were not measured."""
+    decide, reward = Figure("sqlite", "decide"), Figure("sqlite", "reward")
+    peer, batch = (Figure("mabwiser", "decide"), Figure("mabwiser", "reward")), Figure("sqlite", "batch")
+    raw_decide, raw_reward = Figure("raw", "decide"), Figure("raw", "reward")
+    at_once = f"a decision in a batch of {SERVED_AT_ONCE} at most one raw request"
+    pair = f"a decision and its reward at least {MABWISER:g} times less than FastAPI + MABWiser"
+    asked = [
+        (f"a decision at most {RAW_DECIDE} raw requests", RAW_DECIDE, (decide,), (raw_decide,)),
+        (f"a reward at most {RAW_REWARD:g} raw requests", RAW_REWARD, (reward,), (raw_reward,)),
+        (at_once, RAW_BATCH, (batch,), (raw_decide,)),
+        (pair, 1.0 / MABWISER, (decide, reward), peer),
+    ]
+    found = [(text, most, ratios(report, of, by)) for text, most, of, by in asked]
+    return [serve_goal(text, most, each) for text, most, each in found if each is not None]
+
+
+def serve_goal(text: str, most: float, found: list[float]) -> Goal:
+    median = float(np.median(found))
+    return Goal(f"{text}, 64 connections", median <= most, f"{median:.2f} ({min(found):.2f} to {max(found):.2f})")
 
 
 def growth_goals(report: GrowthReport) -> list[Goal]:

@@ -32,6 +32,7 @@ from goals import (
     logged_goals,
     optimistic_goals,
     rule_goals,
+    serve_goals,
     simulation_goals,
     speed_goals,
     store_goals,
@@ -50,6 +51,7 @@ from report import (
     size_table,
     units_table,
 )
+from serve_report import serve_table
 from startup import distribution_megabytes, import_seconds, package_megabytes
 from store_report import growth_table, store_table
 from timing import SIZES, Cell, WorkerError, call, measure
@@ -156,6 +158,14 @@ PARTS = {
         goals=store_goals,
         timeout=2700.0,
     ),
+    "serve": Part(
+        about="a request over HTTP next to bare uvicorn, FastAPI and MABWiser in it (about ten minutes)",
+        quick="--quick",
+        full="--rounds=5",
+        table=serve_table,
+        goals=serve_goals,
+        timeout=2700.0,
+    ),
     "growth": Part(
         about="a loop of a million rows, and ten thousand loops (about five minutes)",
         quick="--pairs=20000",
@@ -166,8 +176,8 @@ PARTS = {
     ),
 }
 EXAMPLES = """examples:
-  make bench                                      everything: about 65 minutes, 3 more the first time
-  .venv/bin/python benchmarks/run.py --quick      everything once: about 12 minutes
+  make bench                                      everything: about 75 minutes, 3 more the first time
+  .venv/bin/python benchmarks/run.py --quick      everything once: about 13 minutes
   .venv/bin/python benchmarks/run.py --only river coba      Armlet, numpy and these peers
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only inputs          rewards and contexts of other kinds than float
@@ -180,6 +190,7 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
   .venv/bin/python benchmarks/run.py --only evaluate        values from a log, next to OBP
   .venv/bin/python benchmarks/run.py --only store           durable decisions a second, and what they cost
+  .venv/bin/python benchmarks/run.py --only serve           what a request over HTTP costs
   .venv/bin/python benchmarks/run.py --only growth          memory, files and replay of a store that grows
   .venv/bin/python benchmarks/run.py --only armlet          what a step costs, no peers
 """

@@ -1,7 +1,7 @@
 """What a request costs: `armlet serve` on SQLite and on PostgreSQL, next to bare uvicorn, FastAPI, and MABWiser in it.
 
     python benchmarks/serve.py                # five rounds, about ten minutes; a table on stderr, then a line of JSON
-    python benchmarks/serve.py --rounds 1     # one of them
+    python benchmarks/serve.py --rounds 1 --servers raw,sqlite --connections 64     # some of it, in half a minute
     python benchmarks/serve.py --quick        # once, a little of everything: does it run
 
 Contexts have d = 16 named features, loops K = 10 arms and the default policy. Clients send decisions with events of
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,18 +29,19 @@ from typing import NamedTuple
 
 import uvloop
 
-from report import aligned
-from serve_client import batches, connect, decisions, rewards, run
+from goals import serve_goals
+from serve_client import Connection, batches, connected, decisions, rewards, run
+from serve_report import BATCH, ServeReport, ServeRow, serve_table
 from startup import one_thread
 from store import Server as Database
 from store import running_server
 from store_worker import VARIABLE
 
-TURNS = 4  # a round, of every server
-REQUESTS = {1: 400, 16: 1500, 64: 3000}  # of a kind in a turn, at most
-SECONDS = 1.5  # of them, at most
+CONNECTIONS = (1, 16, 64)
+TURNS = 3  # a round, of every server
+REQUESTS = 2000  # of a kind in a turn, at most, over 64 connections
+SECONDS = 1.0  # of them, at most
 WARM = 300  # requests of a kind, before
-BATCH = 64
 WORKER = Path(__file__).with_name("serve_worker.py")
 
 
@@ -55,31 +55,30 @@ class Setting:
     is_database: bool = False
 
 
-BARE = Setting("bare uvicorn", "bare")
-RAW = Setting("raw ASGI, json.loads", "raw")
-ECHO = Setting("FastAPI echo", "echo")
-PEER = Setting("FastAPI + MABWiser in memory", "mabwiser")
-SQLITE = Setting("armlet serve, SQLite FULL", "ours", is_store=True)
-POSTGRESQL = Setting("armlet serve, PostgreSQL", "ours", is_store=True, is_database=True)
-SETTINGS = {"bare": BARE, "raw": RAW, "echo": ECHO, "mabwiser": PEER, "sqlite": SQLITE, "postgresql": POSTGRESQL}
-KINDS = ("decide", "reward", "batch", "rewards")
-WORDS = dict(zip(KINDS, ("decide", "reward", f"decide, {BATCH} at once", f"reward, {BATCH} at once"), strict=True))
+SETTINGS = {
+    "bare": Setting("bare uvicorn", "bare"),
+    "raw": Setting("raw ASGI, json.loads", "raw"),
+    "echo": Setting("FastAPI echo", "echo"),
+    "mabwiser": Setting("FastAPI + MABWiser in memory", "mabwiser"),
+    "sqlite": Setting("armlet serve, SQLite FULL", "ours", is_store=True),
+    "postgresql": Setting("armlet serve, PostgreSQL", "ours", is_store=True, is_database=True),
+}
 
 
 class Asked(NamedTuple):
     """What to measure, and how much of it."""
 
-    settings: Sequence[Setting]
-    counts: Sequence[int]  # of connections
+    servers: Sequence[str]
+    connections: Sequence[int]
     rounds: int
     turns: int
     share: float  # of the requests of a turn
 
 
 class Cell(NamedTuple):
-    """A figure of the table: of a server, at so many connections, of a kind of request."""
+    """A server, at so many connections, and a kind of request."""
 
-    setting: Setting
+    server: str
     connections: int
     kind: str
 
@@ -92,33 +91,16 @@ class Spent(NamedTuple):
     items: int
 
 
-class Bar(NamedTuple):
-    """What is to be shown: a figure of ours by another one."""
-
-    text: str
-    most: float
-    of: Cell
-    by: Cell
-
-
-BARS = (
-    Bar("a decision, by a raw request", 2.75, Cell(SQLITE, 64, "decide"), Cell(RAW, 64, "decide")),
-    Bar("a reward, by a raw request", 3.0, Cell(SQLITE, 64, "reward"), Cell(RAW, 64, "reward")),
-    Bar("a decision, by one of FastAPI + MABWiser", 0.25, Cell(SQLITE, 64, "decide"), Cell(PEER, 64, "decide")),
-    Bar("a reward, by one of FastAPI + MABWiser", 0.25, Cell(SQLITE, 64, "reward"), Cell(PEER, 64, "reward")),
-    Bar(f"a decision in a batch of {BATCH}, by a raw request", 1.0, Cell(SQLITE, 64, "batch"), Cell(RAW, 64, "decide")),
-)
-
-
 # ---- one server
 
 
 class Served:
     """A server process and the events that were sent to it."""
 
-    def __init__(self, setting: Setting, place: str, database: Database) -> None:
+    def __init__(self, key: str, place: str, database: Database) -> None:
+        setting = SETTINGS[key]
         variables = {VARIABLE: database.conninfo} if setting.is_database else {}
-        self.setting, self._database = setting, database
+        self.key, self.setting, self._database = key, setting, database
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER), setting.worker, place],
             stdin=subprocess.PIPE,
@@ -127,6 +109,7 @@ class Served:
         )
         said = b"" if self._process.stdout is None else self._process.stdout.readline()
         if not said:
+            self._process.communicate()
             raise SystemExit(f"the server of {setting.name!r} has ended")
         self.port = int(said)
         self._sent = 0
@@ -141,27 +124,25 @@ class Served:
         return time.clock_gettime((~self._process.pid << 3) | 2)
 
     async def measure(self, connections: int, requests: int) -> dict[str, Spent]:
-        """Send requests of every kind that it takes."""
-        opened = await connect(self.port, connections)
+        """Send requests of every kind that it takes, and return what they cost."""
         accepted = b"accepted" if self.setting.is_store else b""
-
-        async def take(sent: Sequence[bytes], items: int, expected: bytes) -> Spent:
-            before, of_database = self.cpu(), self._database.cpu() or 0.0
-            answered = await run(opened, sent, expected, SECONDS)
-            cpu, spent = self.cpu() - before, (self._database.cpu() or 0.0) - of_database
-            return Spent(cpu, spent if self.setting.is_database else 0.0, answered * items)
-
-        found = {}
-        events = self._events(requests)
-        found["decide"] = await take(decisions(events), 1, b"arm-")
-        found["reward"] = await take(rewards(events[: found["decide"].items]), 1, accepted)
-        if self.setting.is_store:
-            events = self._events(max(requests // BATCH, connections) * BATCH)
-            found["batch"] = await take(batches(events, BATCH), BATCH, b"arm-")
-            found["rewards"] = await take(rewards(events[: found["batch"].items], BATCH), BATCH, accepted)
-        for connection in opened:
-            connection.close()
+        async with connected(self.port, connections) as opened:
+            events, found = self._events(requests), {}
+            found["decide"] = await self._take(opened, decisions(events), 1, b"arm-")
+            found["reward"] = await self._take(opened, rewards(events[: found["decide"].items]), 1, accepted)
+            if self.setting.is_store:
+                events = self._events(max(requests // BATCH, connections) * BATCH)
+                found["batch"] = await self._take(opened, batches(events, BATCH), BATCH, b"arm-")
+                told = rewards(events[: found["batch"].items], BATCH)
+                found["rewards"] = await self._take(opened, told, BATCH, accepted)
         return found
+
+    async def _take(self, opened: Sequence[Connection], sent: Sequence[bytes], items: int, expected: bytes) -> Spent:
+        """Send requests of so many items each."""
+        before, of_database = self.cpu(), self._database.cpu() or 0.0
+        answered = await run(opened, sent, expected, SECONDS)
+        cpu, spent = self.cpu() - before, (self._database.cpu() or 0.0) - of_database
+        return Spent(cpu, spent if self.setting.is_database else 0.0, answered * items)
 
     def __enter__(self) -> Served:
         return self
@@ -175,17 +156,17 @@ class Served:
 # ---- rounds
 
 
-async def take_turns(servers: Sequence[Served], counts: Sequence[int], turns: int, share: float) -> dict[Cell, Spent]:
+async def take_turns(servers: Sequence[Served], asked: Asked) -> dict[Cell, Spent]:
     """Return what all servers spend in one round."""
     spent: dict[Cell, list[Spent]] = defaultdict(list)
-    for connections in counts:
+    for connections in asked.connections:
+        requests = int(asked.share * REQUESTS * min(1.0, (connections + 8) / 64))
         for server in servers:
             await server.measure(connections, WARM)
-        for turn in range(turns):
+        for turn in range(asked.turns):
             for server in servers if turn % 2 == 0 else reversed(servers):
-                found = await server.measure(connections, max(int(share * REQUESTS[connections]), 64))
-                for kind, each in found.items():
-                    spent[Cell(server.setting, connections, kind)].append(each)
+                for kind, each in (await server.measure(connections, requests)).items():
+                    spent[Cell(server.key, connections, kind)].append(each)
     return {cell: total(each) for cell, each in spent.items()}
 
 
@@ -199,73 +180,41 @@ def one_round(database: Database, folder: Path, asked: Asked) -> dict[Cell, Spen
     with ExitStack() as stack:
         files = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         schema = stack.enter_context(database.schema())
-        places = [schema if setting.is_database else str(files / "bench.db") for setting in asked.settings]
         servers = [
-            stack.enter_context(Served(setting, place, database))
-            for setting, place in zip(asked.settings, places, strict=True)
+            stack.enter_context(Served(key, schema if SETTINGS[key].is_database else str(files / "bench.db"), database))
+            for key in asked.servers
         ]
-        return uvloop.run(take_turns(servers, asked.counts, asked.turns, asked.share))
+        return uvloop.run(take_turns(servers, asked))
 
 
-# ---- what is printed
+def row_of(cell: Cell, taken: Sequence[Spent]) -> ServeRow:
+    """Return the figures of a cell, round by round."""
+    setting = SETTINGS[cell.server]
+    return {
+        "server": cell.server,
+        "name": setting.name,
+        "kind": cell.kind,
+        "connections": cell.connections,
+        "us": [1e6 * each.cpu / max(each.items, 1) for each in taken],
+        "database_us": [1e6 * each.database / max(each.items, 1) for each in taken if setting.is_database],
+    }
 
 
-def figure(rounds: Sequence[dict[Cell, Spent]], cell: Cell, by: Cell | None = None) -> list[float]:
-    """Return the CPU microseconds of an item in all rounds, or their ratio to another one's within each."""
-    return [us(each[cell]) / (1.0 if by is None else us(each[by])) for each in rounds]
-
-
-def us(spent: Spent) -> float:
-    return 1e6 * spent.cpu / max(spent.items, 1)
-
-
-def table(rounds: Sequence[dict[Cell, Spent]], asked: Asked) -> list[str]:
-    """Lay out CPU time of every server by connections, with its ratio to a raw request of the same kind."""
-    counts = asked.counts
-    rows = [["server", "request", *(f"at {count}" for count in counts), *(f"by raw, {count}" for count in counts)]]
-    for setting in asked.settings:
-        for kind in KINDS:
-            cells = [Cell(setting, count, kind) for count in counts]
-            if cells[0] in rounds[0]:
-                figures = [f"{statistics.median(figure(rounds, cell)):.0f}{beside(rounds, cell)}" for cell in cells]
-                rows.append([setting.name, WORDS[kind], *figures, *(by_raw(rounds, cell) for cell in cells)])
-    return aligned(rows)
-
-
-def by_raw(rounds: Sequence[dict[Cell, Spent]], cell: Cell) -> str:
-    """Return a figure by that of a raw request."""
-    raw = Cell(RAW, cell.connections, "decide" if cell.kind in ("decide", "batch") else "reward")
-    return f"{statistics.median(figure(rounds, cell, raw)):.2f}" if raw in rounds[0] else "-"
-
-
-def beside(rounds: Sequence[dict[Cell, Spent]], cell: Cell) -> str:
-    """Return what the database spends."""
-    if not cell.setting.is_database:
-        return ""
-    return f" + {statistics.median(1e6 * each[cell].database / max(each[cell].items, 1) for each in rounds):.0f}"
-
-
-def judged(rounds: Sequence[dict[Cell, Spent]]) -> list[str]:
-    """Return whether the bars are met."""
-    lines = []
-    for text, most, of, by in BARS:
-        if of in rounds[0] and by in rounds[0]:
-            found = figure(rounds, of, by)
-            median = statistics.median(found)
-            verdict = "met" if median <= most else "MISSED"
-            lines.append(f"- {verdict}: {text}: {median:.2f} ({min(found):.2f} to {max(found):.2f}), at most {most:g}")
-    return lines
+def report_of(rounds: Sequence[dict[Cell, Spent]], asked: Asked) -> ServeReport:
+    """Return what is printed, in the order of servers."""
+    cells = sorted(rounds[0], key=lambda cell: (asked.servers.index(cell.server), cell.connections))
+    return {"rows": [row_of(cell, [each[cell] for each in rounds]) for cell in cells]}
 
 
 def read_arguments(arguments: Sequence[str]) -> Asked:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--servers", default=",".join(SETTINGS), help="some of them; default: %(default)s")
-    parser.add_argument("--connections", default="1,16,64", help="default: %(default)s")
+    parser.add_argument("--connections", default=",".join(map(str, CONNECTIONS)), help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="one round of one short turn")
     a = parser.parse_args(arguments)
-    settings, counts = [SETTINGS[name] for name in a.servers.split(",")], [int(n) for n in a.connections.split(",")]
-    return Asked(settings, counts, 1, 1, 0.1) if a.quick else Asked(settings, counts, a.rounds, TURNS, 1.0)
+    servers, connections = a.servers.split(","), [int(count) for count in a.connections.split(",")]
+    return Asked(servers, connections, 1, 1, 0.1) if a.quick else Asked(servers, connections, a.rounds, TURNS, 1.0)
 
 
 def main(asked: Asked) -> None:
@@ -274,13 +223,10 @@ def main(asked: Asked) -> None:
         for turn in range(asked.rounds):
             rounds.append(one_round(database, Path(folder), asked))
             print(f"round {turn + 1}/{asked.rounds}", file=sys.stderr, flush=True)
-    title = "## A request over HTTP, d = 16, K = 10: CPU microseconds of the server, by connections"
-    print("", title, "", *table(rounds, asked), "", *judged(rounds), sep="\n", file=sys.stderr)
-    print(
-        json.dumps(
-            {f"{cell.setting.name}, {cell.kind}, {cell.connections}": figure(rounds, cell) for cell in rounds[0]}
-        )
-    )
+    report = report_of(rounds, asked)
+    goals = [goal.line for goal in serve_goals(report)]
+    print("", *serve_table(report), *goals, sep="\n", file=sys.stderr)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

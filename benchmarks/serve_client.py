@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import cast
 
 DIM, N_ARMS = 16, 10
@@ -158,11 +159,19 @@ class Connection(asyncio.Protocol):
         self._send()
 
 
-async def connect(port: int, count: int) -> list[Connection]:
-    """Open connections."""
+@asynccontextmanager
+async def connected(port: int, count: int) -> AsyncIterator[list[Connection]]:
+    """Open connections, and close them at the end."""
     loop = asyncio.get_running_loop()
-    made = [await loop.create_connection(Connection, "127.0.0.1", port) for _ in range(count)]
-    return [connection for _, connection in made]
+    opened: list[Connection] = []
+    try:
+        for _ in range(count):
+            opened.append((await loop.create_connection(Connection, "127.0.0.1", port))[1])
+        yield opened
+    finally:
+        for connection in opened:
+            connection.close()
+        await asyncio.sleep(0)  # they are closed in the next turn
 
 
 async def run(connections: Sequence[Connection], requests: Sequence[bytes], expected: bytes, seconds: float) -> int:

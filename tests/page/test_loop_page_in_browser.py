@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 import armlet
 from armlet.service.keys import digest
+from armlet.stores import Control
 from support import browser
 from support.pages import HOSTILE, make_loop, play
 from support.servers import ServerProcess, ask, serving
@@ -30,6 +31,11 @@ SIZES = """all => all.filter(text => text.getScreenCTM()).map(text => {
   const {a, b} = text.getScreenCTM();
   return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
 })"""
+
+CUT = """all => all.filter(text => {
+  const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+  return Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom) > 0.5;
+}).map(text => text.textContent)"""
 
 
 @dataclass
@@ -72,7 +78,7 @@ def chromium() -> Iterator[Browser]:
 def fill(path: Path) -> None:
     """Make a loop that was played, one with hostile labels, and one that never was."""
     with armlet.open_store(path) as store:
-        play(make_loop(store), 600)
+        play(make_loop(store, control=Control(arm="sale", share=0.2)), 600)
         policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
         features = [name for name in HOSTILE if name.strip()]
         hostile = store.loop("hostile", arms=HOSTILE, features=features, policy=policy, seed=1)
@@ -108,7 +114,7 @@ def test_the_page_is_live_quiet_and_fits(
     with opened(chromium, f"{server.url}/loops/home", screen, scheme) as found:
         page = found.page
         sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
-        sync_api.expect(page.locator("#answers h2").first).to_be_visible()
+        sync_api.expect(page.locator("#answers h2")).to_have_count(2)
         page.locator("#coefficients summary").click()
         page.evaluate("window.loaded = 'once'")
         n = int(page.locator("#title strong").inner_text())
@@ -120,6 +126,7 @@ def test_the_page_is_live_quiet_and_fits(
         found.fits()
         browser.stands_out_from_the_paper(browser.Visit(page))
         assert min(page.locator("svg.chart text").evaluate_all(SIZES)) >= 10
+        assert page.locator("svg.chart text").evaluate_all(CUT) == []
         found.is_quiet()
 
 
@@ -173,6 +180,15 @@ def test_the_page_says_when_the_server_is_gone_and_goes_on_when_it_is_back(chrom
             sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
         finally:
             second.kill()
+
+
+def test_the_page_tries_again_after_a_refusal(chromium: Browser, server: ServerProcess) -> None:
+    with opened(chromium, "about:blank") as found:
+        page = found.page
+        page.route("**/stream", lambda route: route.fulfill(status=503), times=1)
+        page.goto(f"{server.url}/loops/home")
+        sync_api.expect(page.locator("#live")).to_have_text("Not live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
 
 
 def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:

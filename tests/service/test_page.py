@@ -14,7 +14,7 @@ from armlet.inference.intervals import Interval
 from armlet.service.page.answers import BIG
 from armlet.service.page.assets import SCRIPT, STYLE
 from armlet.service.page.words import visible
-from armlet.stores import Memory, Store
+from armlet.stores import Control, Memory, Store
 from armlet.stores.gains import Answer, Gain
 from armlet.stores.health import Alarm
 from armlet.stores.overview import Details
@@ -141,10 +141,27 @@ def test_alarms_come_first_and_again_in_health(found: Details) -> None:
     assert "No unusual silence of rewards." in shown(found).parts["health"]
 
 
-def test_a_frozen_loop_is_called_so(found: Details) -> None:
-    seen = shown(replace(found, guards=replace(found.guards, is_frozen=True)))
-    assert "Frozen" in seen.parts["title"]
-    assert "The loop is frozen" in seen.parts["notice"]
+def test_a_loop_that_is_guarded_says_so() -> None:
+    with Store(Memory()) as store:
+        loop = make_loop(store, control=Control(arm="sale", share=0.25))
+        play(loop, 100)
+        loop.change(shadow=armlet.LinUCB(), how="refit")
+        play(loop, 100, first=100)
+        seen = shown(loop.details())
+        loop.change(shadow=None)
+        loop.freeze()
+        frozen = shown(loop.details())
+    assert "Frozen" in frozen.parts["title"]
+    assert "The loop is frozen" in frozen.parts["notice"]
+    assert "frozen" in frozen.parts["changes"]
+    assert "sale" in seen.parts["settings"]
+    assert "in 25\u00a0% of decisions" in seen.parts["settings"]
+    assert "LinUCB" in seen.parts["settings"]
+    assert [asked for asked in seen.headings if asked.startswith("Is the ")][1:3] == [
+        'Is the live policy better than always "sale"?',
+        "Is the shadow policy better than the live one?",
+    ]
+    assert "control" in seen.parts["last"]
 
 
 def test_changes_are_told() -> None:
@@ -203,8 +220,10 @@ def hostile_details() -> Details:
 def test_hostile_labels_are_text() -> None:
     found = hostile_details()
     gain = replace(gain_of(found, "yes", (0.1, 0.2)), against="control", label=f"always {HOSTILE[1]!r}")
+    alarm = Alarm(rule="missing_rewards", text=f"Arm {HOSTILE[1]} lacks rewards\x00.", arm=HOSTILE[1])
+    guards = replace(found.guards, control=f"always {HOSTILE[1]}", share=0.1, shadow=HOSTILE[6])
     for name in HOSTILE:
-        seen = shown(replace(found, name=name, gains=(gain,)))
+        seen = shown(replace(found, name=name, gains=(gain,), alarms=(alarm,), guards=guards))
         assert (seen.tags["script"], seen.tags["title"], seen.tags["style"]) == (1, 1, 0)
         assert [value for tag, at, value in seen.attributes if (tag, at) == ("script", "src")] == [SCRIPT.url]
         assert not [at for _, at, _ in seen.attributes if at.startswith("on") or at == "style"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
+import os
 import re
 import signal
 import socket
@@ -20,13 +22,16 @@ import pytest
 
 import armlet
 from armlet.cli import main
+from armlet.cli.serve import announce
 from armlet.cli.sources import open_view
+from armlet.errors import StoreError
 from armlet.service import server as module
-from armlet.service.config import Limits, Listen, LoopConfig, ServerConfig
+from armlet.service.app import Service
+from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerConfig
 from armlet.service.keys import digest, new_key
 from armlet.service.settings import load
 from armlet.stores.overview import details
-from support.servers import PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
+from support.servers import LISTENING, PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
 
 SHOP = ("shop.db", "--loop", "home", "--arms", "sale,new", "--features", "age,basket")
 
@@ -52,7 +57,7 @@ def config_of(tmp_path: Path, **settings: Any) -> ServerConfig:
 
 
 def test_the_lines_of_the_banner_work_as_printed(tmp_path: Path) -> None:
-    more = ("--categories", "country=de,fr", "--window", "3600", "--default-reward", "0")
+    more = ("--categories", "country=de,fr", "--window", "3600", "--default-reward", "0", "--control", "sale")
     with serving(*SHOP, *more, folder=tmp_path) as server:
         decide, reward = curl_lines(server)
         decision = run_line(decide, tmp_path)
@@ -62,7 +67,8 @@ def test_the_lines_of_the_banner_work_as_printed(tmp_path: Path) -> None:
         assert f"  {server.url}/loops/home" in server.banner
         assert server.stop() == 0
     with armlet.open_store(tmp_path / "shop.db") as store:
-        assert [event["kind"] for event in store.loop("home").log][:2] == ["start", "decide"]
+        start, decided, *_ = store.loop("home").log
+    assert (start["kind"], decided["event"], decided["control"]["share"]) == ("start", decision["event"], 0.1)
 
 
 def test_a_name_that_a_shell_could_misread_is_quoted(tmp_path: Path) -> None:
@@ -90,7 +96,6 @@ def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
     (tmp_path / "armlet.toml").write_text(
         'store = "missing.db"\n[loops.home]\narms = ["sale", "new"]\nfeatures = ["age"]\n'
         f'[keys.web]\nsha256 = "{digest(key).hex()}"\nscopes = ["decide", "reward"]\npropensity = false\n'
-        '[log]\nformat = "json"\n'
     )
     environ = {"ARMLET_STORE": "shop.db", "ARMLET_LOG_ACCESS": "true"}
     with serving("armlet.toml", folder=tmp_path, **environ) as server:
@@ -101,12 +106,44 @@ def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
         assert decision.keys() == {"event", "arm"}  # the key is made without propensities
         assert run_line(f"export ARMLET_KEY={key}; {reward}", tmp_path) == {"items": [{"status": "accepted"}]}
         assert server.stop() == 0
-    told = [json.loads(line) for line in server.errors.read_text().splitlines()]
-    assert [line["message"] for line in told if line["logger"] == "armlet.service"][-2:] == ["stopping", "stopped"]
-    assert any("/v1/loops/home/decide" in line["message"] for line in told)
-    assert key not in server.errors.read_text()
+    told = server.errors.read_text()
+    assert re.search(r"stopping\n.*stopped\n$", told)
+    assert "POST /v1/loops/home/decide" in told  # access is logged, but not with what
+    assert key not in told
+    assert "context" not in told
     assert (tmp_path / "shop.db").exists()
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_logs_of_json_are_one_object_a_line_without_contexts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("armlet", "asyncio", "py.warnings", "uvicorn.access", "uvicorn.error")
+    for name in names:
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "propagate", logger.propagate)
+        monkeypatch.setattr(logger, "level", logger.level)
+    monkeypatch.setattr(logging, "captureWarnings", lambda _: None)
+    config = config_of(tmp_path, log=LogConfig(format="json"))
+    module.configure_logging(config.log)
+    with serving_here(config) as server:
+        announce(config, server.url, cast("Service", server.service))
+        try:
+            raise ValueError("context['age'] is 31")
+        except ValueError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    told = capsys.readouterr()
+    assert told.out == ""  # no lines to paste
+    lines = [json.loads(line) for line in told.err.splitlines()]
+    assert [line["message"].partition(" at ")[0] for line in lines if line["logger"] == "armlet.service"] == [
+        "listening",
+        "ready",
+        "stopping",
+        "stopped",
+    ]
+    assert [line["error"] for line in lines if "error" in line] == ["ValueError"]
+    assert "context" not in told.err
 
 
 def test_a_unix_socket(tmp_path: Path) -> None:
@@ -165,6 +202,33 @@ def test_due_windows_are_closed_before_it_is_ready(tmp_path: Path) -> None:
         record = view.loops()[0]
         assert details(view, record, 0).open == 0
         assert sum(row.kind == "learn" for row in view.rows(record.id, 0)) == n
+
+
+def cpu_seconds(server: ServerProcess) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_due_windows_do_not_delay_life_nor_the_first_decision(tmp_path: Path) -> None:
+    settings: Any = {"window": 3600.0, "default_reward": 0.0}
+    with armlet.open_store(tmp_path / "shop.db", wall=lambda: time.time() - 7200) as store:
+        loop = store.loop("home", arms=["sale", "new"], features=["age", "basket"], **settings)
+        for _ in range(10):
+            loop.decide_many([[1.0, 2.0]] * 10_000)
+    server = ServerProcess(*SHOP, "--window", "3600", "--default-reward", "0", "--port", "0", folder=tmp_path)
+    try:
+        while (found := LISTENING.search(server.errors.read_text())) is None:
+            assert server.process.poll() is None
+        assert ask(found[1], "GET", "/healthz").status == 200
+        assert ask(found[1], "GET", "/readyz").status == 503
+        server.wait_until_ready()
+        before = cpu_seconds(server)
+        body = {"context": {"age": 1, "basket": 1}}
+        assert ask(found[1], "POST", "/v1/loops/home/decide", body).status == 200
+        assert cpu_seconds(server) - before <= 0.1
+    finally:
+        server.kill()
 
 
 def test_a_server_that_is_stopped_while_it_opens_closes_the_store(
@@ -274,6 +338,34 @@ def test_a_store_that_is_open_elsewhere(tmp_path: Path) -> None:
     assert "armlet serve: error: shop.db is open already" in told
 
 
+def test_a_store_that_only_a_new_start_can_mend_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    server = ServerThread(config_of(tmp_path))
+    assert server.ready.wait(PATIENCE)
+    assert server.service is not None
+    monkeypatch.setattr(server.service.store._ledger, "_broken", "disk I/O error")  # an fsync that failed
+    server.wait()
+    assert "failed before (disk I/O error); close it and open it again" in str(server.server.failure)
+
+
+def test_a_full_disk_does_not_end_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Semaphore(0)
+
+    def settle(_: Any) -> None:
+        tried.release()
+        raise StoreError("nothing of this call was kept: database or disk is full")
+
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    with serving_here(config_of(tmp_path)) as server:
+        monkeypatch.setattr("armlet.stores.Store.settle", settle)
+        for _ in range(3):
+            assert tried.acquire(timeout=PATIENCE)
+        assert ask(server.url, "GET", "/readyz").status == 200
+    assert server.server.failure is None
+
+
 def test_a_loop_that_was_made_otherwise(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db") as store:
         store.loop("home", arms=["sale", "new"], features=["age"])
@@ -322,7 +414,7 @@ def test_check_says_what_would_change(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["serve", *SHOP, "--check"]) == 0
-    assert "store shop.db: would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
+    assert "store shop.db would be made\nloop 'home' would be made\nno keys" in capsys.readouterr().out
     with armlet.open_store("shop.db") as store:
         store.loop("home", arms=["sale", "new"], features=["age"])
     with pytest.raises(SystemExit) as end:

@@ -111,6 +111,48 @@ def test_a_thousand_requests_need_no_thread_of_their_own(place: Place) -> None:
         assert store._writer.counts.commits - commits < 100
 
 
+def test_calls_of_one_turn_of_an_event_loop_share_a_commit(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> None:
+            commits = store._writer.counts.commits
+            await asyncio.gather(*(loop.adecide(context(i, 2), event=f"e{i}") for i in range(200)))
+            assert store._writer.counts.commits - commits == 1
+
+        asyncio.run(main())
+
+
+def test_a_store_that_is_closed_before_calls_are_handed_over_refuses_them(place: Place) -> None:
+    store = Store(place())
+    loop = store.loop("homepage", **MADE)
+
+    async def main() -> None:
+        calls: list[Awaitable[object]] = [loop.adecide(context(1, 2)), loop.areward("e", 0.5)]
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.sleep(0)  # they are asked for, and would be handed over next
+        store.close()
+        for each in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(each, StoreError)
+            assert str(each) == "the store is closed; open it again"
+
+    asyncio.run(main())
+
+
+def test_an_event_loop_that_ends_before_it_hands_over_takes_no_place_in_the_queue() -> None:
+    with Store(Memory(), queue=1) as store:
+        loop = store.loop("homepage", **MADE)
+        ended = asyncio.new_event_loop()
+        task = ended.create_task(loop.adecide(context(1, 2), event="lost"))
+        ended.call_soon(ended.stop)
+        ended.run_forever()
+        ended.close()
+        assert store._writer.depth == 1
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        assert loop.decide(context(2, 2), event="e").t == 1
+        assert store._writer.depth == 0
+
+
 def test_what_a_call_raises_is_raised_where_it_is_awaited(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)

@@ -13,7 +13,7 @@ from armlet.errors import ArmletError, StoreError
 from armlet.kernel import coins
 from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store
-from armlet.testing.stores import Place
+from armlet.testing.stores import Place, _Failing
 from armlet.types import Policy
 from support.loops import Ticks, context, reward, ticking
 from support.stores.guards import SEED, assert_guarded, everything_guarded, play, relearned, rows_of, second
@@ -116,6 +116,8 @@ def test_a_shadow_and_a_control_arm_go_together_through_all_changes(place: Place
         loop.change(features=["u", "v", "one"], reward_range=(-2.0, 2.0))
         loop.decide([context(8, 2)[1], 0.0, 1.0], event="e8")
         loop.reward("e8", reward(8))  # of a decision from before
+        assert loop.reward("e24", reward(24)) == "accepted"  # of one from before that audit decides again
+        assert loop.reward("e25", 0.5) == "replaced"
         loop.change(policy=armlet.FixedEpsilon(epsilon=0.2))
         play(loop, 30, 10, dim=3)
         assert_guarded(store, loop)
@@ -285,6 +287,24 @@ def test_a_frozen_policy_forgets_what_it_knew_when_it_was_frozen(place: Place) -
         assert_guarded(store, loop)
 
 
+def test_a_frozen_policy_that_waited_for_no_reward_forgets_nothing(place: Place) -> None:
+    """After the first pass of a prune decisions without a reward are expired, and not yet deleted."""
+    ticks = Ticks()
+    with ticking(place(), ticks) as store:
+        loop = store.loop("homepage", **{**MADE, "policy": UCB})
+        for i in range(6):
+            loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
+        ticks.now += 100.0
+        store._writer.maintain(loop._runner._prune(int((ticks.now - 50.0) * 1e6)))
+        for i in range(6, 10):
+            loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
+        loop.freeze()
+        assert sum(loop.model().state.under_way.tolist()) == 4
+        assert loop.forget_many(["e2", "e7"]) == 2
+        assert sum(loop.model().state.under_way.tolist()) == 3
+        assert_guarded(store, loop)
+
+
 def test_a_frozen_loop_changes_features_arms_and_settings(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE, control=Control(arm="old"))
@@ -398,6 +418,34 @@ def test_a_promoted_shadow_is_the_live_policy_with_what_it_has_learned(place: Pl
         assert_guarded(store, loop)
         with pytest.raises(StoreError, match="there is no shadow to promote"):
             loop.promote()
+
+
+GUARDS: dict[str, Callable[[Loop], object]] = {
+    "control": lambda loop: loop.change(control=Control(arm="new", share=0.5)),
+    "shadow": lambda loop: loop.change(shadow=UCB, how="refit"),
+    "freeze": lambda loop: loop.freeze(),
+    "promote": lambda loop: loop.promote(gate="off", control=0.3),
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_guards_that_are_not_kept_leave_the_loop_as_it_was(place: Place, name: str) -> None:
+    failing = _Failing(place())
+    with Store(failing) as store:
+        loop = store.loop("homepage", **MADE)
+        play(loop, 0, 20)
+        if name == "promote":
+            loop.change(shadow=UCB, how="refit")
+        before = everything_guarded(store, loop)
+        failing.fails = True
+        with pytest.raises(StoreError, match="nothing of this call was kept"):
+            GUARDS[name](loop)
+        failing.fails = False
+        assert everything_guarded(store, loop) == before
+        assert_guarded(store, loop)
+        GUARDS[name](loop)
+        play(loop, 20, 5)
+        assert_guarded(store, loop)
 
 
 CROSSED = armlet.FixedEpsilon(epsilon=0.3, ridge=1e9)  # it learns a mean of each arm, and no slope

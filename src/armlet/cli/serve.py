@@ -188,8 +188,8 @@ def check(config: ServerConfig) -> int:
     from armlet.service.preview import preview
     from armlet.service.settings import without_password
 
-    print(f"store {without_password(config.store)}: {_state(config)}")
-    plans = preview(config)
+    is_there, plans = preview(config)
+    print(f"store {without_password(config.store)} {'is there' if is_there else 'would be made'}")
     for plan in plans:
         print(plan)
     for key in config.keys:
@@ -198,10 +198,6 @@ def check(config: ServerConfig) -> int:
     if not config.keys:
         print("no keys: everyone on this machine may do everything, nobody else anything")
     return int(any(plan.refusal for plan in plans))
-
-
-def _state(config: ServerConfig) -> str:
-    return "would be made" if not config.is_database and not Path(config.store).exists() else "is there"
 
 
 # ---- the server
@@ -216,7 +212,9 @@ def _run(config: ServerConfig) -> None:
 
 
 def announce(config: ServerConfig, url: str, service: Service) -> None:
-    """Print where it is and what to try; lines can be pasted into a shell."""
+    """Print where it is and what to try; lines can be pasted into a shell. Logs of JSON are not for people."""
+    if config.log.format == "json":
+        return
     for line in banner(config, url, service):
         print(line, flush=True)
 

@@ -10,7 +10,6 @@ import operator
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -124,8 +123,10 @@ class ContextReader:
                 f"pass features=[...] to Bandit, or give a list of {self.dim} values"
             )
         if type(x) is dict and len(x) == len(self.features):
-            with suppress(KeyError):
+            try:
                 return [x[name] for name in self.features]
+            except KeyError:
+                pass  # and say which, below
         named = x if isinstance(x, Mapping) else dict(x)
         if named.keys() != set(self.features):
             if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):

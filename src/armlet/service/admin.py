@@ -86,11 +86,10 @@ def _check_size(arms: int, dim: int) -> None:
 
 async def delete_loop(service: Service, request: Request) -> Response:
     """Delete a loop with all its rows."""
-    name = request.parts["name"]
-    was_there = await service.ask(service.store.delete, name)
-    service.loops.pop(name, None)
-    if not was_there:
-        raise no_loop(name)
+    loop = await service.loop(request.parts["name"])
+    if not await service.ask(service.store.delete, loop.name):
+        raise no_loop(loop.name)
+    service.loops.pop(loop.name, None)
     return json_response(Done())
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import reprlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from armlet.errors import ArmletError
 from armlet.service import problems
@@ -21,6 +23,7 @@ from armlet.service.config import Limits
 from armlet.service.http import (
     DisconnectedError,
     Message,
+    Patience,
     Receive,
     Request,
     Response,
@@ -33,6 +36,7 @@ from armlet.service.keys import COOKIE, Grant, Keyring, is_local
 from armlet.service.problems import Problem
 from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
+from armlet.types import Arm
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
@@ -77,8 +81,10 @@ class Service:
         self.keyring = Keyring({}) if keyring is None else keyring
         self.limits = Limits() if limits is None else limits
         self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
+        self.arms: WeakKeyDictionary[Loop, tuple[Arm, ...]] = WeakKeyDictionary()  # as far as they are known
         self.phase: Phase = phase
         self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
+        self.patience = Patience(self.limits.body_seconds)
         self.streams = Streams(self.limits.streams)
         self._threads = ThreadPoolExecutor(self.limits.threads, thread_name_prefix="armlet-service")
         self._waiting = 0
@@ -117,7 +123,7 @@ class Service:
 
 def no_loop(name: str) -> Problem:
     """Return what to say of a loop that there is not."""
-    return Problem(problems.NOT_FOUND, f"there is no loop {name!r}", field="loop")
+    return Problem(problems.NOT_FOUND, f"there is no loop {reprlib.repr(name)}", field="loop")
 
 
 # ---- who asks
@@ -196,7 +202,7 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
     route: Route | None = None
     try:
         route, parts = router.find(scope)
-        request = Request(scope, receive, parts, service.limits.body_seconds)
+        request = Request(scope, receive, parts, service.patience)
         if route.scope is not None:
             authorize(service, request, route)
         if service.phase == "starting" and not route.is_always_served:

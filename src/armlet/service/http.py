@@ -1,6 +1,6 @@
 """HTTP as the handlers see it: requests, responses and routes over raw ASGI.
 
-A route is found by one look-up of the path, or two if it has a name in it; a body is read only after its sender was
+A route is found by one look-up of the path, once it was found before; a body is read only after its sender was
 allowed to send it, up to a limit and within a time.
 """
 
@@ -44,6 +44,7 @@ NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
 JSON: Final[Header] = (b"content-type", b"application/json")
 ANY: Final = "{}"  # stands for a part of a path
 MOST_FIELDS: Final = 32  # of a query
+REMEMBERED, SHORT = 1024, 256  # paths, and their letters
 
 
 NOBODY: Final = Grant(name="nobody", scopes=frozenset())  # until it is known who asks
@@ -51,6 +52,59 @@ NOBODY: Final = Grant(name="nobody", scopes=frozenset())  # until it is known wh
 
 class DisconnectedError(Exception):
     """The client has gone; nobody waits for an answer."""
+
+
+class Patience:
+    """Ends waits that take too long, with one timer for all of them: most are over at once, and cost none.
+
+    Parameters
+    ----------
+    seconds
+        How long each may take; a TimeoutError is raised then.
+
+    Examples
+    --------
+    >>> async def wait():
+    ...     with Patience(0.01):
+    ...         await asyncio.Event().wait()
+    >>> asyncio.run(wait())
+    Traceback (most recent call last):
+    TimeoutError
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._begun: dict[asyncio.Task[Any], float] = {}  # the oldest first, since all may take as long
+        self._timed: asyncio.AbstractEventLoop | None = None  # the event loop that has a timer
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("there is no task to wait in")
+        loop = task.get_loop()
+        self._begun[task] = loop.time()
+        if self._timed is not loop:
+            self._timed = loop
+            loop.call_later(self.seconds, self._look, loop)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        task = asyncio.current_task()
+        if task is None or self._begun.pop(task, None) is not None:
+            return
+        if kind is asyncio.CancelledError and not task.uncancel():
+            raise TimeoutError
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End those whose time is over, and come back when that of the next one is."""
+        while self._begun:
+            task, begun = next(iter(self._begun.items()))
+            left = begun + self.seconds - loop.time()
+            if left > 0:
+                loop.call_later(left, self._look, loop)
+                return
+            del self._begun[task]
+            task.cancel()
+        self._timed = None
 
 
 class Request:
@@ -70,16 +124,18 @@ class Request:
         Whether it came by https, as far as the server knows.
     """
 
-    __slots__ = ("_receive", "_seconds", "grant", "headers", "is_secure", "method", "parts", "query_string")
+    __slots__ = ("_patience", "_receive", "grant", "headers", "is_secure", "method", "parts", "query_string")
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, scope: Mapping[str, Any], receive: Receive, parts: Mapping[str, str], patience: Patience
+    ) -> None:
         self.method: str = scope["method"]
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self.query_string: bytes = scope["query_string"]
         self.is_secure: bool = scope.get("scheme") == "https"
         self.parts = parts
         self.grant = NOBODY
-        self._receive, self._seconds = receive, seconds
+        self._receive, self._patience = receive, patience
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -102,11 +158,13 @@ class Request:
         if self._has_come:
             return await self._read(limit)
         try:
-            async with asyncio.timeout(self._seconds):
+            with self._patience:
                 return await self._read(limit)
         except TimeoutError as error:
             close = ((b"connection", b"close"),)
-            raise Problem(TOO_SLOW, f"send the body within {self._seconds:g} seconds", headers=close) from error
+            raise Problem(
+                TOO_SLOW, f"send the body within {self._patience.seconds:g} seconds", headers=close
+            ) from error
 
     @property
     def _has_come(self) -> bool:
@@ -307,17 +365,26 @@ class Router:
             if route.method in found.methods or found.places != places:
                 raise ValueError(f"route {route.method} {route.path} is there twice")
             found.methods[route.method] = route
+        self._known: dict[tuple[str, str, bytes], tuple[Route, Mapping[str, str]]] = {}  # of requests before
         self._masks = tuple({tuple(found.places.values()) for found in self._found.values() if found.places})
 
     def find(self, scope: Mapping[str, Any]) -> tuple[Route, Mapping[str, str]]:
         """Return the route of a request and the parts of its path; refuse one that there is not."""
-        raw: bytes = scope.get("raw_path") or b""
-        path: str = scope["path"]
+        asked = scope["method"], scope["path"], scope.get("raw_path") or b""
+        known = self._known.get(asked)
+        if known is None:
+            known = self._find(*asked)
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            if len(asked[1]) <= SHORT:  # others could fill the memory with names that nobody has
+                self._known[asked] = known
+        return known
+
+    def _find(self, method: str, path: str, raw: bytes) -> tuple[Route, Mapping[str, str]]:
         parts = path.split("/") if b"%" not in raw else _unquoted(raw)
         found = self._look_up(parts)
         if found is None:
             raise Problem(NOT_FOUND, "there is no route of this path; /openapi.json lists all")
-        method: str = scope["method"]
         route = found.methods.get("GET" if method == "HEAD" else method)
         if route is None:
             raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", found.allow),))

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -111,6 +112,7 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
+@lru_cache(maxsize=256)  # asked at every request
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine and nothing else: "localhost", or a loopback address, with or without a port.
 

@@ -31,27 +31,44 @@ class Plan:
         return f"loop {self.name!r} {self.what}"
 
 
-def preview(config: ServerConfig) -> list[Plan]:
-    """Return what would become of each loop, of the file and of the store."""
+def preview(config: ServerConfig) -> tuple[bool, list[Plan]]:
+    """Return whether the store is there, and what would become of each loop, of the file and of the store."""
     with _view(config) as view:
         records = {} if view is None else {record.name: record for record in view.loops()}
         plans = [_plan(loop, view, records.get(loop.name)) for loop in config.loops]
         named = {loop.name for loop in config.loops}
-        return plans + [Plan(name, "is in the store, and is served as it is") for name in records if name not in named]
+        plans += [Plan(name, "is in the store, and is served as it is") for name in records if name not in named]
+        return view is not None, plans
 
 
 @contextmanager
 def _view(config: ServerConfig) -> Iterator[View | None]:
-    ledger: LedgerReader
-    if config.is_database:
-        ledger = load_ledger("postgresql", "psycopg").PostgreSQL(config.store)
-    elif not Path(config.store).exists():
+    found = _database(config.store) if config.is_database else _file(Path(config.store))
+    if found is None:
         yield None
         return
-    else:
-        ledger = load_ledger("sqlite", "apsw").SQLiteReader(Path(config.store))
-    with closing(ledger), ledger.view() as view:
+    with closing(found) as ledger, ledger.view() as view:
         yield view
+
+
+def _file(path: Path) -> LedgerReader | None:
+    reader: LedgerReader | None = load_ledger("sqlite", "apsw").SQLiteReader(path) if path.exists() else None
+    return reader
+
+
+def _database(address: str) -> LedgerReader | None:
+    module = load_ledger("postgresql", "psycopg")
+    import psycopg
+
+    try:
+        with psycopg.connect(address) as connection:
+            found = connection.execute("SELECT to_regclass('armlet.version')").fetchone()
+    except psycopg.Error as error:
+        raise StoreError(f"the database cannot be opened: {error}") from error
+    if found is None or found[0] is None:  # to open it would make its tables
+        return None
+    reader: LedgerReader = module.PostgreSQL(address)
+    return reader
 
 
 def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Plan:

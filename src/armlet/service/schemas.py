@@ -30,7 +30,7 @@ Event = Annotated[
 ]
 Label: TypeAlias = Annotated[str, Meta(max_length=LONGEST)] | Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Amount = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-Cell: TypeAlias = float | bool | Annotated[str, Meta(max_length=65_536)] | None
+Cell: TypeAlias = float | bool | Annotated[str, Meta(max_length=4096)] | None
 Context: TypeAlias = (
     Annotated[list[float], Meta(max_length=MOST_FEATURES)] | Annotated[dict[str, Cell], Meta(max_length=MOST_FEATURES)]
 )

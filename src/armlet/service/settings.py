@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
 
 from armlet.errors import ArmletError, InvalidValueError, choices
 from armlet.service.config import ControlConfig, KeyConfig, Limits, Listen, LogConfig, LoopConfig, ServerConfig
@@ -25,6 +24,10 @@ from armlet.types import Arm
 PREFIX: Final = "ARMLET_"
 OTHERS: Final = ("ARMLET_CACHE", "ARMLET_BROWSER", "ARMLET_POLICIES", "ARMLET_POSTGRESQL", "ARMLET_URL", "ARMLET_KEY")
 """Variables of the library, its client and its tests, which are not the server's."""
+
+# what Kubernetes tells every container of a service whose name begins with armlet, unless it is asked not to
+_LINK: Final = re.compile(r"ARMLET\w*?_(SERVICE_HOST|SERVICE_PORT\w*|PORT_[0-9]+_(TCP|UDP|SCTP)\w*)")
+_ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
 
 SECTIONS: Final[Mapping[str, type[Any]]] = {"listen": Listen, "limits": Limits, "log": LogConfig}
 NAMED: Final[Mapping[str, type[Any]]] = {"loops": LoopConfig, "keys": KeyConfig}
@@ -132,6 +135,19 @@ def variables(table: Mapping[str, Any]) -> dict[str, Variable]:
     return found
 
 
+def is_link(name: str, value: str) -> bool:
+    """Whether a variable is Kubernetes' own, for a service of this name.
+
+    Examples
+    --------
+    >>> is_link("ARMLET_SERVICE_HOST", "10.0.0.1"), is_link("ARMLET_PORT", "tcp://10.0.0.1:8080")
+    (True, True)
+    >>> is_link("ARMLET_PORT", "8080")
+    False
+    """
+    return bool(_LINK.fullmatch(name)) or (name.endswith("_PORT") and bool(_ADDRESS.match(value)))
+
+
 def variable_name(path: Path_) -> str:
     """Return the variable of a setting."""
     return PREFIX + re.sub(r"[^A-Z0-9]", "_", "_".join(path).upper())
@@ -208,7 +224,7 @@ class Reader:
         """Put the environment's values into a table."""
         known = variables(table)
         for name in sorted(environ):
-            if not name.startswith(PREFIX) or name in OTHERS:
+            if not name.startswith(PREFIX) or name in OTHERS or is_link(name, environ[name]):
                 continue
             if name not in known:
                 raise InvalidValueError(f"{name} is not a setting; {choices(name, known)}")
@@ -371,10 +387,10 @@ def without_password(store: str) -> str:
     --------
     >>> without_password("postgresql://u:p@h/db?password=p"), without_password("shop.db")
     ('postgresql://u:***@h/db?password=***', 'shop.db')
+    >>> without_password("postgresql:///db?host=%2Ftmp"), without_password("postgresql://u:p:p@@h,i/db")
+    ('postgresql:///db?host=%2Ftmp', 'postgresql://u:***@h,i/db')
     """
     if "://" not in store:
         return store
-    parts = urlsplit(store)
-    netloc = re.sub(r":[^@]*@", ":***@", parts.netloc)
-    query = re.sub(r"(?i)(^|&)(\w*password)=[^&]*", r"\1\2=***", parts.query)
-    return parts._replace(netloc=netloc, query=query).geturl()
+    hidden = re.sub(r"^(\w+://[^/?#:@]*):[^/?#]*@", r"\1:***@", store)
+    return re.sub(r"(?i)([?&]\w*password)=[^&]*", r"\1=***", hidden)

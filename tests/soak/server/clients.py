@@ -108,16 +108,25 @@ class Fleet:
     async def _run_client(self, number: int) -> None:
         rng, own = random.Random(f"{self._seed} {number}"), Events()
         connections = {address: Connection(address) for address in self.addresses}
-        for i in range(10**9):
-            await self._enter()
-            calls = self._next(rng, own, number, f"{number}.{i}")
-            asked = [Asked(f"{number}.{at}", call) for at, call in enumerate(calls)]
-            for each in asked:
-                self.oracle.ask(each.key, time.time(), each.call)
-            await self._settle(rng, connections, asked)
-            for _, call in asked:
-                if call[0] == "decide" and call[1] in self.oracle.decided and call[1].startswith(f"e{number}.{i}."):
-                    (own if is_private(call[1]) else self._known).add(call[1])
+        try:
+            for i in range(10**9):
+                await self._enter()
+                await self._ask(rng, connections, own, number, f"{number}.{i}")
+        finally:
+            for connection in connections.values():
+                connection.close()
+
+    async def _ask(
+        self, rng: random.Random, connections: dict[Address, Connection], own: Events, number: int, mark: str
+    ) -> None:
+        """Ask for something until it is answered."""
+        asked = [Asked(f"{number}.{at}", call) for at, call in enumerate(self._next(rng, own, number, mark))]
+        for each in asked:
+            self.oracle.ask(each.key, time.time(), each.call)
+        await self._settle(rng, connections, asked)
+        for _, call in asked:
+            if call[0] == "decide" and call[1] in self.oracle.decided and call[1].startswith(f"e{mark}."):
+                (own if is_private(call[1]) else self._known).add(call[1])
 
     async def _enter(self) -> None:
         if not self._is_closed:

@@ -40,8 +40,8 @@ class Full:
 
     def __str__(self) -> str:
         return (
-            f"disk full {self.times} times, {self.kills} of them with a kill -9: {self.refused} tries answered 503, all "
-            f"others 200; alive throughout; {self.report}"
+            f"disk full {self.times} times, {self.kills} of them with a kill -9: {self.refused} tries answered 503, "
+            f"all others 200; alive throughout; {self.report}"
         )
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Final
 
 from soak.oracle import LostError, require
@@ -44,13 +45,21 @@ class Process:
         Settings of `[limits]`.
     patches
         Names of `soak.server.patched`.
+    variables
+        Of its environment, besides those that there are.
     """
 
     def __init__(
-        self, folder: Path, store: str, *, limits: Mapping[str, object] = LIMITS, patches: Sequence[str] = ()
+        self,
+        folder: Path,
+        store: str,
+        *,
+        limits: Mapping[str, object] = LIMITS,
+        patches: Sequence[str] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.address: Address = ("127.0.0.1", free_port())
-        self.patches = list(patches)
+        self._patches, self._environment = list(patches), {**_environment(), **variables}
         folder = folder.resolve()
         self._config, self._log = folder / f"{self.address[1]}.toml", folder / f"{self.address[1]}.log"
         self._config.write_text(_settings(store, self.address[1], limits))
@@ -75,12 +84,12 @@ class Process:
 
     def start(self) -> None:
         """Start it; it is not ready yet."""
-        command = [str(Path(sys.executable).with_name("armlet"))]
-        if self.patches:
-            command = [sys.executable, "-m", "soak.server.patched", *self.patches, "--"]
+        command = [sys.executable, "-m", "armlet"]
+        if self._patches:
+            command = [sys.executable, "-m", "soak.server.patched", *self._patches, "--"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "serve", str(self._config)], stdout=log, stderr=log, cwd=TESTS, env=_environment()
+                [*command, "serve", str(self._config)], stdout=log, stderr=log, cwd=TESTS, env=self._environment
             )
         self.starts += 1
 

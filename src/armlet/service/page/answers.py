@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIGNS: Final[dict[str, Sign]] = {"yes": "yes", "not yet": "open", "no": "no", "nothing to say": "none"}
 BIG: Final = {"yes": "Yes", "not yet": "Not yet", "no": "No", "nothing to say": "Nothing to say"}
-SURE: Final = f"95{words.SPACE}% sure, however often you look."
+VALID: Final = f"Valid at 95{words.SPACE}%, however often you look."
 ROWS: Final = 8  # of the table of numbers below the chart
 
 
@@ -84,8 +84,7 @@ def _told(gain: Gain, pace: float | None) -> str:
         told = f"{who} loses: the gain is {ends} per decision, so far, on average."
     else:
         told = f"The gain is {ends} per decision, so far, on average, so it may still be none. {_longer(gain, pace)}"
-    note = f" {escape(words.visible(gain.note))}" if gain.note else ""
-    return html_text(told + note, "told")
+    return html_text(told, "told")
 
 
 def _longer(gain: Gain, pace: float | None) -> str:
@@ -103,7 +102,9 @@ def _scale(gain: Gain) -> str:
     bar = svg.gain_bar(*gain.interval, gain.against)
     ends = f'<div class="ends" aria-hidden="true"><span>{worse}</span><span>0</span><span>{better}</span></div>'
     counted = f"{words.count(gain.rows)} decisions, {words.count(gain.compared)} of them {_by(gain)}"
-    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}. {SURE}</p></div>'
+    since = f", since {words.clock(gain.since)}" if gain.since else ""
+    note = f" {escape(words.visible(gain.note))}" if gain.note else ""
+    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}{since}. {VALID}{note}</p></div>'
 
 
 def _by(gain: Gain) -> str:

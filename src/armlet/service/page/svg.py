@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
 
 WIDE: Final = Frame("wide", 960, 300, left=64, right=176, top=14, bottom=46, lines=2)
-NARROW: Final = Frame("narrow", 360, 250, left=46, right=70, top=10, bottom=44, lines=1)
+NARROW: Final = Frame("narrow", 336, 240, left=46, right=86, top=10, bottom=44, lines=1)
 LETTERS: Final = 16  # height of a line of a label
 
 

@@ -3,13 +3,14 @@
 "use strict";
 
 (() => {
+  const FIRST = 2000, LONGEST = 60000; // milliseconds until it tries again
   const { stream } = document.body.dataset;
   const light = document.getElementById("live");
   const said = document.getElementById("said");
   const ahead = Number(document.body.dataset.now) * 1000 - Date.now(); // of this clock
   const told = new Map(); // what the server last sent of a part
   const options = { cache: "no-store", redirect: "error", headers: { "armlet-refresh": "1" } };
-  let source = null, busy = false, wanted = null;
+  let source = null, busy = false, wanted = null, delay = FIRST;
 
   const still = html => html.replace(/>[^<]*<\/time>/g, "></time>"); // times move by themselves
   const parts = root => [...root.querySelectorAll("[data-part]")];
@@ -71,7 +72,7 @@
         tick();
       }
     } catch {
-      pause(); // the key has expired, or the server is gone: the page says so and keeps what it shows
+      pause();
     } finally {
       busy = false;
     }
@@ -83,16 +84,19 @@
     light.hidden = false;
   }
 
-  function pause() {
-    source?.close();
+  function pause() { // the server is busy or gone, or the key has expired: the page keeps what it shows
+    if (!source) return;
+    source.close();
     source = null;
-    mark("off", "Not live: reload the page");
+    mark("off", "Not live");
+    setTimeout(() => document.hidden || source || listen(), delay);
+    delay = Math.min(2 * delay, LONGEST);
   }
 
   function listen() {
     source = new EventSource(stream);
-    source.onopen = () => mark("live", "Live");
-    source.onerror = () => (source?.readyState === EventSource.CLOSED ? pause() : mark("off", "Reconnecting"));
+    source.onopen = () => { delay = FIRST; mark("live", "Live"); };
+    source.onerror = event => (event.target.readyState === EventSource.CLOSED ? pause() : mark("off", "Reconnecting"));
     source.addEventListener("version", event => {
       if (event.data !== document.body.dataset.version) refresh(event.data);
     });
