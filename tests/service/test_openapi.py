@@ -92,9 +92,7 @@ def test_the_server_is_as_described(api: tuple[Any, Store], route: Route, mode: 
         store.loop("home", arms=["sale", "new", 1, "1"], features=["age", "basket"], seed=7)
 
     @given(case=described[route.path][route.method].as_strategy(generation_mode=mode))
-    @settings(
-        max_examples=scaled(10), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=scaled(10), database=None, suppress_health_check=list(HealthCheck))
     def check(case: Any) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {KEY}"}, excluded_checks=EXCLUDED)
 
