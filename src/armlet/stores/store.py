@@ -25,7 +25,8 @@ from armlet.stores.runner import DELETED, LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
-from armlet.stores.writer import SECOND, Chore, Clock, Writer
+from armlet.stores.tickets import Chore
+from armlet.stores.writer import SECOND, Clock, Writer
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
