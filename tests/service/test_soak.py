@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from soak.oracle import LostError
-from soak.server import clock, due, fuzz, kill, slow
+from soak.server import clock, due, fuzz, kill, maintenance, slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:the first 100 rewards:RuntimeWarning")  # defaults are all alike
 
@@ -41,6 +41,14 @@ def test_slow_clients_are_cut_off_while_others_are_answered(tmp_path: Path) -> N
     report = slow.soak(tmp_path, scale=0.1, seconds=0.3, rounds=1)
     assert len(report.kinds) == len(slow.KINDS)
     assert len(report.took) > 0
+
+
+def test_a_server_answers_while_decisions_are_forgotten_and_pruned(tmp_path: Path) -> None:
+    """How long decisions take is for `make soak` to judge, on a machine that does nothing else."""
+    report = maintenance.soak(tmp_path, rows=3000, forgets=10, quiet=0.3)
+    assert report.forgotten > 0  # the others were pruned before
+    assert report.pruned > 2000
+    assert set(report.statuses) <= {200, 503}
 
 
 def test_windows_close_once_and_on_time_when_the_clock_of_a_server_jumps(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from soak import kill, traffic
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))  # where the private cluster is made
 START = monotonic()
-SERVER = ("kill", "replicas", "disk", "clock", "slow", "fuzz", "maintenance", "due")
+SERVER = ("kill", "snapshots", "replicas", "disk", "clock", "slow", "fuzz", "maintenance", "due")
 
 
 def say(text: object) -> None:
@@ -81,6 +81,9 @@ def soak_server(name: str, folder: Path, given: argparse.Namespace) -> object:
         return "at most 5 times as long under maintenance"
     soaks: dict[str, Callable[[], object]] = {
         "kill": lambda: kill_server.soak(folder, given.kills, given.seed, say=say),
+        "snapshots": lambda: kill_server.soak(
+            folder, given.kills // 4, given.seed + 1, patches=["snapshots often"], say=say
+        ),
         "replicas": lambda: soak_server_replicas(folder, given),
         "disk": lambda: disk.soak(folder, 10, given.seed, say=say),
         "clock": lambda: clock.soak(folder, 2 * tuple(clock.JUMPS), given.seed, say=say),

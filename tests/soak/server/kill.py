@@ -1,4 +1,4 @@
-"""Kill a server in traffic and start it again; what it has answered is what must be there, once."""
+"""Kill a server in traffic, or ask it to stop, and start it again; what it has answered is what must be there, once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from soak.server.clients import SLOW, Fleet
 from soak.server.process import Process
 
 CHECK_EVERY: Final = 10  # kills
+STOP_EVERY: Final = 4  # kills: it is asked to stop
 EARLY: Final = 0.1  # share of servers that are killed before they are ready
 
 
@@ -54,6 +55,8 @@ class Soak:
     async def suffer(self, kills: int) -> None:
         """Kill it so often, and compare now and then."""
         for number in range(kills):
+            if number % STOP_EVERY == STOP_EVERY - 1:
+                await self._stop()
             self._server.start()
             if self._rng.random() < EARLY:
                 await asyncio.sleep(0.5 * self._rng.random())
@@ -64,6 +67,13 @@ class Soak:
             if number % CHECK_EVERY == CHECK_EVERY - 1 or number == kills - 1:
                 await self._check()
                 self._tell(number + 1, kills)
+
+    async def _stop(self) -> None:
+        """Ask it to stop in traffic, which it does by itself once all that is under way is answered."""
+        self._server.start()
+        await self._server.ready()
+        await self.fleet.wait_for_answers(20)
+        await self._server.stop()
 
     async def _wait(self) -> None:
         """Wait for some answers, or until something slow is asked."""

@@ -18,17 +18,18 @@ from typing import Final
 import numpy as np
 
 import armlet
+from armlet.stores import Loop
 from soak.environment import ARMS, DIM, context, reward
 from soak.inspection import check_replay
 from soak.oracle import require
 from soak.server.clients import meanwhile
-from soak.server.connections import Connection
+from soak.server.connections import Answer, Connection
 from soak.server.patched import PRUNED
 from soak.server.process import LIMITS, Process
 
 CONNECTIONS: Final = 64
 BATCH: Final = 10_000
-QUIET: Final = 5.0  # seconds, before and after
+QUIET: Final = 10.0  # seconds of a quiet round
 RATIO: Final = 5.0  # of the time that 99 % of decisions take, to that in quiet rounds
 GROWTH: Final = 64 << 20  # bytes
 WARM: Final = 1000  # decisions in small batches: where nothing was learned, all of a batch explore, and are kept
@@ -74,20 +75,29 @@ class Report:
         )
 
 
-def soak(folder: Path, rows: int = 1_000_000, forgets: int = 1000) -> Report:
-    """Forget and prune in traffic; how long that takes is for `Report.check` to judge."""
+def soak(folder: Path, rows: int = 1_000_000, forgets: int = 1000, quiet: float = QUIET) -> Report:
+    """Forget and prune in traffic, after a quiet round and before another; `Report.check` judges how long all took."""
     path, done = folder.resolve() / "maintenance.db", folder.resolve() / "pruned"
     make(path, rows)
     server = Process(folder, str(path), limits=LIMITS, patches=["prune by signal"], variables={PRUNED: str(done)})
     server.start()
     soaked = Soak(server, Report(rows), done)
     try:
-        asyncio.run(soaked.run(forgets))
+        asyncio.run(soaked.run(forgets, quiet))
     finally:
         server.close()
     with armlet.open_store(path) as store:
+        _compare(store.loop("home"), soaked.report)
         check_replay(store, store.loop("home"))
     return soaked.report
+
+
+def _compare(loop: Loop, report: Report) -> None:
+    """Count decisions: all are kept that were not deleted, and at the end each client may have asked for one more."""
+    kept = sum(row.kind == "decide" for row in loop._ledger.rows(loop._runner.id))
+    more = kept - (report.rows + len(report.quiet) + len(report.busy) - report.forgotten - report.pruned)
+    most = CONNECTIONS + report.statuses[503]
+    require(0 <= more <= most, f"{kept} decisions are kept, {more} more than should be: {report}")
 
 
 def make(path: Path, rows: int) -> None:
@@ -107,17 +117,17 @@ class Soak:
         self._server, self.report, self._done = server, report, done
         self._took = report.quiet  # where clients note how long decisions take
 
-    async def run(self, forgets: int) -> None:
+    async def run(self, forgets: int, quiet: float) -> None:
         """Let clients decide, without and with maintenance."""
         await self._server.ready()
         async with meanwhile(*(self._decide(i) for i in range(CONNECTIONS))):
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(quiet)
             memory, started, self._took = self._server.memory, time.monotonic(), self.report.busy
             await self._maintain(forgets)
             self.report.seconds = time.monotonic() - started
             self.report.grown = self._server.memory - memory
             self._took = self.report.quiet
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(quiet)
         await self._server.stop()
         require(self.report.grown < GROWTH, f"memory has grown: {self.report}")
 
@@ -131,24 +141,26 @@ class Soak:
 
     async def _decide_once(self, connection: Connection, event: str) -> None:
         started = time.perf_counter()
-        await self._ask(connection, f"{LOOP}/decide", {"context": context(event), "event": event})
+        answer = await self._ask(connection, f"{LOOP}/decide", {"context": context(event), "event": event})
+        if answer.status != 200:
+            return
         self._took.append(time.perf_counter() - started)
         item = {"loop": "home", "event": event, "value": reward(event)}
         await self._ask(connection, "/v1/rewards", {"items": [item]})
 
-    async def _ask(self, connection: Connection, path: str, content: object) -> object:
+    async def _ask(self, connection: Connection, path: str, content: object) -> Answer:
         answer = await connection.ask("POST", path, content)
         self.report.statuses[answer.status] += 1
         require(answer.status in (200, 503), f"{path} is answered {answer.status}: {answer.body!r}")
-        return answer.json
+        return answer
 
     async def _maintain(self, forgets: int) -> None:
         """Forget decisions one by one, and prune all others meanwhile."""
         self._server.send(signal.SIGUSR1)
         connection, ahead = Connection(self._server.address), self.report.rows - 1
         for i in range(forgets):  # those that are pruned last
-            found = await self._ask(connection, f"{LOOP}/forget", {"events": [f"old {ahead - i}"]})
-            self.report.forgotten += found == {"forgotten": 1}
+            answer = await self._ask(connection, f"{LOOP}/forget", {"events": [f"old {ahead - i}"]})
+            self.report.forgotten += answer.status == 200 and answer.json["forgotten"]
         while not self._done.exists():
             self._server.check_alive()
             await asyncio.sleep(0.05)
