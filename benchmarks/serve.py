@@ -38,9 +38,9 @@ from store import running_server
 from store_worker import VARIABLE
 
 CONNECTIONS = (1, 16, 64)
-TURNS = 4  # a round, of every server
-REQUESTS = 3000  # of a kind in a turn, at most, over 64 connections
-SECONDS = 1.5  # of them, at most
+TURNS = 3  # a round, of every server
+REQUESTS = 2000  # of a kind in a turn, at most, over 64 connections
+SECONDS = 1.0  # of them, at most
 WARM = 300  # requests of a kind, before
 WORKER = Path(__file__).with_name("serve_worker.py")
 

@@ -106,6 +106,10 @@ class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
+class StoreFailedError(StoreError):
+    """A store has failed in a way that only opening it again can mend."""
+
+
 class QueueFullError(StoreError):
     """Too many calls wait for a store already; nothing of the call was kept, and it may be repeated a little later."""
 

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 import armlet
 from armlet.service.keys import digest
+from armlet.stores import Control
 from support import browser
 from support.pages import HOSTILE, make_loop, play
 from support.servers import ServerProcess, ask, serving
@@ -77,7 +78,7 @@ def chromium() -> Iterator[Browser]:
 def fill(path: Path) -> None:
     """Make a loop that was played, one with hostile labels, and one that never was."""
     with armlet.open_store(path) as store:
-        play(make_loop(store), 600)
+        play(make_loop(store, control=Control(arm="sale", share=0.2)), 600)
         policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
         features = [name for name in HOSTILE if name.strip()]
         hostile = store.loop("hostile", arms=HOSTILE, features=features, policy=policy, seed=1)
@@ -113,7 +114,7 @@ def test_the_page_is_live_quiet_and_fits(
     with opened(chromium, f"{server.url}/loops/home", screen, scheme) as found:
         page = found.page
         sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
-        sync_api.expect(page.locator("#answers h2").first).to_be_visible()
+        sync_api.expect(page.locator("#answers h2")).to_have_count(2)
         page.locator("#coefficients summary").click()
         page.evaluate("window.loaded = 'once'")
         n = int(page.locator("#title strong").inner_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from armlet.errors import InvalidTypeError, InvalidValueError, ServiceError
 from armlet.service import client as module
-from armlet.service.client import Answer, Client, Judgement, new_event
+from armlet.service.client import Answer, AsyncClient, Client, Judgement, new_event
 
 URL = "http://armlet.test"
 DECIDED = {"event": "order-1", "arm": "sale", "propensity": 0.5, "explored": True, "later": "a field of tomorrow"}
@@ -276,6 +277,31 @@ def test_a_reward_that_is_not_recorded_is_an_error(word: str, status: int, serve
     assert error.status == status
     assert str(error) == f"the reward for loop 'home' is {word} ({status})"
     assert len(server.requests) == 1 or status == 503
+
+
+def test_a_call_that_waits_for_its_turn_ends_in_time() -> None:
+    async def play() -> tuple[ServiceError, int]:
+        go_on, all_busy, asked = asyncio.Event(), asyncio.Event(), list[httpx2.Request]()
+
+        async def answer(request: httpx2.Request) -> httpx2.Response:
+            asked.append(request)
+            if len(asked) == module.CONNECTIONS:
+                all_busy.set()
+            await go_on.wait()
+            return httpx2.Response(200, json=DECIDED)
+
+        async with AsyncClient(URL, timeout=0.1, transport=httpx2.MockTransport(answer)) as client:
+            under_way = [asyncio.create_task(client.decide("home", [1.0])) for _ in range(module.CONNECTIONS)]
+            await all_busy.wait()
+            with pytest.raises(ServiceError) as caught:
+                await client.decide("home", [1.0])
+            go_on.set()
+            return caught.value, len(await asyncio.gather(*under_way))
+
+    error, answered = asyncio.run(play())
+    assert (error.status, error.type) == (None, module.UNAVAILABLE)
+    assert "32 other calls of this client are under way" in str(error)
+    assert answered == 32
 
 
 # ---- what is wrong

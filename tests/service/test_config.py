@@ -218,6 +218,22 @@ def test_variables_of_the_library_and_its_client_are_not_settings(tmp_path: Path
     )
 
 
+def test_variables_of_kubernetes_are_not_settings_but_a_misspelt_one_is_told(tmp_path: Path) -> None:
+    links = {
+        "ARMLET_SERVICE_HOST": "10.0.0.1",
+        "ARMLET_SERVICE_PORT": "8080",
+        "ARMLET_SERVICE_PORT_HTTP": "8080",
+        "ARMLET_PORT": "tcp://10.0.0.1:8080",
+        "ARMLET_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "ARMLET_PORT_8080_TCP_ADDR": "10.0.0.1",
+        "ARMLET_WEB_SERVICE_HOST": "10.0.0.2",
+        "ARMLET_WEB_PORT": "tcp://10.0.0.2:80",
+    }
+    assert read(tmp_path, FULL, links) == read(tmp_path, FULL)
+    with pytest.raises(InvalidValueError, match="ARMLET_PORT is not a setting"):
+        read(tmp_path, FULL, {"ARMLET_PORT": "8080"})
+
+
 def test_a_file_that_is_not_toml_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"armlet.toml is not valid TOML: .*line 2"):
         read(tmp_path, "\nstore = =\n")

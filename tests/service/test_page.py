@@ -14,7 +14,7 @@ from armlet.inference.intervals import Interval
 from armlet.service.page.answers import BIG
 from armlet.service.page.assets import SCRIPT, STYLE
 from armlet.service.page.words import visible
-from armlet.stores import Memory, Store
+from armlet.stores import Control, Memory, Store
 from armlet.stores.gains import Answer, Gain
 from armlet.stores.health import Alarm
 from armlet.stores.overview import Details
@@ -141,10 +141,27 @@ def test_alarms_come_first_and_again_in_health(found: Details) -> None:
     assert "No unusual silence of rewards." in shown(found).parts["health"]
 
 
-def test_a_frozen_loop_is_called_so(found: Details) -> None:
-    seen = shown(replace(found, guards=replace(found.guards, is_frozen=True)))
-    assert "Frozen" in seen.parts["title"]
-    assert "The loop is frozen" in seen.parts["notice"]
+def test_a_loop_that_is_guarded_says_so() -> None:
+    with Store(Memory()) as store:
+        loop = make_loop(store, control=Control(arm="sale", share=0.25))
+        play(loop, 100)
+        loop.change(shadow=armlet.LinUCB(), how="refit")
+        play(loop, 100, first=100)
+        seen = shown(loop.details())
+        loop.change(shadow=None)
+        loop.freeze()
+        frozen = shown(loop.details())
+    assert "Frozen" in frozen.parts["title"]
+    assert "The loop is frozen" in frozen.parts["notice"]
+    assert "frozen" in frozen.parts["changes"]
+    assert "sale" in seen.parts["settings"]
+    assert "in 25\u00a0% of decisions" in seen.parts["settings"]
+    assert "LinUCB" in seen.parts["settings"]
+    assert [asked for asked in seen.headings if asked.startswith("Is the ")][1:3] == [
+        'Is the live policy better than always "sale"?',
+        "Is the shadow policy better than the live one?",
+    ]
+    assert "control" in seen.parts["last"]
 
 
 def test_changes_are_told() -> None:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 import armlet
+from armlet.errors import StoreError
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Message
@@ -24,6 +25,7 @@ from armlet.service.page.assets import ASSETS
 from armlet.service.page.layout import POLICY
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
+from armlet.stores.overview import Details
 from support.pages import make_loop, play, read
 from support.service_calls import Caller
 
@@ -120,6 +122,18 @@ def test_of_many_loops_most_are_only_named(caller: Caller, monkeypatch: pytest.M
     seen = read(caller.get("/loops", cookie("reader")).text)
     assert "2 loops" in seen.text
     assert "And 1 more: other / loop" in seen.parts["loops"]
+
+
+def test_a_loop_that_cannot_be_shown_does_not_hide_the_others(service: Service, caller: Caller, store: Store) -> None:
+    def fail() -> Details:
+        raise StoreError("the tally of the loop is damaged; go back to a backup")
+
+    loop = service.loops["home"] = store.loop("home")
+    loop.details = fail  # type: ignore[method-assign]
+    seen = read(caller.get("/loops", cookie("reader")).text)
+    assert "And 1 more: home" in seen.parts["loops"]
+    assert "other / loop" in seen.parts["loops"]
+    assert caller.get("/loops/home", cookie("reader")).status == 503
 
 
 def test_a_cookie_cannot_change_anything(caller: Caller, store: Store) -> None:
@@ -314,6 +328,8 @@ def test_pages_that_refresh_at_once_share_what_they_show(service: Service, calle
     for _ in range(5):
         assert read(caller.get("/loops/home", refreshing).text).parts["title"] == read(first).parts["title"]
     assert len(calls) == 1
+    assert "secret-event" in caller.get("/loops/home", {**refreshing, **cookie("boss")}).text
+    assert "secret-event" not in caller.get("/loops/home", refreshing).text
     assert "60 decisions" in caller.get("/loops/home", cookie("reader")).text.replace(
         "</strong>", ""
     )  # if loaded again

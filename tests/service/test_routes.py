@@ -63,6 +63,12 @@ def test_probabilities_are_told_by_arm(caller: Caller) -> None:
     assert shares.keys() == {(str, "sale"), (str, "new"), (int, 1), (str, "1")}
     assert sum(shares.values()) == pytest.approx(1.0)
     assert shares[type(told["arm"]), told["arm"]] == told["propensity"]
+    caller.post("/v1/loops/home/arms", {"action": "retire", "arm": "sale"})
+    caller.post("/v1/loops/home/arms", {"action": "add", "arm": "later"})
+    items = [{"context": CONTEXT}, {"context": CONTEXT}]
+    for each in caller.post(BATCH, {"items": items, "probabilities": "all"}).json["items"]:
+        assert [one["arm"] for one in each["probabilities"]] == ["sale", "new", 1, "1", "later"]
+        assert each["probabilities"][0]["probability"] == 0
 
 
 @pytest.mark.parametrize(

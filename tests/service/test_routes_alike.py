@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armlet.errors import QueueFullError, StoreError, UncertainError
+from armlet.errors import PolicyError, QueueFullError, StoreError, UncertainError
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
@@ -163,6 +163,20 @@ def test_what_nobody_thought_of_is_a_500_without_a_word(
     problem(answer, 500, "internal")
     assert "secret" not in answer.text + caplog.text
     assert "RuntimeError at" in caplog.text
+
+
+def test_a_policy_that_fails_is_a_500_that_names_no_value(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise PolicyError("the policy answered secret")
+
+    monkeypatch.setattr(Loop, "adecide", fail)
+    for asked in ({"context": CONTEXT}, {"context": CONTEXT, "eligible": ["sale"]}):
+        answer = caller.post(DECIDE, asked)
+        problem(answer, 500, "internal")
+        assert "secret" not in answer.text + caplog.text
+    assert "the policy of loop home failed: PolicyError" in caplog.text
 
 
 def test_threads_are_not_waited_for_without_end(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import os
 import re
 import signal
 import socket
@@ -23,13 +24,14 @@ import armlet
 from armlet.cli import main
 from armlet.cli.serve import announce
 from armlet.cli.sources import open_view
+from armlet.errors import StoreError
 from armlet.service import server as module
 from armlet.service.app import Service
 from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerConfig
 from armlet.service.keys import digest, new_key
 from armlet.service.settings import load
 from armlet.stores.overview import details
-from support.servers import PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
+from support.servers import LISTENING, PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
 
 SHOP = ("shop.db", "--loop", "home", "--arms", "sale,new", "--features", "age,basket")
 
@@ -55,7 +57,7 @@ def config_of(tmp_path: Path, **settings: Any) -> ServerConfig:
 
 
 def test_the_lines_of_the_banner_work_as_printed(tmp_path: Path) -> None:
-    more = ("--categories", "country=de,fr", "--window", "3600", "--default-reward", "0")
+    more = ("--categories", "country=de,fr", "--window", "3600", "--default-reward", "0", "--control", "sale")
     with serving(*SHOP, *more, folder=tmp_path) as server:
         decide, reward = curl_lines(server)
         decision = run_line(decide, tmp_path)
@@ -65,7 +67,8 @@ def test_the_lines_of_the_banner_work_as_printed(tmp_path: Path) -> None:
         assert f"  {server.url}/loops/home" in server.banner
         assert server.stop() == 0
     with armlet.open_store(tmp_path / "shop.db") as store:
-        assert [event["kind"] for event in store.loop("home").log][:2] == ["start", "decide"]
+        start, decided, *_ = store.loop("home").log
+    assert (start["kind"], decided["event"], decided["control"]["share"]) == ("start", decision["event"], 0.1)
 
 
 def test_a_name_that_a_shell_could_misread_is_quoted(tmp_path: Path) -> None:
@@ -201,6 +204,33 @@ def test_due_windows_are_closed_before_it_is_ready(tmp_path: Path) -> None:
         assert sum(row.kind == "learn" for row in view.rows(record.id, 0)) == n
 
 
+def cpu_seconds(server: ServerProcess) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_due_windows_do_not_delay_life_nor_the_first_decision(tmp_path: Path) -> None:
+    settings: Any = {"window": 3600.0, "default_reward": 0.0}
+    with armlet.open_store(tmp_path / "shop.db", wall=lambda: time.time() - 7200) as store:
+        loop = store.loop("home", arms=["sale", "new"], features=["age", "basket"], **settings)
+        for _ in range(10):
+            loop.decide_many([[1.0, 2.0]] * 10_000)
+    server = ServerProcess(*SHOP, "--window", "3600", "--default-reward", "0", "--port", "0", folder=tmp_path)
+    try:
+        while (found := LISTENING.search(server.errors.read_text())) is None:
+            assert server.process.poll() is None
+        assert ask(found[1], "GET", "/healthz").status == 200
+        assert ask(found[1], "GET", "/readyz").status == 503
+        server.wait_until_ready()
+        before = cpu_seconds(server)
+        body = {"context": {"age": 1, "basket": 1}}
+        assert ask(found[1], "POST", "/v1/loops/home/decide", body).status == 200
+        assert cpu_seconds(server) - before <= 0.1
+    finally:
+        server.kill()
+
+
 def test_a_server_that_is_stopped_while_it_opens_closes_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +336,34 @@ def test_a_store_that_is_open_elsewhere(tmp_path: Path) -> None:
         code, told = fails(tmp_path, *SHOP, "--port", "0")
     assert code == 1
     assert "armlet serve: error: shop.db is open already" in told
+
+
+def test_a_store_that_only_a_new_start_can_mend_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    server = ServerThread(config_of(tmp_path))
+    assert server.ready.wait(PATIENCE)
+    assert server.service is not None
+    monkeypatch.setattr(server.service.store._ledger, "_broken", "disk I/O error")  # an fsync that failed
+    server.wait()
+    assert "failed before (disk I/O error); close it and open it again" in str(server.server.failure)
+
+
+def test_a_full_disk_does_not_end_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Semaphore(0)
+
+    def settle(_: Any) -> None:
+        tried.release()
+        raise StoreError("nothing of this call was kept: database or disk is full")
+
+    monkeypatch.setattr(module, "SETTLE_EVERY", 1)
+    with serving_here(config_of(tmp_path)) as server:
+        monkeypatch.setattr("armlet.stores.Store.settle", settle)
+        for _ in range(3):
+            assert tried.acquire(timeout=PATIENCE)
+        assert ask(server.url, "GET", "/readyz").status == 200
+    assert server.server.failure is None
 
 
 def test_a_loop_that_was_made_otherwise(tmp_path: Path) -> None:

@@ -237,6 +237,23 @@ def test_what_is_not_http_is_refused(lasting: ServerThread, junk: bytes) -> None
     assert b"application/problem+json" in answer
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"content-length: 1\r\ntransfer-encoding: chunked\r\n",
+        b"content-length: 1\r\ncontent-length: 2\r\n",
+        b"content-length: +1\r\n",
+        b"transfer-encoding: chunked, identity\r\n",
+        b"x: y\nz: a\r\n",
+        b"x\x00: y\r\n",
+    ],
+)
+def test_a_request_that_two_servers_could_read_differently_is_refused(lasting: ServerThread, headers: bytes) -> None:
+    with connect(lasting) as connection:
+        connection.sendall(POST + headers + b"\r\n0\r\n\r\n")
+        assert status(read_to_the_end(connection)) == 400
+
+
 def test_a_wish_for_another_protocol_is_answered_in_this_one(lasting: ServerThread) -> None:
     with connect(lasting) as connection:
         connection.sendall(GET[:-2] + b"connection: upgrade, close\r\nupgrade: websocket\r\n\r\n")

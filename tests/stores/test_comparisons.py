@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.guards import rows_of
 
 import armlet
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import StoreError
-from armlet.inference.gains import GainSums
+from armlet.inference.gains import GainSums, exploration_score
 from armlet.stores import Control, Loop, Memory, Row, Store
 from armlet.stores.comparisons import FIRST, LEAST, Against, Coins, Comparison, Comparisons, Scale, coins_of
 from armlet.stores.gains import Gain, advice, gain_of
@@ -300,6 +299,27 @@ def test_rows_of_earlier_versions_have_no_coins() -> None:
     assert coins_of(fields) is not None
     del fields["design"]
     assert coins_of(fields) is None
+
+
+@pytest.mark.parametrize("policy", [COIN, armlet.OccasionalOptimism(floor=0.2), armlet.Algorithm1(p=50)], ids=repr)
+def test_logged_probabilities_of_all_arms_give_scores_whose_mean_is_the_gain(policy: Policy) -> None:
+    """Over all arms that the coins of a step could have led to, with rewards that differ by arm."""
+    rng, bandit = np.random.default_rng(6), Bandit(["a", "b", "c"], dim=2, policy=policy, seed=1)
+    mu, seen = {"a": 0.2, "b": 0.9, "c": 0.4}, 0
+    for _ in range(300):
+        decision = bandit.decide(rng.normal(size=2), propensity="marginal", probabilities="all")
+        c, p = decision.exploration_rate, decision.probabilities
+        assert c is not None
+        assert p is not None
+        assert decision.propensity == p[["a", "b", "c"].index(str(decision.arm))]
+        if c < 1.0:
+            scores = [exploration_score(float(each), c, 1 / 3) for each in p]
+            mean = sum(each * factor * (u - 0.3) for each, (factor, _), u in zip(p, scores, mu.values(), strict=True))
+            live = sum((each - c / 3) / (1.0 - c) * u for each, u in zip(p, mu.values(), strict=True))
+            assert mean == pytest.approx(c * (1.0 - c) * (live - 0.5), abs=1e-12)
+            seen += 1
+        bandit.learn(decision, float(rng.random() < mu[str(decision.arm)]))
+    assert seen > 200
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,6 +18,7 @@ from armlet.log.guarded import CONTROL, GuardedBandit
 from armlet.log.reader import read
 from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
+from armlet.stores.rows import checked
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, reward, ticking
@@ -35,11 +36,15 @@ POLICIES: list[Policy] = [
 MADE: dict[str, Any] = {"arms": ARMS, "features": ["one", "u"], "seed": SEED}
 
 
+def kind_of(policy: Policy) -> str:
+    return type(policy).__name__
+
+
 def made(store: Store, **given: Any) -> Loop:
     return store.loop("homepage", **{**MADE, "control": Control(arm="old", share=0.25), **given})
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize("policy", POLICIES, ids=kind_of)
 def test_a_loop_with_a_control_is_replayed_bit_for_bit(place: Place, policy: Policy) -> None:
     with Store(place()) as store:
         loop = made(store, policy=policy, aggregation="last")
@@ -61,7 +66,7 @@ def test_a_loop_with_a_control_is_replayed_bit_for_bit(place: Place, policy: Pol
         assert_guarded(store, loop)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize("policy", POLICIES, ids=kind_of)
 def test_propensities_are_those_of_the_mixture(place: Place, policy: Policy) -> None:
     """The oracle is the live policy alone, in the state that it had: asked for all of its probabilities."""
     share = 0.25
@@ -243,16 +248,16 @@ def simulated(policy: Policy, seed: int) -> tuple[float, float]:
     rng = np.random.default_rng(seed)
     with Store(armlet.stores.Memory()) as store:
         loop = store.loop("homepage", arms=["old", "new"], dim=2, policy=policy, seed=seed, control=Control(arm="old"))
-        weighted = conditional = 0.0
+        clicks = []
         for i in range(150):
             x = [1.0, float(rng.integers(2))]
             decision = loop.decide(x, event=f"e{i}")
-            click = float(rng.random() < (0.3 + 0.4 * x[1] if decision.arm == "new" else 0.5))
-            loop.reward(f"e{i}", click)
-            if decision.arm == "new":
-                weighted += click / decision.propensity
-                conditional += click / rows_of(loop, "decide")[-1].fields["control"]["propensity"]
-        return weighted / 150, conditional / 150
+            clicks.append(float(rng.random() < (0.3 + 0.4 * x[1] if decision.arm == "new" else 0.5)))
+            loop.reward(f"e{i}", clicks[-1])
+        rows = [row.fields for row in rows_of(loop, "decide")]
+        new = [(row, click) for row, click in zip(rows, clicks, strict=True) if row["arm"] == "new"]
+        weighted = sum(click / row["propensity"] for row, click in new)
+        return weighted / 150, sum(click / row["control"]["propensity"] for row, click in new) / 150
 
 
 def test_an_estimate_from_a_loop_with_a_control_is_unbiased() -> None:
@@ -264,7 +269,9 @@ def test_an_estimate_from_a_loop_with_a_control_is_unbiased() -> None:
     np.testing.assert_allclose(found[:, 1], 0.9 * found[:, 0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("policy", [armlet.AutoEpsilonGreedy(floor=0.3), armlet.FixedEpsilon(epsilon=0.3)], ids=str)
+@pytest.mark.parametrize(
+    "policy", [armlet.AutoEpsilonGreedy(floor=0.3), armlet.FixedEpsilon(epsilon=0.3), armlet.LinUCB()], ids=kind_of
+)
 def test_evaluation_and_health_believe_the_log_of_a_loop_with_a_control(policy: Policy) -> None:
     """Where exploration favours some arms, nobody knows how likely it draws the control's; no row may fail for that."""
     rng = np.random.default_rng(5)
@@ -277,7 +284,7 @@ def test_evaluation_and_health_believe_the_log_of_a_loop_with_a_control(policy: 
             clicks = [float(rng.random() < (0.6 if decision.arm == "new" else 0.2)) for decision in decisions]
             loop.reward_many(zip(names, clicks, strict=True))
         unknown = [row.fields["exploration_propensity"] is None for row in rows_of(loop, "decide")]
-        assert any(unknown) == isinstance(policy, armlet.AutoEpsilonGreedy)
+        assert any(unknown) == (not isinstance(policy, armlet.FixedEpsilon))
         assert loop.health() == []
         checks = armlet.evaluate(loop.log, {"old": "old", "new": "new"}).checks
         told = {check.name: check.word for check in checks}
@@ -341,9 +348,17 @@ def _told(decision: Decision) -> dict[str, Any]:
     return decision.to_dict()
 
 
-def test_rows_of_the_control_are_few_fields(place: Place) -> None:
+def test_a_row_whose_guards_were_damaged_is_named(place: Place) -> None:
     with Store(place()) as store:
         loop = made(store)
         loop.decide(context(0, 2))
         row: Row = rows_of(loop, "decide")[0]
         assert sorted(row.fields["control"]) == ["arm", "live", "played", "propensity", "share"]
+        whole = row.fields["control"]
+        for damaged in (None, 3, {}, {**whole, "share": 2.0}, {**whole, "played": "yes"}, {**whole, "live": None}):
+            with pytest.raises(
+                StoreError, match=r"row 1 of the loop is not a valid 'decide': control is not an object"
+            ):
+                checked(row._replace(fields={**row.fields, "control": damaged}))
+        with pytest.raises(StoreError, match="shadow is not an object with an arm"):
+            checked(row._replace(fields={**row.fields, "shadow": {}}))

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from support.guards import rows_of
 
 import armlet
 from armlet.bandit import Bandit

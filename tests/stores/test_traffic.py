@@ -25,7 +25,8 @@ from armlet.stores import Loop, Memory, SQLite, Store
 from armlet.stores.draft import Draft
 from armlet.stores.runner import WINDOWS
 from armlet.stores.sqlite import SQLiteSession
-from armlet.stores.writer import Chore, Upkeep, Writer
+from armlet.stores.tickets import Chore
+from armlet.stores.writer import Upkeep, Writer
 from armlet.types import Choice, Coins
 from support.stores import rebuilt
 

@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 
 import armlet
+from armlet.service.page.layout import Viewer
 from armlet.service.page.render import loop_page
-from armlet.stores import Loop, Memory, Store
+from armlet.stores import Control, Loop, Memory, Store
 from armlet.stores.overview import Details
 
 VOID = {"meta", "link", "input", "br"}
@@ -43,10 +44,22 @@ def play(loop: Loop, n: int, *, first: int = 0) -> None:
         loop.reward_many([each for each in rewards if rng.random() < 0.9])
 
 
-def make_loop(store: Store, name: str = "home", arms: tuple[armlet.types.Arm, ...] = ("sale", "new")) -> Loop:
+def make_loop(
+    store: Store,
+    name: str = "home",
+    arms: tuple[armlet.types.Arm, ...] = ("sale", "new"),
+    control: Control | None = None,
+) -> Loop:
     """Make a loop that explores a fifth of its decisions."""
-    policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
-    return store.loop(name, arms=arms, features=["age", "basket"], policy=policy, reward_range=(0.0, 1.0), seed=1)
+    return store.loop(
+        name,
+        arms=arms,
+        features=["age", "basket"],
+        policy=armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2),
+        reward_range=(0.0, 1.0),
+        seed=1,
+        control=control,
+    )
 
 
 def details(n: int = 400) -> Details:
@@ -60,7 +73,7 @@ def details(n: int = 400) -> Details:
 
 def shown(found: Details, *, is_admin: bool = True) -> Seen:
     """Return the page of a loop, read."""
-    body = loop_page(found, time.time_ns() // 1000, version="1.0", is_admin=is_admin, has_keys=False)
+    body = loop_page(found, time.time_ns() // 1000, "1.0", Viewer(is_admin, has_key=False))
     return read(body.decode())
 
 

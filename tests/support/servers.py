@@ -135,6 +135,10 @@ class ServerThread:
     def stop(self) -> None:
         """Ask it to stop, and wait for its end."""
         self.server.should_exit = True
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for its end."""
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         self._socket.__exit__(None, None, None)

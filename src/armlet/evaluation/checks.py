@@ -227,7 +227,7 @@ class _Weights:
         self.too_heavy = np.zeros((n_arms, len(SIZES)))  # logarithms of wealth of bets that weights average more than 1
         self._sums = np.zeros((3, n_arms))  # rows in which it was eligible, S w, S w^2
         self._least, self._most = np.full(n_arms, np.inf), np.zeros(n_arms)
-        self.n = 0
+        self.n = self._chosen = 0  # rows; those whose policy chose by itself, and may have left any arm out
 
     def add(self, rows: Rows, which: Bool) -> None:
         if not which.any():
@@ -236,6 +236,7 @@ class _Weights:
         arm, e, eligible = some.arm, some.propensity, some.eligible
         n_arms = eligible.shape[1]
         self.n += len(arm)
+        self._chosen += int((some.explored >= 0).sum())
         least = 1.0 / np.maximum(2.0, _arms_by_row(eligible))  # only sets the size of bets that it is more likely
         self.too_heavy += bet_on_draws(arm, np.maximum(e, 1e-300), least, eligible, SIZES)
         w = 1.0 / e
@@ -257,7 +258,7 @@ class _Weights:
     def is_design(self) -> bool:
         """Whether every arm has propensities of about one size: then nothing rare can make up for what is missing."""
         fixed = (self._most > 0) & (self._most < 1.0) & (self._most <= EVEN * self._least)
-        return bool(self.n and fixed.all())
+        return bool(self.n and not self._chosen and fixed.all())
 
 
 def explores_every_arm(rows: Rows) -> Bool:

@@ -372,6 +372,7 @@ def alone(bandit: Bandit, seed: int | None = None) -> Bandit:
         now = now._replace(seed=seed, streams=others)
     twin = Bandit.__new__(Bandit)
     twin._init_engine(bandit._settings, now, bandit._fixed_rows)
+    twin._continue_lives(bandit)
     return twin
 
 
@@ -407,6 +408,7 @@ def guard(
     seed = live.seed if role == "learner" else live.seed ^ SECOND
     made = GuardedBandit.__new__(GuardedBandit)
     made._init_engine(live._settings, live._snapshot(), live._fixed_rows)
+    made._continue_lives(live)
     made._control, made._role = control, role
     made._second = None if second is None else alone(second, seed)
     return made

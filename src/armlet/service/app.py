@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from armlet.errors import ArmletError
 from armlet.service import problems
@@ -35,6 +36,7 @@ from armlet.service.keys import COOKIE, Grant, Keyring, is_local
 from armlet.service.problems import Problem
 from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
+from armlet.types import Arm
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
@@ -79,6 +81,7 @@ class Service:
         self.keyring = Keyring({}) if keyring is None else keyring
         self.limits = Limits() if limits is None else limits
         self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
+        self.arms: WeakKeyDictionary[Loop, tuple[Arm, ...]] = WeakKeyDictionary()  # as far as they are known
         self.phase: Phase = phase
         self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
         self.patience = Patience(self.limits.body_seconds)

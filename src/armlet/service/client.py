@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 Context: TypeAlias = "Mapping[str, object] | ArrayLike"
 T = TypeVar("T")
 
-LIMITS: Final = httpx2.Limits(max_connections=100, max_keepalive_connections=100)  # those beyond wait for their turn
+CONNECTIONS: Final = 32  # of one client; calls beyond wait for their turn. httpx2 looks at all of them at every call
+LIMITS: Final = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
 FIRST_PAUSE: Final = 0.05  # seconds, doubled by every attempt
 LONGEST_PAUSE: Final = 2.0
 REPEATED: Final = (502, 503, 504)  # the two others are a proxy's, which does not know what the server has done
@@ -379,6 +380,7 @@ class AsyncClient(_Calls):
     ) -> None:
         super().__init__(url, key, timeout)
         self._http = httpx2.AsyncClient(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
+        self._turns = asyncio.Semaphore(CONNECTIONS)  # httpx2 would look at all that wait, too
 
     async def decide(
         self, loop: str, context: Context, event: str | None = None, eligible: Sequence[Arm] | None = None
@@ -426,10 +428,18 @@ class AsyncClient(_Calls):
                 await asyncio.sleep(step)
 
     async def _send(self, post: Post) -> httpx2.Response | Failed:
+        end = time.monotonic() + post.seconds
         try:
-            return await self._http.post(post.path, content=post.body, timeout=_limits(post.seconds))
+            await asyncio.wait_for(self._turns.acquire(), post.seconds)
+        except TimeoutError:
+            return httpx2.PoolTimeout(f"{CONNECTIONS} other calls of this client are under way")
+        try:
+            left = max(end - time.monotonic(), 0.001)
+            return await self._http.post(post.path, content=post.body, timeout=_limits(left))
         except httpx2.RequestError as error:
             return error
+        finally:
+            self._turns.release()
 
     async def aclose(self) -> None:
         """Close its connections."""

@@ -6,17 +6,26 @@ same time share a commit. Every answer is durable before it is sent.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Final, cast, get_args
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError, UncertainError, UnknownNameError
+from armlet.errors import (
+    ArmletError,
+    EventError,
+    LoopGoneError,
+    PolicyError,
+    StoreError,
+    UncertainError,
+    UnknownNameError,
+)
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem
 from armlet.service.http import Request, Response, decode
-from armlet.service.problems import FORBIDDEN, INVALID, Problem, refusal
+from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, Problem, refusal
 from armlet.service.schemas import (
     Decide,
     Decided,
@@ -30,6 +39,8 @@ from armlet.service.schemas import (
 )
 from armlet.stores import Loop, Status
 from armlet.types import Arm
+
+log = logging.getLogger("armlet.service")
 
 _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
@@ -57,7 +68,7 @@ async def decide(service: Service, request: Request) -> Response:
         )
     except ArmletError as error:
         raise _refused(loop, [asked.context], error, asked.eligible) from error
-    labels = () if asked.probabilities is None else await _labels(service, loop)
+    labels = () if decision.probabilities is None else await _labels(service, loop, len(decision.probabilities))
     return Response(_encode(_told(decision, asked.event, labels, has_propensity=request.grant.propensity)))
 
 
@@ -77,7 +88,8 @@ async def decide_many(service: Service, request: Request) -> Response:
         )
     except ArmletError as error:
         raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
-    labels = () if asked.probabilities is None else await _labels(service, loop)
+    most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
+    labels = await _labels(service, loop, most) if most else ()
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
@@ -107,9 +119,12 @@ def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_p
     return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
 
 
-async def _labels(service: Service, loop: Loop) -> Sequence[Arm]:
-    """Return the arms in the order of probabilities; arms are added at the end, and never go."""
-    return (await service.run(loop.model)).arms
+async def _labels(service: Service, loop: Loop, n: int) -> Sequence[Arm]:
+    """Return the arms in the order of `n` probabilities; arms are added at the end, and never go."""
+    labels = service.arms.get(loop, ())
+    if len(labels) < n:
+        labels = service.arms[loop] = tuple((await service.ask(loop.model)).arms)
+    return labels
 
 
 def _refused(
@@ -122,9 +137,10 @@ def _refused(
         problem = context_problem(loop.reader, context, f"items[{at}].context" if batch else "context")
         if problem is not None:
             return problem
-    if eligible is not None:
+    if eligible is not None and not isinstance(error, PolicyError):
         return refusal(error, field="eligible")
-    return Problem(INVALID, "the loop refuses this event; choose a name that is not an id of a decision", field="event")
+    log.error("the policy of loop %s failed: %s", loop.name, type(error).__name__)
+    return Problem(INTERNAL, "the policy of the loop failed; the log of the server says how")
 
 
 # ---- rewards

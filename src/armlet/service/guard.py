@@ -37,6 +37,9 @@ class Phase(Enum):
     REFUSED = "its end"
 
 
+NEW, HEAD, ANSWER, IDLE, REFUSED = Phase  # to look a member up in its class costs more than all else here
+
+
 class Lingering:
     """What an answer writes to before its request was read to the end: closing it leaves time to read the answer."""
 
@@ -62,16 +65,16 @@ class GuardedProtocol(HttpToolsProtocol):
         _loop: AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._phase, self._since = Phase.NEW, self.loop.time()
+        self._phase, self._since = NEW, self.loop.time()
         self._bytes = self._chunk = 0  # of the request, but for those that came with its first; and of the last read
         self._is_lingering = False
         self._stuck_since: float | None = None  # the client does not read
         self._patience = {
-            Phase.NEW: self.limits.header_seconds,
-            Phase.HEAD: self.limits.header_seconds,
-            Phase.ANSWER: math.inf,  # the application's own
-            Phase.IDLE: self.limits.idle_seconds,
-            Phase.REFUSED: LINGER,
+            NEW: self.limits.header_seconds,
+            HEAD: self.limits.header_seconds,
+            ANSWER: math.inf,  # the application's own
+            IDLE: self.limits.idle_seconds,
+            REFUSED: LINGER,
         }
         # bytes of a request, with the frames of chunks
         self._most = self.limits.headers + 2 * max(self.limits.body, self.limits.batch_body)
@@ -83,13 +86,13 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._lingering = Lingering(self)
         if len(self.connections) > self.limits.connections:
-            self._phase = Phase.REFUSED
+            self._phase = REFUSED
             transport.write(error_response(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections; try again"))
             transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, unless the request is too large or was refused."""
-        if self._phase is Phase.REFUSED:
+        if self._phase is REFUSED:
             return
         self._chunk = len(data)
         self._bytes += self._chunk
@@ -100,25 +103,25 @@ class GuardedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._fail_to_parse()
             return
-        if self._phase is Phase.HEAD and self._bytes > self.limits.headers:
+        if self._phase is HEAD and self._bytes > self.limits.headers:
             self._refuse_headers()
         elif self._bytes > self._most:
             self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the request has more than {self._most} bytes")
 
     def _fail_to_parse(self) -> None:
-        if self._phase is not Phase.REFUSED:  # by a callback, below
+        if self._phase is not REFUSED:  # by a callback, below
             self.refuse(HTTPStatus.BAD_REQUEST, "this is not a valid HTTP request")
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        if self._phase is Phase.IDLE:
+        if self._phase is not NEW:  # whoever connects has begun then
             self._since = self.loop.time()
-        self._phase, self._bytes = Phase.HEAD, 0
+        self._phase, self._bytes = HEAD, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; trailers, which come after the body, are not read."""
-        if self._phase is not Phase.HEAD:
+        if self._phase is not HEAD:
             return
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
@@ -133,7 +136,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self.refuse(HTTPStatus.TOO_MANY_REQUESTS, f"more than {PIPELINED} requests wait for an answer")
             raise ValueError
-        self._phase = Phase.ANSWER
+        self._phase = ANSWER
         super().on_headers_complete()
         self.cycle.transport = self._lingering  # type: ignore[assignment]
 
@@ -160,14 +163,14 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        elif self._phase is Phase.REFUSED or self.cycle.more_body:
+        elif self._phase is REFUSED or self.cycle.more_body:
             self.linger()
-        elif self._phase is Phase.ANSWER:
-            self._phase, self._since = Phase.IDLE, self.loop.time()
+        elif self._phase is ANSWER:
+            self._phase, self._since = IDLE, self.loop.time()
 
     def refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer with an error, unless an answer is under way, and end the connection."""
-        self._phase = Phase.REFUSED
+        self._phase = REFUSED
         if self.pipeline or (self.cycle is not None and not self.cycle.response_complete):
             self.transport.abort()  # this would be taken for the answer that is under way
             return
@@ -178,7 +181,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """End the connection, but leave time to read the last answer."""
         if self._is_lingering:
             return
-        self._phase, self._since, self._is_lingering = Phase.REFUSED, self.loop.time(), True
+        self._phase, self._since, self._is_lingering = REFUSED, self.loop.time(), True
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -205,11 +208,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
         elif now - self._since <= self._patience[self._phase]:
             return
-        elif self._phase is Phase.HEAD:
-            self.refuse(
-                HTTPStatus.REQUEST_TIMEOUT, f"the headers took more than {self._patience[Phase.HEAD]:g} seconds"
-            )
-        elif self._phase is Phase.REFUSED:
+        elif self._phase is HEAD:
+            self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"the headers took more than {self._patience[HEAD]:g} seconds")
+        elif self._phase is REFUSED:
             self.transport.abort()
         else:
             self.transport.close()

@@ -135,7 +135,8 @@ def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
     if isinstance(error, StoreError):
         if isinstance(error, QueueFullError):
             return Problem(UNAVAILABLE, "too many calls wait for the store; try again a little later")
-        log.warning("the store refused a call: %s", error)
+        if error.__cause__ is None:  # else the store has logged it, once for all calls of the transaction
+            log.warning("the store refused a call: %s", error)
         return Problem(UNAVAILABLE, "the store could not write; the log of the server says why")
     if isinstance(error, EventError):
         return Problem(CONFLICT, str(error), field=field or "event")

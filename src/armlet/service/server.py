@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from armlet.errors import ArmletError, InvalidValueError, StoreError
+from armlet.errors import ArmletError, InvalidValueError, StoreError, StoreFailedError
 from armlet.service.app import Service, create_app
 from armlet.service.config import Listen, LogConfig, ServerConfig
 from armlet.service.guard import GuardedProtocol, error_parts, guarded
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
         self._settings, self._url, self._on_ready = config, url, on_ready
         self._service: Service | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._settling: asyncio.Future[None] | None = None
+        self._settling: asyncio.Future[StoreFailedError | None] | None = None
         self._stop_at: float | None = None
         self.failure: BaseException | None = None
 
@@ -99,7 +99,7 @@ class Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             if isinstance(connection, GuardedProtocol):
                 connection.sweep(now)
-        if counter % SETTLE_EVERY == SETTLE_EVERY - 1:
+        if counter % SETTLE_EVERY == 0:
             self._settle()
         if not await super().on_tick(counter):
             return False
@@ -109,7 +109,13 @@ class Server(uvicorn.Server):
         return now >= self._stop_at
 
     def _settle(self) -> None:
-        if self._service is not None and (self._settling is None or self._settling.done()):
+        """Close windows that are due, in a thread; end where only a new start can mend the store."""
+        if self._settling is not None:
+            if not self._settling.done():
+                return
+            self.failure = self.failure or self._settling.result()
+            self.should_exit = self.should_exit or self.failure is not None
+        if self._service is not None:
             loop = asyncio.get_running_loop()
             self._settling = loop.run_in_executor(None, _settle, self._service.store)
 
@@ -129,7 +135,7 @@ class Server(uvicorn.Server):
             try:
                 await asyncio.to_thread(_close, self._service)
             except StoreError as error:
-                self.failure = error
+                self.failure = self.failure or error
         log.info("stopped")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
@@ -196,11 +202,14 @@ def _go_on(store: Store, name: str) -> Loop | None:
         return None
 
 
-def _settle(store: Store) -> None:
+def _settle(store: Store) -> StoreFailedError | None:
+    """Close windows that are due; return why the store must be opened again, if it must."""
     try:
         store.settle()
     except StoreError as error:
         log.warning("windows could not be closed: %s", error)
+        return next((each for each in (error, error.__cause__) if isinstance(each, StoreFailedError)), None)
+    return None
 
 
 def _close(service: Service) -> None:

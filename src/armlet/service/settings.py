@@ -25,6 +25,10 @@ PREFIX: Final = "ARMLET_"
 OTHERS: Final = ("ARMLET_CACHE", "ARMLET_BROWSER", "ARMLET_POLICIES", "ARMLET_POSTGRESQL", "ARMLET_URL", "ARMLET_KEY")
 """Variables of the library, its client and its tests, which are not the server's."""
 
+# what Kubernetes tells every container of a service whose name begins with armlet, unless it is asked not to
+_LINK: Final = re.compile(r"ARMLET\w*?_(SERVICE_HOST|SERVICE_PORT\w*|PORT_[0-9]+_(TCP|UDP|SCTP)\w*)")
+_ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
+
 SECTIONS: Final[Mapping[str, type[Any]]] = {"listen": Listen, "limits": Limits, "log": LogConfig}
 NAMED: Final[Mapping[str, type[Any]]] = {"loops": LoopConfig, "keys": KeyConfig}
 SECRETS: Final = ("store", "sha256", "seed")
@@ -131,6 +135,19 @@ def variables(table: Mapping[str, Any]) -> dict[str, Variable]:
     return found
 
 
+def is_link(name: str, value: str) -> bool:
+    """Whether a variable is Kubernetes' own, for a service of this name.
+
+    Examples
+    --------
+    >>> is_link("ARMLET_SERVICE_HOST", "10.0.0.1"), is_link("ARMLET_PORT", "tcp://10.0.0.1:8080")
+    (True, True)
+    >>> is_link("ARMLET_PORT", "8080")
+    False
+    """
+    return bool(_LINK.fullmatch(name)) or (name.endswith("_PORT") and bool(_ADDRESS.match(value)))
+
+
 def variable_name(path: Path_) -> str:
     """Return the variable of a setting."""
     return PREFIX + re.sub(r"[^A-Z0-9]", "_", "_".join(path).upper())
@@ -207,7 +224,7 @@ class Reader:
         """Put the environment's values into a table."""
         known = variables(table)
         for name in sorted(environ):
-            if not name.startswith(PREFIX) or name in OTHERS:
+            if not name.startswith(PREFIX) or name in OTHERS or is_link(name, environ[name]):
                 continue
             if name not in known:
                 raise InvalidValueError(f"{name} is not a setting; {choices(name, known)}")

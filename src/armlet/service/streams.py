@@ -9,18 +9,39 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
+from typing import Any, Final
 
 from armlet.service.problems import Problem
 
 PERIOD: Final = 2.0  # seconds between two events
 AGE: Final = 1.0  # seconds for which a version that was read will do for others too
-LISTENING: Final = 0.25  # seconds until a stream notices that the server is about to stop
+LISTENING: Final = 0.5  # seconds until a stream notices that the server is about to stop
 BEAT: Final = 15.0  # seconds between comments, by which proxies see that the stream is alive
 LONGEST: Final = 3600.0  # seconds of a stream: then the browser asks again, and its key is looked at again
 RETRY: Final = b"retry: 3000\n\n"  # milliseconds until a browser asks again
 BEATING: Final = b":\n\n"
+SHARED: Final = 64  # pages that are kept
+
+
+class Shared:
+    """Pages that are made once for all who refresh them: what they show takes the time of the thread that decides."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, tuple[str, asyncio.Future[bytes]]] = {}
+
+    async def page(self, key: Hashable, version: str, make: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+        """Return a page of a version, or a newer one; one that cannot be made is tried again."""
+        found = self._found.get(key)
+        if found is None or found[0] != version:
+            while len(self._found) >= SHARED:
+                del self._found[next(iter(self._found))]
+            found = self._found[key] = (version, asyncio.ensure_future(make()))
+        try:
+            return await asyncio.shield(found[1])  # one of those who wait may go away
+        except Problem:
+            self._found.pop(key, None)
+            raise
 
 
 class Streams:
@@ -37,6 +58,7 @@ class Streams:
     def __init__(self, most: int, *, period: float = PERIOD, age: float = AGE) -> None:
         self.most, self.period, self.age = most, period, age
         self.open = 0
+        self.shared = Shared()
         self._versions: dict[str, tuple[float, str]] = {}
 
     @property

@@ -26,7 +26,8 @@ from armlet.stores.rows import LoopLog
 from armlet.stores.runner import ContextChangedError, LoopRunner
 from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
 from armlet.stores.stats import Stats
-from armlet.stores.writer import Work, Writer
+from armlet.stores.tickets import Work
+from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Float64, Policy
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.kernel import Decision
-from armlet.log.events import FORMAT, SCHEMA, Event
+from armlet.log.events import CONTROL, FORMAT, SCHEMA, SHADOW, Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
@@ -92,6 +92,8 @@ def checked(row: Row, kind: str | None = None) -> Row:
         raise StoreError(
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
+    if "control" in fields or "shadow" in fields:
+        _check_guards(row)
     is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
     if is_fit and not (kind == "decide" and fields.get("eligible", row)):  # not even None if it is missing
         return row
@@ -102,6 +104,12 @@ def checked(row: Row, kind: str | None = None) -> Row:
     if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in fields["eligible"] or ()):
         raise _damaged(row, kind, "eligible has a value that is not an arm")
     return row
+
+
+def _check_guards(row: Row) -> None:
+    for name, check in (("control", CONTROL), ("shadow", SHADOW)):
+        if name in row.fields and not check.holds(row.fields[name]):
+            raise _damaged(row, row.kind, f"{name} is not {check.words}")
 
 
 def context_of(row: Row) -> list[float] | None:

@@ -34,7 +34,8 @@ from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.terms import USUAL, Terms
-from armlet.stores.writer import Chore, Writer
+from armlet.stores.tickets import Chore
+from armlet.stores.writer import Writer
 from armlet.types import Arm, Float64, Policy
 
 if TYPE_CHECKING:

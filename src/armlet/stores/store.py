@@ -25,7 +25,8 @@ from armlet.stores.runner import DELETED, LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
-from armlet.stores.writer import SECOND, Chore, Clock, Writer
+from armlet.stores.tickets import Chore
+from armlet.stores.writer import SECOND, Clock, Writer
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Store:
         The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
     deadline
         Seconds that a call may take; None for no limit. One that was not begun in time was not kept; of one that was
-        begun, nobody knows: it raises an UncertainError, and may be repeated.
+        begun, nobody knows: it raises an UncertainError, and may be repeated. To open a loop, to maintain one and to
+        close the store take the time that they need.
     queue
         How many decisions and rewards may wait; None for no limit. Further ones are refused at once with a
         QueueFullError, and nothing of them is kept. A batch counts for as many as it has; maintenance is not counted.
@@ -172,7 +174,7 @@ class Store:
             on_change=on_change,
         )
         made = spec.bandit()
-        runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made))
+        runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made), deadline=None)
         for what in done:  # and kept
             log.info("loop %s: %s", name, what)
         return Loop(runner, self._writer, self._ledger)
@@ -357,7 +359,7 @@ class Store:
                     runner.rest(tx, now)
 
         try:
-            self._writer.do(save)
+            self._writer.do(save, deadline=None)
         finally:
             if self._writer.close():
                 self._ledger.close()

@@ -84,8 +84,7 @@ def _told(gain: Gain, pace: float | None) -> str:
         told = f"{who} loses: the gain is {ends} per decision, so far, on average."
     else:
         told = f"The gain is {ends} per decision, so far, on average, so it may still be none. {_longer(gain, pace)}"
-    note = f" {escape(words.visible(gain.note))}" if gain.note else ""
-    return html_text(told + note, "told")
+    return html_text(told, "told")
 
 
 def _longer(gain: Gain, pace: float | None) -> str:
@@ -104,7 +103,8 @@ def _scale(gain: Gain) -> str:
     ends = f'<div class="ends" aria-hidden="true"><span>{worse}</span><span>0</span><span>{better}</span></div>'
     counted = f"{words.count(gain.rows)} decisions, {words.count(gain.compared)} of them {_by(gain)}"
     since = f", since {words.clock(gain.since)}" if gain.since else ""
-    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}{since}. {VALID}</p></div>'
+    note = f" {escape(words.visible(gain.note))}" if gain.note else ""
+    return f'<div class="scale">{bar}{ends}<p class="small soft">{counted}{since}. {VALID}{note}</p></div>'
 
 
 def _by(gain: Gain) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from armlet.service.page import svg, words
-from armlet.service.page.layout import Column, card, more, table, text, wide_table
+from armlet.service.page.layout import Column, Viewer, card, more, table, text, wide_table
 
 if TYPE_CHECKING:
     from armlet.stores.overview import ArmDetails, Details, LastDecision
@@ -118,7 +118,7 @@ def _coefficients(arms: Sequence[ArmDetails]) -> str:
 # ---- the last decisions
 
 
-def last_card(found: Details, now: int, is_admin: bool) -> str:
+def last_card(found: Details, now: int, viewer: Viewer) -> str:
     """Return the last decisions; events and contexts only to those who may see them."""
     columns = [
         Column("step"),
@@ -128,19 +128,19 @@ def last_card(found: Details, now: int, is_admin: bool) -> str:
         Column("chosen by"),
         Column("reward", "n"),
     ]
-    if is_admin:
+    if viewer.is_admin:
         columns += [Column("event"), Column("context", "across")]
     if not found.last:
         return card("last", "Last decisions", [text("There is none yet.", "soft")])
-    rows = [_decision(each, now, found.features if is_admin else None, is_admin) for each in found.last]
+    rows = [_decision(each, now) + (_secrets(each, found.features) if viewer.is_admin else ()) for each in found.last]
     parts = [wide_table("Last decisions", columns, rows)]
-    if not is_admin:
+    if not viewer.is_admin:
         parts.append(text("Events and contexts are shown to keys with the scope “admin”.", "soft small"))
     return card("last", "Last decisions", parts)
 
 
-def _decision(one: LastDecision, now: int, features: Sequence[str] | None, is_admin: bool) -> tuple[str, ...]:
-    cells = (
+def _decision(one: LastDecision, now: int) -> tuple[str, ...]:
+    return (
         words.count(one.t),
         words.when(one.at, now),
         words.arm_label(one.arm, 24),
@@ -148,10 +148,10 @@ def _decision(one: LastDecision, now: int, features: Sequence[str] | None, is_ad
         BY[one.played_by],
         "–" if one.reward is None else words.plain(one.reward),
     )
-    if not is_admin:
-        return cells
-    event = "–" if one.event is None else words.label(one.event, 24)
-    return (*cells, event, _context(one.context, features))
+
+
+def _secrets(one: LastDecision, features: Sequence[str] | None) -> tuple[str, ...]:
+    return ("–" if one.event is None else words.label(one.event, 24), _context(one.context, features))
 
 
 def _context(values: Sequence[float] | None, features: Sequence[str] | None) -> str:

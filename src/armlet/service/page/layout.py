@@ -43,6 +43,13 @@ _SIGNS: Final[dict[Sign, str]] = {
 }
 
 
+class Viewer(NamedTuple):
+    """Who looks at a page."""
+
+    is_admin: bool  # may see events and contexts
+    has_key: bool  # has logged in, and so can log out
+
+
 class Page(NamedTuple):
     """A page before it is put together."""
 

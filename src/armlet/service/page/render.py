@@ -17,7 +17,7 @@ from armlet.service.page.facts import (
     policy_words,
     settings_card,
 )
-from armlet.service.page.layout import Column, Page, card, document, html_text, table, text
+from armlet.service.page.layout import Column, Page, Viewer, card, document, html_text, table, text
 from armlet.service.page.login import HOME, loop_url
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FOOTER: Final = (
 )
 
 
-def loop_page(found: Details, now: int, *, version: str, is_admin: bool, has_keys: bool) -> bytes:
+def loop_page(found: Details, now: int, version: str, viewer: Viewer) -> bytes:
     """Return the page of a loop.
 
     Parameters
@@ -42,21 +42,19 @@ def loop_page(found: Details, now: int, *, version: str, is_admin: bool, has_key
         Microseconds since 1970.
     version
         Of what is seen: the script asks again when the stream tells another one.
-    is_admin
-        Whether events and contexts may be seen.
-    has_keys
-        Whether one has to log in, and so can log out.
+    viewer
+        Who looks at it.
     """
     url = loop_url(found.name)
     page = Page(
         title=f"{words.shorten(words.visible(found.name), 60)} · Armlet",
         crumbs=[("Loops", HOME)],
-        parts=[_title(found, now), '<main id="main">\n', *_parts(found, now, is_admin), "</main>\n"],
+        parts=[_title(found, now), '<main id="main">\n', *_parts(found, now, viewer), "</main>\n"],
         footer=FOOTER,
         stream=f"{url}/stream",
         version=version,
         now=now // SECOND,
-        may_log_out=has_keys,
+        may_log_out=viewer.has_key,
     )
     return document(page)
 
@@ -72,7 +70,7 @@ def _title(found: Details, now: int) -> str:
     )
 
 
-def _parts(found: Details, now: int, is_admin: bool) -> list[str]:
+def _parts(found: Details, now: int, viewer: Viewer) -> list[str]:
     pace = None if found.pace is None else found.pace / DAY
     return [
         notice(found),
@@ -83,7 +81,7 @@ def _parts(found: Details, now: int, is_admin: bool) -> list[str]:
         arms_card(found),
         health_card(found.alarms, found.decisions, now),
         changes_card(found, now),
-        last_card(found, now, is_admin),
+        last_card(found, now, viewer),
         settings_card(found),
     ]
 
@@ -100,7 +98,7 @@ _COLUMNS: Final = (
 )
 
 
-def list_page(found: Sequence[Details], others: Sequence[str], now: int, *, has_keys: bool) -> bytes:
+def list_page(found: Sequence[Details], others: Sequence[str], now: int, viewer: Viewer) -> bytes:
     """Return the list of loops: some with what there is to see, and the names of others."""
     n = len(found) + len(others)
     body = [table(_COLUMNS, [_line(each, now) for each in found])]
@@ -117,7 +115,7 @@ def list_page(found: Sequence[Details], others: Sequence[str], now: int, *, has_
             card("loops", "1 loop" if n == 1 else f"{words.count(n)} loops", body),
             "</main>\n",
         ],
-        may_log_out=has_keys,
+        may_log_out=viewer.has_key,
     )
     return document(page)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
-from weakref import WeakKeyDictionary
 
 from armlet.service.http import NO_SNIFF, NO_STORE, Handler, Request, Response, Route
 from armlet.service.page.assets import ASSETS, FOLDER
-from armlet.service.page.layout import HEADERS
+from armlet.service.page.layout import HEADERS, Viewer
 from armlet.service.page.login import HOME, log_in, log_out, redirect, show_login, show_problem
 from armlet.service.page.render import list_page, loop_page
-from armlet.service.page.source import Loops, Shared, Source
+from armlet.service.page.source import Loops, Source
 from armlet.service.problems import NOT_FOUND, UNAVAILABLE, Problem
 
 if TYPE_CHECKING:
@@ -29,11 +28,10 @@ SourceOf: TypeAlias = "Callable[[Service], Source]"
 
 def page_routes(source_of: SourceOf) -> tuple[Route, ...]:
     """Return the routes of pages that show what a source has."""
-    shared: WeakKeyDictionary[Service, Shared] = WeakKeyDictionary()
 
-    def bound(handler: Callable[[Source, Shared, Service, Request], Awaitable[Response]]) -> Handler:
+    def bound(handler: Callable[[Source, Service, Request], Awaitable[Response]]) -> Handler:
         async def handle(service: Service, request: Request) -> Response:
-            return await handler(source_of(service), shared.setdefault(service, Shared()), service, request)
+            return await handler(source_of(service), service, request)
 
         return handle
 
@@ -53,28 +51,38 @@ async def _home(_: Service, __: Request) -> Response:
     return redirect(HOME)
 
 
-async def _list(source: Source, _: Shared, service: Service, request: Request) -> Response:
+async def _list(source: Source, service: Service, request: Request) -> Response:
     names = [name for name in await source.names() if request.grant.allows("read", name)]
-    found = [await source.details(name) for name in names[:LISTED]]
-    body = list_page(found, names[LISTED:], _now(), has_keys=bool(len(service.keyring)))
-    return Response(body, 200, HEADERS)
+    found, others = [], names[LISTED:]
+    for name in names[:LISTED]:
+        try:
+            found.append(await source.details(name))
+        except Problem:  # one that is damaged, or whose policy is not known here; its own page says so
+            others.append(name)
+    return Response(list_page(found, others, _now(), _viewer(service, request)), 200, HEADERS)
 
 
-async def _loop(source: Source, shared: Shared, service: Service, request: Request) -> Response:
+async def _loop(source: Source, service: Service, request: Request) -> Response:
     name = request.parts["name"]
+    viewer, streams = _viewer(service, request), service.streams
     # the version is read before the details: a page may be newer than it says, never older
-    if REFRESH in request.headers:
-        version = await service.streams.version(name, lambda: source.version(name))
-        found = await shared.details(source, name, version)
-    else:
+    if REFRESH not in request.headers:
         version = await source.version(name)
-        found = await source.details(name)
-    is_admin = request.grant.allows("admin", name)
-    body = loop_page(found, _now(), version=version, is_admin=is_admin, has_keys=bool(len(service.keyring)))
+        return Response(await _page(source, name, version, viewer), 200, HEADERS)
+    version = await streams.version(name, lambda: source.version(name))
+    body = await streams.shared.page((name, viewer), version, lambda: _page(source, name, version, viewer))
     return Response(body, 200, HEADERS)
 
 
-async def _stream(source: Source, _: Shared, service: Service, request: Request) -> Response:
+async def _page(source: Source, name: str, version: str, viewer: Viewer) -> bytes:
+    return loop_page(await source.details(name), _now(), version, viewer)
+
+
+def _viewer(service: Service, request: Request) -> Viewer:
+    return Viewer(request.grant.allows("admin", request.parts.get("name")), has_key=bool(len(service.keyring)))
+
+
+async def _stream(source: Source, service: Service, request: Request) -> Response:
     name, streams = request.parts["name"], service.streams
     await source.version(name)  # refuses a loop that is not there, before anything is sent
     if streams.is_full:

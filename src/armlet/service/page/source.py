@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from armlet.service.app import no_loop
-from armlet.service.problems import Problem
 from armlet.stores.overview import Details, details
 
 if TYPE_CHECKING:
     from armlet.service.app import Service
     from armlet.stores.ledger import LedgerReader, LoopRecord
-
-
-WATCHED: Final = 64  # loops whose details are kept
 
 
 class Source(Protocol):
@@ -30,26 +25,6 @@ class Source(Protocol):
 
     async def version(self, name: str) -> str:
         """Return a short text that is another one if the loop has changed; a Problem as well."""
-
-
-class Shared:
-    """Details that are read once for all who watch a loop: reading them takes the time of the thread that decides."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[str, asyncio.Future[Details]]] = {}
-
-    async def details(self, source: Source, name: str, version: str) -> Details:
-        """Return details of a version, or newer ones."""
-        found = self._found.get(name)
-        if found is None or found[0] != version:
-            while len(self._found) >= WATCHED:
-                del self._found[next(iter(self._found))]
-            found = self._found[name] = (version, asyncio.ensure_future(source.details(name)))
-        try:
-            return await asyncio.shield(found[1])  # one of those who wait may go away
-        except Problem:
-            self._found.pop(name, None)
-            raise
 
 
 class Loops:

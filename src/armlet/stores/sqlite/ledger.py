@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import apsw
 
 from armlet.disk import LockedFile, sync_directory
-from armlet.errors import StoreError
+from armlet.errors import StoreError, StoreFailedError
 from armlet.stores import encoding
 from armlet.stores.ledger import Head, LoopRecord, Moment, Row
 from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours, check_pages, fetch
@@ -275,7 +275,7 @@ class SQLite(SQLiteReader):
     def session(self) -> Iterator[SQLiteSession]:
         """Open the one transaction; an error of the disk other than a full one ends the store, for the disk may lie."""
         if self._broken is not None:
-            raise StoreError(f"{self._name} failed before ({self._broken}); close it and open it again")
+            raise StoreFailedError(f"{self._name} failed before ({self._broken}); close it and open it again")
         connection = self._connection
         try:
             if not self._has_reserve:

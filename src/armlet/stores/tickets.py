@@ -1,0 +1,276 @@
+"""Calls that wait for a store's thread: tickets, those of event loops, and maintenance in pieces.
+
+A thread waits for the answer to its ticket. The calls of an event loop wait at its desk: those of one turn are handed
+over together, answers come by one callback a batch, and one timer serves all deadlines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from armlet.errors import StoreError, UncertainError
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.ledger import Moment
+
+if TYPE_CHECKING:
+    from armlet.stores.runner import LoopRunner
+
+T = TypeVar("T")
+
+SOON = 0.001  # seconds that a timer may be early
+
+Work: TypeAlias = Callable[[Transaction, Draft, Moment], T]
+"""What a call does in a transaction."""
+
+Chore: TypeAlias = Generator[None, tuple[Transaction, Moment], T]
+"""Maintenance in pieces of about a millisecond each: after `tx, now = yield` the transaction may be another one, and
+other calls may have been served in between."""
+
+
+class Ticket:
+    """A call that waits for its answer; `runner` is of the loop that it is about, if there is one."""
+
+    __slots__ = ("_claim", "_done", "answer", "error", "runner")
+
+    def __init__(self, runner: LoopRunner | None = None) -> None:
+        self.runner = runner
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self._claim = [True]  # whoever takes it out has it: the writer that begins, or a caller who gives up
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
+        """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
+        try:
+            with tx.savepoint():
+                self.answer = self._work(tx, now)
+        except failures:
+            raise
+        except BaseException as error:
+            self.error = error
+
+    def _work(self, tx: Transaction, now: Moment) -> Any:
+        raise NotImplementedError
+
+    def claim(self) -> bool:
+        """Return whether nobody else has begun it, or given it up; only the first one is told so."""
+        try:
+            return self._claim.pop()
+        except IndexError:
+            return False
+
+    def give_up(self, deadline: float | None) -> StoreError:
+        """Return what to raise when there is no answer in time."""
+        if self.claim():
+            return StoreError(f"nothing of this call was kept: it was not begun within {deadline:g} seconds")
+        return UncertainError(f"it is not known whether this call was kept: no answer within {deadline:g} seconds")
+
+    def wait(self, deadline: float | None) -> Any:
+        """Wait for the answer, in the thread that asked, so many seconds at most."""
+        if not self._done.acquire(timeout=-1 if deadline is None else deadline):
+            raise self.give_up(deadline)
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+    def release(self) -> None:
+        """Let the caller go on."""
+        self._done.release()
+
+
+class Call(Ticket):
+    """A decision or a reward: one of many in a transaction, undone in its draft if it is refused."""
+
+    __slots__ = ("events", "size", "work")
+
+    def __init__(self, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int = 1) -> None:
+        super().__init__(runner)
+        self.work, self.events, self.size = work, events, size
+
+    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
+        """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
+        runner = self.runner
+        draft = None if runner is None else tx.draft(runner.id)
+        if runner is None or draft is None:
+            return
+        if draft.early:
+            tx.flush()  # so that a decision finds them
+        mark = draft.mark()
+        try:
+            runner.wake(tx, draft)
+            self.answer = self.work(tx, draft, now)
+        except failures:
+            raise
+        except BaseException as error:  # of a policy, which may raise anything: the caller gets it, nobody else
+            draft.undo(mark)
+            self.error = error
+            runner.undo(tx, draft, error)
+
+
+class AsyncCall(Call):
+    """A call of an event loop, which gets all answers of a batch at once."""
+
+    __slots__ = ("desk", "future", "until")
+
+    def __init__(self, desk: Desk, runner: LoopRunner, work: Work[Any], events: Sequence[str], size: int) -> None:
+        self.runner, self.work, self.events, self.size = runner, work, events, size
+        self.answer = self.error = None
+        self._claim = [True]  # but no lock, since no thread waits
+        self.desk, self.until = desk, 0.0
+        self.future: asyncio.Future[Any] = desk.loop.create_future()
+
+    def settle(self) -> None:
+        """Answer, in the thread of the event loop."""
+        if self.future.done():  # nobody waits any more
+            return
+        if isinstance(self.error, StopIteration):  # which no future takes
+            self.future.set_exception(RuntimeError(f"a policy raised {self.error!r}"))
+        elif self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.answer)
+
+    def release(self) -> None:
+        """Let the caller go on, by itself."""
+        release([self])
+
+    def leave(self) -> None:
+        """Leave it undone if it was not begun, since nobody waits any more."""
+        self.claim()
+        self.future.cancel()
+
+
+class Desk:
+    """Where the calls of one event loop wait; only its thread comes here.
+
+    Those of one turn of the event loop are handed over together. They wait in the order of their deadlines, since all
+    are given the same time: one timer, for the first of them, is enough, and a call that is answered in time never sets
+    one.
+    """
+
+    __slots__ = ("_deadline", "_hand_over", "_timer", "_waiting", "fresh", "loop")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deadline: float | None,
+        hand_over: Callable[[Sequence[AsyncCall]], None],
+    ) -> None:
+        self.loop, self._deadline, self._hand_over = loop, deadline, hand_over
+        self.fresh: list[AsyncCall] = []  # not handed over yet
+        self._waiting: deque[AsyncCall] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, calls: Iterable[AsyncCall]) -> None:
+        """Take calls, to be handed over at the end of this turn."""
+        if not self.fresh:
+            self.loop.call_soon(self._flush)
+        self.fresh.extend(calls)
+
+    def _flush(self) -> None:
+        calls, self.fresh = self.fresh, []
+        try:
+            self._hand_over(calls)
+        except StoreError as error:  # it was closed meanwhile
+            for call in calls:
+                call.error = error
+            self.settle(calls)
+            return
+        if self._deadline is not None:
+            self._watch(calls, self.loop.time() + self._deadline)
+
+    def _watch(self, calls: Sequence[AsyncCall], until: float) -> None:
+        for call in calls:
+            call.until = until
+        self._waiting.extend(calls)
+        if self._timer is None:
+            self._timer = self.loop.call_at(until, self._sweep)
+
+    def settle(self, calls: Sequence[AsyncCall]) -> None:
+        """Answer calls, and let go of them."""
+        for call in calls:
+            call.settle()
+        self._trim()
+
+    def _trim(self) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0].future.done():
+            waiting.popleft()
+
+    def _sweep(self) -> None:
+        """Give up the calls whose time is over, and come back for the next one."""
+        now, waiting = self.loop.time(), self._waiting
+        self._timer = None
+        self._trim()
+        while waiting and waiting[0].until <= now + SOON:
+            call = waiting.popleft()
+            call.future.set_exception(call.give_up(self._deadline))
+            self._trim()
+        if waiting:
+            self._timer = self.loop.call_at(waiting[0].until, self._sweep)
+
+
+def release(tickets: Iterable[Ticket]) -> None:
+    """Let callers go on: threads one by one, those of an event loop together."""
+    desks: dict[Desk, list[AsyncCall]] = {}
+    for ticket in tickets:
+        if isinstance(ticket, AsyncCall):
+            desks.setdefault(ticket.desk, []).append(ticket)
+        else:
+            ticket.release()
+    for desk, calls in desks.items():
+        with suppress(RuntimeError):  # of a loop that was closed meanwhile
+            desk.loop.call_soon_threadsafe(desk.settle, calls)
+
+
+class Task(Ticket):
+    """A change of a loop that is made in a transaction of its own."""
+
+    __slots__ = ("work",)
+
+    def __init__(self, work: Callable[[Transaction, Moment], Any], runner: LoopRunner | None = None) -> None:
+        super().__init__(runner)
+        self.work = work
+
+    def _work(self, tx: Transaction, now: Moment) -> Any:
+        return self.work(tx, now)
+
+
+class Errand(Ticket):
+    """Maintenance: run again and again, in several transactions, until it is done."""
+
+    __slots__ = ("_chore", "_is_chore_begun", "is_done", "is_waited_for", "scrubs", "stuck_since")
+
+    def __init__(
+        self,
+        chore: Chore[Any],
+        runner: LoopRunner | None = None,
+        *,
+        scrubs: bool = False,
+        is_waited_for: bool = True,
+    ) -> None:
+        super().__init__(runner)
+        self._chore, self.scrubs, self.is_waited_for = chore, scrubs, is_waited_for
+        self._is_chore_begun = self.is_done = False
+        self.stuck_since: float | None = None
+
+    def _work(self, tx: Transaction, now: Moment) -> Any:
+        try:
+            if not self._is_chore_begun:
+                self._is_chore_begun = True
+                next(self._chore)
+            self._chore.send((tx, now))
+        except StopIteration as end:
+            self.is_done = True
+            return end.value
+
+    def release(self) -> None:
+        """Let the caller go on; what is not done is broken off."""
+        self._chore.close()
+        super().release()
