@@ -176,7 +176,8 @@ async def rewards(service: Service, request: Request) -> Response:
     else:
         answers = await _reward_many(service, [item for item in items if item.loop not in refused])
     if len(answers) == len(items) and all(_is_failure(answer) for answer in answers):
-        raise refusal(cast("StoreError", answers[0]))
+        failures = cast("list[StoreError]", answers)
+        raise refusal(max(failures, key=lambda each: isinstance(each, UncertainError)))  # one may have been kept
     found = iter(answers)
     judged = [refused[item.loop] if item.loop in refused else _judged(service, item, next(found)) for item in items]
     return Response(_encode(RewardsJudged(judged)))
