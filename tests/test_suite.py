@@ -21,10 +21,11 @@ def collected(*arguments: str) -> set[str]:
     return {line.partition("::")[0] for line in found.splitlines() if "::" in line}
 
 
-def test_a_browser_is_needed_only_where_it_is_asked_for() -> None:
-    """Anyone who opens one lives in the folder that is left out, and that folder can be named."""
+def test_a_browser_or_node_is_needed_only_where_it_is_asked_for() -> None:
+    """Anyone who starts one lives in the folder that is left out, and that folder can be named."""
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
-    needy = {str(path.relative_to(ROOT)) for path in tests if "import Browser\n" in path.read_text()}
+    starts = ("import Browser\n", "\nimport playwright\n")
+    needy = {str(path.relative_to(ROOT)) for path in tests if any(start in path.read_text() for start in starts)}
     assert len(needy) > 1
     assert collected("tests/page") == needy
     others = [path for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name not in ("page", "theory")]

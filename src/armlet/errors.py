@@ -270,12 +270,12 @@ def _bare(word: str) -> str:
 EXTRAS: Final = {
     "apsw": "store",
     "distributed": "cluster",
+    "httptools": "service",
     "httpx2": "client",
     "matplotlib": "plots",
     "msgspec": "client",
     "psycopg": "postgresql",
     "pyarrow": "data",
-    "httptools": "service",
     "uvicorn": "service",
 }
 """Packages that only some of the library needs, and the extra of ours that installs each."""

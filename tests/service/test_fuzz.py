@@ -16,6 +16,7 @@ from armlet.service.app import Service, create_app
 from armlet.service.keys import SCOPES, Grant, Keyring, digest
 from armlet.service.routes import ROUTES
 from armlet.stores import Memory, Store
+from support.examples import scaled
 from support.service_calls import Answer, Caller
 
 SEEDS = 300
@@ -196,7 +197,7 @@ VALUES = st.recursive(
 SECRETS = (MARKER, "8675309", "\\u0073")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(150), database=None, suppress_health_check=list(HealthCheck))
 @given(context=VALUES, cut=st.integers(0, 60), whole=st.booleans())
 def test_what_a_context_holds_is_in_no_answer_and_in_no_log(
     served: tuple[Caller, Memory, Store], caplog: pytest.LogCaptureFixture, context: Any, cut: int, whole: bool

@@ -21,6 +21,7 @@ from armlet.service.openapi import describe, problems_of
 from armlet.service.problems import KINDS
 from armlet.service.routes import ROUTES
 from armlet.stores import Memory, Store
+from support.examples import scaled
 from support.service_calls import Caller
 
 KEY = "armlet_root"
@@ -91,7 +92,7 @@ def test_the_server_is_as_described(api: tuple[Any, Store], route: Route, mode: 
         store.loop("home", arms=["sale", "new", 1, "1"], features=["age", "basket"], seed=7)
 
     @given(case=described[route.path][route.method].as_strategy(generation_mode=mode))
-    @settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=scaled(10), database=None, suppress_health_check=list(HealthCheck))
     def check(case: Any) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {KEY}"}, excluded_checks=EXCLUDED)
 

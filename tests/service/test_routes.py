@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -109,6 +110,23 @@ def test_a_context_may_have_texts(store: Store, service: Service) -> None:
         assert "secret" not in detail
         problem(caller.post(path, {"context": {"country": "de", "age": "secret"}}), 422, "invalid", "context.age")
         problem(caller.post(path, {"context": {"country": "de"}}), 422, "invalid", "context.age")
+
+
+def test_dates_are_text(store: Store, caller: Caller) -> None:
+    days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2)]
+    twin = store.loop("twin", arms=["a", "b"], encoder=armlet.Encoder().fit({"seen": days}), seed=1)
+    store.loop("days", arms=["a", "b"], encoder=armlet.Encoder().fit({"seen": days}), seed=1)
+    texts = ["2026-11-17T18:30:00Z", "2026-11-17T20:00:00+01:30", "2026-11-17"]
+    for text in texts:
+        asked = {"context": {"seen": text}}
+        assert caller.post("/v1/loops/days/decide", asked).status == 200
+        twin.decide({"seen": datetime.datetime.fromisoformat(text)})
+    items = {"items": [{"context": {"seen": text}} for text in texts]}
+    assert caller.post("/v1/loops/days/decide/batch", items).status == 200
+    seen = [event["x"] for event in store.loop("days").log if event["kind"] == "decide"]
+    assert seen[:3] == seen[3:] == [event["x"] for event in twin.log if event["kind"] == "decide"]
+    answer = caller.post("/v1/loops/days/decide", {"context": {"seen": "yesterday"}})
+    assert "2026-11-17T18:30:00Z" in problem(answer, 422, "invalid", "context.seen")
 
 
 def test_names_of_features_are_asked_for_only_where_there_are_some(store: Store, caller: Caller) -> None:

@@ -152,6 +152,17 @@ def test_a_store_that_fails_is_a_503_that_says_what_was_kept(
     assert [each["status"] for each in told] == [status, "accepted"]
 
 
+def test_rewards_of_which_one_may_have_been_kept_are_not_called_lost(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_each(_: object, __: object) -> list[Exception]:
+        return [StoreError("the deadline passed before it was begun"), UncertainError("... and after")]
+
+    monkeypatch.setattr(Store, "areward_many", fail_each)
+    reward = {"loop": "home", "event": "e", "value": 1}
+    problem(caller.post("/v1/rewards", {"items": [reward, reward]}), 503, "outcome-unknown")
+
+
 def test_what_nobody_thought_of_is_a_500_without_a_word(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -82,6 +82,18 @@ def test_a_key_is_bound_to_its_loops(locked: Caller) -> None:
     assert answer.status == 201
 
 
+def test_who_administers_a_loop_is_logged_by_the_name_of_the_key(
+    locked: Caller, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "armlet.service")
+    root = {"authorization": "Bearer root"}
+    assert locked.post("/v1/loops/home/arms", {"action": "retire", "arm": "sale"}, root).status == 200
+    assert locked.post("/v1/loops/home/arms", {"action": "retire", "arm": "nothing"}, root).status == 422
+    assert locked.get("/v1/loops/home/stats", root).status == 200
+    told = [record.getMessage() for record in caplog.records if record.name == "armlet.service"]
+    assert told == ["key root: POST /v1/loops/{name}/arms 'home'"]
+
+
 def test_a_key_sees_only_its_loops(store: Store) -> None:
     store.loop("other", arms=["a", "b"], dim=1)
     bound = Grant(name="one", scopes=frozenset({"read", "admin"}), loops=frozenset({"other"}))

@@ -251,6 +251,25 @@ def test_a_server_that_is_stopped_while_it_opens_closes_the_store(
     armlet.open_store(tmp_path / "shop.db").close()  # which one process at a time can
 
 
+def test_a_store_that_takes_too_long_to_open_does_not_keep_it_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_open, ended = threading.Event(), threading.Event()
+
+    def wait(_: ServerConfig) -> Any:
+        assert may_open.wait(PATIENCE)
+        ended.set()
+        raise StoreError("nobody asks any more")
+
+    monkeypatch.setattr(module, "open_loops", wait)
+    server = ServerThread(config_of(tmp_path, limits=Limits(drain_seconds=0.1)))
+    assert ask(server.url, "GET", "/readyz").status == 503
+    server.stop()
+    assert server.server.failure is None
+    may_open.set()
+    assert ended.wait(PATIENCE)
+
+
 # ---- the end
 
 

@@ -16,6 +16,7 @@ from armlet import cli
 from armlet.service.app import Service, create_app
 from armlet.service.config import KIB, MIB, Limits
 from armlet.service.keys import SCOPES, digest, new_key
+from armlet.service.problems import KINDS
 from armlet.service.routes import ROUTES
 from armlet.service.schemas import ItemStatus
 from armlet.stores import Memory, Store
@@ -121,3 +122,9 @@ def test_every_promise_names_a_test_that_exists() -> None:
     root = Path(__file__).parents[2]
     found = {path: (root / path).read_text() if (root / path).is_file() else "" for path, _ in cells}
     assert [name for path, name in cells if f"\ndef {name}(" not in found[path]] == []
+
+
+def test_every_kind_of_problem_is_on_the_page() -> None:
+    rows = section("Events and retries").split("| answer |")[1]
+    told = {int(status) for status in re.findall(r"\b[45]\d\d\b", re.sub(r"^(\|[^|]*\|).*$", r"\1", rows, flags=re.M))}
+    assert {kind.status for kind in KINDS} <= told

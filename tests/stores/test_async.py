@@ -123,6 +123,30 @@ def test_calls_of_one_turn_of_an_event_loop_share_a_commit(place: Place) -> None
         asyncio.run(main())
 
 
+def test_what_is_asked_for_at_once_is_not_all_in_one_commit(place: Place) -> None:
+    """Maintenance has its turn meanwhile, and a database does not wait for long."""
+    ledger = Held(place())
+    with Store(ledger) as store:
+        loop = store.loop("homepage", **MADE)
+
+        async def main() -> list[int]:
+            calls = [loop.adecide_many([context(i, 2)] * 600) for i in range(4)]
+            ledger.hold()
+            begun = asyncio.create_task(loop.adecide(context(0, 2)))
+            await asyncio.to_thread(ledger.is_waiting.wait)
+            tasks = [asyncio.create_task(call) for call in calls]
+            while store._writer._queue.qsize() == 0:
+                await asyncio.sleep(0)  # until they are handed over
+            commits = store._writer.counts.commits
+            ledger.let_go()
+            await asyncio.gather(begun, *tasks)
+            told = await store.areward_many([{"loop": "homepage", "event": "nobody", "value": 0.5}] * 2500)
+            assert told == ["unknown"] * 2500
+            return [store._writer.counts.commits - commits, store._writer.counts.largest]
+
+        assert asyncio.run(main()) == [1 + 2 + 3, 1024]
+
+
 def test_a_store_that_is_closed_before_calls_are_handed_over_refuses_them(place: Place) -> None:
     store = Store(place())
     loop = store.loop("homepage", **MADE)

@@ -15,7 +15,7 @@ from armlet.bandit import Bandit, from_bytes
 from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
 from armlet.stores import Control, Loop, Memory, Row, Store
-from armlet.stores.comparisons import FIRST, LEAST, Against, Coins, Comparison, Comparisons, Scale, coins_of
+from armlet.stores.comparisons import FEWEST, FIRST, LEAST, Against, Coins, Comparison, Comparisons, Scale, coins_of
 from armlet.stores.gains import Gain, advice, gain_of
 from armlet.stores.rows import Replay, _compare, fields_of
 from armlet.stores.tally import Tally
@@ -177,30 +177,46 @@ def test_live_sums_are_those_of_the_rows_and_of_a_loop_opened_again(place: Place
         assert loop._runner.tally is not live
         assert loop._runner.tally.comparisons.state() == state
         loop.forget_many([f"e{i}" for i in range(0, 60, 4)])
-        assert loop._runner.tally.comparisons.state() == state
+        state = loop._runner.tally.comparisons.state()
     with ticking(place(), ticks) as store:
         loop = store.loop("home")
         loop.stats()
         assert loop._runner.tally.comparisons.state() == state
 
 
+def test_sums_of_few_rows_do_not_keep_what_was_forgotten() -> None:
+    ticks = Ticks()
+    with ticking(Memory(), ticks) as store:
+        loop = make(store, control=Control(arm="a", share=0.3), reward_range=(0.0, 1.0))
+        for i in range(FEWEST - 1):
+            loop.decide(context(i, 2), event=f"e{i}")
+            loop.reward(f"e{i}", 0.1234567)
+        tally = loop._runner.tally
+        assert max(one.sums.rows for one in tally.comparisons.between.values()) == FEWEST - 1
+        loop.forget_many([f"e{i}" for i in range(FEWEST - 1)])
+        assert {one.sums.rows for one in tally.comparisons.between.values()} == {0}
+        assert {one.rows for one in tally.comparisons.values} == {0}
+        assert "0.123" not in tally.to_json()
+
+
 def test_a_decision_counts_once_whatever_becomes_of_its_reward() -> None:
     ticks = Ticks()
     with ticking(Memory(), ticks) as store:
         loop = make(store, window=10.0, default_reward=0.0)
-        for i in range(6):
+        for i in range(30):
             loop.decide(context(i, 2), event=f"e{i}")
         loop.reward("e0", 1.0)
         assert told(loop)[0] == 0  # its window is open
         ticks.now += 11.0
         loop.stats()
-        assert told(loop)[0] == 6
+        assert told(loop)[0] == 30
         before = loop._runner.tally.comparisons.state()
         other = next(arm for arm in ("a", "b", "c") if arm != loop.decide(context(2, 2), event="e2").arm)
         assert loop.reward("e1", 1.0) == "late"
         assert loop.reward("e2", 1.0, played=other) == "late"
-        assert loop.forget("e3")
         assert loop._runner.tally.comparisons.state() == before
+        assert loop.forget("e3")
+        assert loop._runner.tally.comparisons.state()["between"]["uniform"] == before["between"]["uniform"]
 
 
 def test_a_reward_for_another_arm_than_decided_leaves_the_sums() -> None:

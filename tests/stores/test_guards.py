@@ -348,6 +348,15 @@ def _told(decision: Decision) -> dict[str, Any]:
     return decision.to_dict()
 
 
+def test_a_control_may_be_a_number_of_any_kind(place: Place) -> None:
+    with Store(place()) as store:
+        control = Control(arm=int(np.int64(2)), share=np.float64(0.5))
+        assert control == Control(arm=np.int64(2), share=0.5)  # type: ignore[arg-type]
+        loop = store.loop("homepage", arms=[1, 2], dim=2, seed=SEED, control=control)
+        play(loop, 0, 10)
+        assert_guarded(store, loop)
+
+
 def test_a_row_whose_guards_were_damaged_is_named(place: Place) -> None:
     with Store(place()) as store:
         loop = made(store)

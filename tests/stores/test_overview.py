@@ -97,6 +97,21 @@ def test_details_say_what_was_counted() -> None:
     assert np.sum([arm.shares for arm in found.by_arm], axis=0) == pytest.approx(1.0)
 
 
+def test_rewards_that_come_late_are_not_missing() -> None:
+    ticks = Ticks()
+    with ticking(Memory(), ticks) as store:
+        loop = make(store, window=10.0, default_reward=-0.25, reward_range=(-1.0, 1.0))
+        for i in range(6):
+            loop.decide([1.0, 0.0], event=f"e{i}")
+        loop.reward("e0", 0.5)
+        ticks.now += 11.0
+        assert loop.reward("e1", 1.0) == "late"
+        loop.decide([1.0, 0.0])
+        missing = loop.details().missing
+    assert (missing.open, missing.defaulted, missing.share) == (1, 4, 5 / 7)
+    assert (missing.mean, missing.lowest, missing.highest) == pytest.approx((0.75, -3.5 / 7, 6.5 / 7))
+
+
 def about(rows: list[Row], row: Row) -> Arm:
     arm: Arm = rows[row.fields["of"] - 1].fields["arm"]
     return arm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.errors import ArmletError, StoreError
+from armlet.errors import ArmletError, InvalidValueError, StoreError
 from armlet.kernel import coins
 from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store
@@ -136,7 +137,8 @@ def test_a_shadow_and_a_control_arm_go_together_through_all_changes(place: Place
         play(loop, 60, 5, dim=3)
         assert_guarded(store, loop)
         loop.change(shadow=None)
-        assert "shadow" not in loop.log.about["guards"]
+        assert loop.log.replayable.about["guards"] == {"control": {"arm": "old", "share": 0.25}}
+        assert "guards" not in loop.log.about  # which is of the first row, before there was a shadow
         play(loop, 65, 5, dim=3)
         assert_guarded(store, loop)
 
@@ -159,10 +161,34 @@ def test_a_refused_decision_leaves_both_as_they_were(place: Place) -> None:
         loop.change(shadow=UCB, how="refit")
         play(loop, 0, 10)
         before = everything_guarded(store, loop)
+        living = loop._runner.bandit
         with pytest.raises(ArmletError, match="nobody"):
             loop.decide(context(0, 2), eligible=["nobody"])
+        assert loop._runner.bandit is living  # nothing has to be read again
         with pytest.raises(ArmletError, match="e3"):
             loop.decide_many([context(i, 2) for i in (10, 11)], events=["e10", "e3"])
+        assert everything_guarded(store, loop) == before
+        play(loop, 10, 5)
+        assert_guarded(store, loop)
+
+
+@pytest.mark.parametrize("call", ["decide", "learn"])
+def test_a_call_that_only_the_shadow_refuses_is_undone(
+    place: Place, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        loop.change(shadow=UCB, how="refit")
+        play(loop, 0, 10)
+        before = everything_guarded(store, loop)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise InvalidValueError("no")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(second(loop), call, refuse, raising=False)
+            with pytest.raises(ArmletError, match=r"^no$"):
+                loop.decide(context(10, 2), event="e10") if call == "decide" else loop.reward("e8", 1.0)
         assert everything_guarded(store, loop) == before
         play(loop, 10, 5)
         assert_guarded(store, loop)
@@ -445,6 +471,40 @@ def test_guards_that_are_not_kept_leave_the_loop_as_it_was(place: Place, name: s
         assert_guarded(store, loop)
         GUARDS[name](loop)
         play(loop, 20, 5)
+        assert_guarded(store, loop)
+
+
+def test_guards_come_and_go_while_others_decide(place: Place) -> None:
+    with Store(place()) as store:
+        loop = store.loop("homepage", **MADE)
+        stop, failed = threading.Event(), []
+
+        def traffic(first: int) -> None:
+            i = first
+            while not stop.is_set():
+                try:
+                    loop.decide(context(i, 2), event=f"e{i}")
+                    loop.reward(f"e{i}", reward(i))
+                except Exception as error:
+                    failed.append(error)
+                i += 1
+
+        threads = [threading.Thread(target=traffic, args=(10_000 * k,)) for k in (1, 2, 3)]
+        for thread in threads:
+            thread.start()
+        loop.change(control=Control(arm="old", share=0.2))
+        loop.freeze()
+        loop.thaw()
+        loop.change(shadow=UCB, how="refit")
+        loop.promote(gate="off", control=0.3)
+        loop.change(control=Control(arm="new"))
+        loop.change(shadow=armlet.OFUL(), how="refit")
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert loop.model().digest() == relearned(loop, UCB).digest()
+        assert second(loop).digest() == relearned(loop, armlet.OFUL()).digest()
         assert_guarded(store, loop)
 
 

@@ -189,8 +189,9 @@ def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: P
 
 
 def test_counts_of_a_loop_do_not_keep_what_was_forgotten() -> None:
-    """Even where nobody else has a reward of that arm."""
-    with Store(Memory()) as store:
+    """Even where nobody else has a reward of that arm; at a moment whose digits are not those of a reward."""
+    ticks = Ticks()
+    with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = make(store, policy=armlet.Algorithm1(p=1000), aggregation="last", reward_range=(0, 1000))
         assert loop.decide([0.75, 0.25], event="somebody").explored
         assert [loop.reward("somebody", value) for value in (888.125, 777.25)] == ["accepted", "replaced"]

@@ -65,7 +65,7 @@ class Control:
             both = "neither arm nor policy" if self.arm is None else "both arm and policy"
             raise InvalidTypeError(f"control has {both}; give one of them")
         if self.arm is not None:
-            check_label(self.arm)
+            settle(self, arm=lambda _, arm: check_label(arm))
         else:
             check_own("control", self.policy)
         settle(self, share=chance(fix="give the share of steps that it plays, above 0 and below 1, such as 0.1"))
@@ -91,6 +91,7 @@ class GuardedBandit(Bandit):
     _control: Control | None
     _second: Bandit | None
     _role: Role | None
+    is_torn = False  # a call was broken off between the two bandits, so that neither is to be used again
 
     # ---- deciding
 
@@ -114,6 +115,7 @@ class GuardedBandit(Bandit):
         is_due = control is not None and coins(self.seed ^ CONTROL, t).coin < control.share
         wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible}
         live = super().decide(x, **wants, probabilities="all" if is_due else probabilities)
+        self.is_torn = True
         told: dict[str, Any] = {}
         other = self._ask_second(x, wants, "all" if self._role == "control" else None)
         if other is not None and self._role == "shadow":
@@ -124,6 +126,7 @@ class GuardedBandit(Bandit):
             theirs = other if self._role == "control" else None
             played, told["control"] = self._mix(live, theirs, control, is_due, probabilities)
         self._begin(live, played)
+        self.is_torn = False
         return played, told
 
     def _ask_second(
@@ -209,7 +212,9 @@ class GuardedBandit(Bandit):
         twin = None if second is None else _copied(decision)
         getattr(super(), method)(decision, *args, **options)
         if second is not None and twin is not None:
+            self.is_torn = True
             getattr(second, method)(twin, *args, **options)
+            self.is_torn = False
 
     def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
         """Learn the reward of a decision."""

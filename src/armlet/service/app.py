@@ -208,6 +208,8 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
         if service.phase == "starting" and not route.is_always_served:
             raise Problem(problems.UNAVAILABLE, "the loops are being opened")
         response = await route.handler(service, request)
+        if route.scope == "admin":
+            log.info("key %s: %s %s %r", request.grant.name, route.method, route.path, request.parts.get("name", ""))
     except Problem as problem:
         if problem.kind is problems.NOT_FOUND and request is not None:
             service.loops.pop(request.parts.get("name", ""), None)  # it may be made again, perhaps by another replica

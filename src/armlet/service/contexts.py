@@ -6,6 +6,8 @@ The library's own errors quote values; a context may hold what nobody else shoul
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +23,35 @@ if TYPE_CHECKING:
 
 NAMED: Final = 20  # features, at most
 NUMBER: Final = f"give a finite number of at most {LARGEST:g} in size"
+WANTED: Final = {
+    "number": NUMBER,
+    "date": "give a date as text, such as 2026-11-17T18:30:00Z",
+    "flags": "give one of the texts that this column has",
+    "buckets": "give text",
+}
+
+
+def with_dates(reader: Reader, context: Context) -> Mapping[str, object] | list[float]:
+    """Return a context whose dates, which are text in JSON (ISO 8601), are dates; itself if it has none.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> from armlet.inputs.encoder import Encoder, EncodingReader
+    >>> reader = EncodingReader(Encoder().fit({"seen": [datetime.date(2026, 1, 1)]}))
+    >>> with_dates(reader, {"seen": "2026-11-17T18:30:00Z"})
+    {'seen': datetime.datetime(2026, 11, 17, 18, 30, tzinfo=datetime.timezone.utc)}
+    """
+    encoder: Encoder | None = getattr(reader, "encoder", None)
+    if encoder is None or isinstance(context, list):
+        return context
+    dates: dict[str, object] = {}
+    for saved in encoder.to_dict()["columns"]:
+        value = context.get(saved["column"])
+        if saved["kind"] == "date" and isinstance(value, str):
+            with suppress(ValueError):
+                dates[saved["column"]] = datetime.fromisoformat(value)
+    return {**context, **dates} if dates else context
 
 
 def context_problem(reader: Reader, context: Context, field: str = "context") -> Problem | None:
@@ -42,15 +73,16 @@ def context_problem(reader: Reader, context: Context, field: str = "context") ->
     >>> problem.field, problem.detail
     ('context.age', 'give a finite number of at most 1e+40 in size')
     """
+    read = with_dates(reader, context)
     try:
-        reader.row(context)
+        reader.row(read)
     except (TypeError, ValueError):
-        where, what = next(_faults(reader, context), ("", "the loop cannot read this context"))
+        where, what = next(_faults(reader, read), ("", "the loop cannot read this context"))
         return Problem(INVALID, what, field=field + where)
     return None
 
 
-def _faults(reader: Reader, context: Context) -> Iterator[tuple[str, str]]:
+def _faults(reader: Reader, context: Mapping[str, object] | list[float]) -> Iterator[tuple[str, str]]:
     encoder: Encoder | None = getattr(reader, "encoder", None)
     if isinstance(context, list):
         yield from _positions(reader.plain.dim, context)
@@ -94,5 +126,4 @@ def _columns(context: Mapping[str, object], encoder: Encoder) -> Iterator[tuple[
         try:
             code.put(context, np.zeros(len(code.names)))
         except (TypeError, ValueError):
-            is_number = saved["kind"] == "number"
-            yield f".{code.column}", NUMBER if is_number else f"it is not a value for a column of kind {saved['kind']}"
+            yield f".{code.column}", WANTED[saved["kind"]]

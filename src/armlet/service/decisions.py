@@ -7,14 +7,15 @@ same time share a commit. Every answer is durable before it is sent.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Final, cast, get_args
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar, cast, get_args
 
 import msgspec
 
 from armlet.errors import (
     ArmletError,
     EventError,
+    InvalidTypeError,
     LoopGoneError,
     PolicyError,
     StoreError,
@@ -23,7 +24,7 @@ from armlet.errors import (
 )
 from armlet.kernel import Decision
 from armlet.service.app import Service
-from armlet.service.contexts import context_problem
+from armlet.service.contexts import context_problem, with_dates
 from armlet.service.http import Request, Response, decode
 from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, Problem, refusal
 from armlet.service.schemas import (
@@ -39,6 +40,8 @@ from armlet.service.schemas import (
 )
 from armlet.stores import Loop, Status
 from armlet.types import Arm
+
+T = TypeVar("T")
 
 log = logging.getLogger("armlet.service")
 
@@ -62,10 +65,12 @@ async def decide(service: Service, request: Request) -> Response:
     loop = service.loops.get(name) or await service.loop(name)
     if asked.probabilities is not None:
         _check_propensity(request)
+
+    def ask(contexts: list[Any]) -> Awaitable[Decision]:
+        return loop.adecide(contexts[0], event=asked.event, eligible=asked.eligible, probabilities=asked.probabilities)
+
     try:
-        decision = await loop.adecide(
-            asked.context, event=asked.event, eligible=asked.eligible, probabilities=asked.probabilities
-        )
+        decision = await _asked(loop, [asked.context], ask)
     except ArmletError as error:
         raise _refused(loop, [asked.context], error, asked.eligible) from error
     labels = () if decision.probabilities is None else await _labels(service, loop, len(decision.probabilities))
@@ -82,10 +87,12 @@ async def decide_many(service: Service, request: Request) -> Response:
         _check_propensity(request)
     events = _events([item.event for item in asked.items])
     contexts: list[Any] = [item.context for item in asked.items]
+
+    def ask(contexts: list[Any]) -> Awaitable[list[Decision]]:
+        return loop.adecide_many(contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities)
+
     try:
-        decisions = await loop.adecide_many(
-            contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities
-        )
+        decisions = await _asked(loop, contexts, ask)
     except ArmletError as error:
         raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
     most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
@@ -94,6 +101,17 @@ async def decide_many(service: Service, request: Request) -> Response:
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
     return Response(_encode(DecidedMany(told)))
+
+
+async def _asked(loop: Loop, contexts: list[Any], ask: Callable[[list[Any]], Awaitable[T]]) -> T:
+    """Await decisions; text is read as a date only where a loop refuses it, so that others do not pay for that."""
+    try:
+        return await ask(contexts)
+    except InvalidTypeError:
+        dated = [with_dates(loop.reader, context) for context in contexts]
+        if all(new is old for new, old in zip(dated, contexts, strict=True)):
+            raise
+    return await ask(dated)
 
 
 def _events(names: Sequence[str | None]) -> list[str] | None:
@@ -158,7 +176,8 @@ async def rewards(service: Service, request: Request) -> Response:
     else:
         answers = await _reward_many(service, [item for item in items if item.loop not in refused])
     if len(answers) == len(items) and all(_is_failure(answer) for answer in answers):
-        raise refusal(cast("StoreError", answers[0]))
+        failures = cast("list[StoreError]", answers)
+        raise refusal(max(failures, key=lambda each: isinstance(each, UncertainError)))  # one may have been kept
     found = iter(answers)
     judged = [refused[item.loop] if item.loop in refused else _judged(service, item, next(found)) for item in items]
     return Response(_encode(RewardsJudged(judged)))

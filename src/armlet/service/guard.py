@@ -156,14 +156,12 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next request, or wait for one; whoever was answered before all was sent is refused more."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
             return
+        self.server_state.total_requests += 1
         self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._start_asgi_task(cycle, app)
-        elif self._phase is REFUSED or self.cycle.more_body:
+        if self._phase is REFUSED or self.cycle.more_body:
             self.linger()
         elif self._phase is ANSWER:
             self._phase, self._since = IDLE, self.loop.time()

@@ -31,6 +31,7 @@ Event = Annotated[
 Label: TypeAlias = Annotated[str, Meta(max_length=LONGEST)] | Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Amount = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Cell: TypeAlias = float | bool | Annotated[str, Meta(max_length=4096)] | None
+"""A value of a feature; a date is text, in ISO 8601."""
 Context: TypeAlias = (
     Annotated[list[float], Meta(max_length=MOST_FEATURES)] | Annotated[dict[str, Cell], Meta(max_length=MOST_FEATURES)]
 )

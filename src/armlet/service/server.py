@@ -16,13 +16,15 @@ import signal
 import socket
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import uvicorn
 
@@ -35,6 +37,8 @@ from armlet.stores import Loop, Store, open_store
 BACKLOG: Final = 1024  # connections that wait to be accepted
 SPARE: Final = 128  # files besides connections
 SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of loops that nobody asks anything
+
+T = TypeVar("T")
 
 log = logging.getLogger("armlet.service")
 
@@ -81,7 +85,7 @@ class Server(uvicorn.Server):
 
     async def _open(self) -> None:
         try:
-            store, loops = await asyncio.to_thread(open_loops, self._settings)
+            store, loops = await _in_daemon(partial(open_loops, self._settings))
         except Exception as error:  # else the server would be about to start for ever
             self.failure, self.should_exit = error, True
             return
@@ -128,7 +132,11 @@ class Server(uvicorn.Server):
         """Answer what is under way, then close the store."""
         await super().shutdown(sockets)
         if self._opening is not None:
-            await self._opening
+            await asyncio.wait([self._opening], timeout=self._settings.limits.drain_seconds)
+            if not self._opening.done():  # what was written is kept, and the next start goes on from it
+                self._opening.cancel()
+                log.warning("stopped while the store was being opened")
+                return
         if self._settling is not None:
             await self._settling
         if self._service is not None:
@@ -174,6 +182,27 @@ async def starting(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
         headers, body = error_parts(status, "the loops are being opened; try again")
     await send({"type": "http.response.start", "status": status.value, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _in_daemon(call: Callable[[], T]) -> T:
+    """Run something in a thread that does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_it: Callable[[Any], None], value: object) -> None:
+        if not future.done():
+            set_it(value)
+
+    def run() -> None:
+        try:
+            outcome = partial(settle, future.set_result, call())
+        except BaseException as error:
+            outcome = partial(settle, future.set_exception, error)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(outcome)
+
+    threading.Thread(target=run, name="armlet opens", daemon=True).start()
+    return await future
 
 
 # ---- the store

@@ -1,10 +1,10 @@
 """Comparisons of a loop: what its live policy gains over exploration and over a control, and a shadow over it.
 
 A decision is folded in when its first value is learned: when its window closes, in the order of decisions, or when its
-reward comes if there is no window; then the sums are about decisions that got one. Corrections, forgotten decisions and
-rewards for another arm than decided leave the sums. A comparison starts again when one of the two policies or the range
-of rewards changes; decisions from before are left out of it, and so are those with less of a coin than `LEAST`, which
-would cost time and tell next to nothing. State O(arms), time O(1) a row.
+reward comes if there is no window; then the sums are about decisions that got one. Corrections and forgotten decisions
+leave the sums as they are; rewards for another arm than decided are not folded in. A comparison starts again when one
+of the two policies or the range of rewards changes; decisions from before are left out of it, and so are those with
+less of a coin than `LEAST`, which would cost time and tell next to nothing. State O(arms), time O(1) a row.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ GUARDS: Final[tuple[Against, ...]] = ("control", "shadow")
 LEAST: Final = 0.001  # the smallest probability of a coin whose rows are folded in
 FIRST: Final = 16  # rows until the first ends are kept
 RATIO: Final = 1.15  # between the rows of ends that are kept: 100 of them at 10^7 rows
+FEWEST: Final = 20  # rows whose sums do not tell what one of them was
 EVEN: Final = 1e-9  # relative difference of exploration probabilities that are alike
 
 
@@ -206,6 +207,19 @@ class Comparisons:
         self._total += u
         if coins.explored or (coins.is_controls and seq > self.between["control"].seq and self._has_arm_control):
             self.values[place].add(u)
+
+    def forgotten(self, place: int) -> None:
+        """Drop sums of so few rows that they would tell what a row was that must be forgotten; others stay as they are.
+
+        What is taken out of sums because of its value would bias them, and the guess of a row is not known any more.
+        """
+        for against, one in self.between.items():
+            if one.sums.rows < FEWEST:
+                self.between[against] = Comparison(one.seq, one.since)
+        if self._rows < FEWEST:
+            self._rows, self._total = 0, 0.0
+        if self.values[place].rows < FEWEST:
+            self.values[place] = ValueSums()
 
     @property
     def _has_arm_control(self) -> bool:

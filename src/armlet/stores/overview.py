@@ -85,9 +85,9 @@ class Missing:
     """Rewards that never came, and what they could change at worst."""
 
     open: int  # decisions that wait for their first value
-    defaulted: int  # windows that closed without a reward
+    defaulted: int  # windows that closed without a reward, and none came later
     share: float | None  # of decisions that are not rewarded, of all that were rewarded, defaulted or are open
-    mean: float | None  # of the first values that came
+    mean: float | None  # of the rewards that came
     lowest: float | None  # mean of all, if all others were the lowest reward there can be
     highest: float | None  # or the highest
     note: str
@@ -376,9 +376,9 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
 
 
 def _missing(tally: Tally, *, has_window: bool) -> Missing:
-    arms, scale = tally.arms, tally.comparisons.scale
-    came, defaulted = sum(arm.rewards for arm in arms), sum(arm.defaults for arm in arms)
-    lacking, total = defaulted + tally.open, tally.reported_total
+    scale, (came, total) = tally.comparisons.scale, tally.reported
+    defaulted = sum(arm.learned for arm in tally.arms) - came
+    lacking = defaulted + tally.open
     n = came + lacking
     note = ""
     if not tally.is_complete:
@@ -390,8 +390,8 @@ def _missing(tally: Tally, *, has_window: bool) -> Missing:
         defaulted=defaulted,
         share=lacking / n if n else None,
         mean=total / came if came else None,
-        lowest=(total + lacking * scale[0]) / n if n and scale is not None else None,
-        highest=(total + lacking * scale[1]) / n if n and scale is not None else None,
+        lowest=(total + lacking * scale.low) / n if n and scale is not None else None,
+        highest=(total + lacking * scale.high) / n if n and scale is not None else None,
         note=note,
     )
 

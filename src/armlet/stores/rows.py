@@ -192,6 +192,7 @@ class LoopLog:
             fields |= {"guards": guards, "digest": start.digest()}
         if self._after != self._record.base:  # the rows are older than the model that there is
             fields |= {"digest": None, **self._arms_before(fields["arms"], fields["retired"])}
+            fields.pop("guards", None)  # events say when these came
         return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
 
     def _arms_before(self, arms: Iterable[Arm], retired: Iterable[Arm]) -> Mapping[str, list[Arm]]:
@@ -213,7 +214,10 @@ class LoopLog:
 
     @property
     def start(self) -> bytes:
-        """The model that `replayable` goes on from. It holds the seed: keep it to yourself."""
+        """The model that `replayable` goes on from, for `armlet.audit`; a model file, unless the loop has guards.
+
+        It holds the seed: keep it to yourself.
+        """
         return self._record.start
 
     def __iter__(self) -> Iterator[Event]:

@@ -286,9 +286,10 @@ class LoopRunner:
         Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
         Of two bandits one may have changed before the other raised.
         """
-        may_differ = self.policy is not None or isinstance(self._bandit, GuardedBandit)
-        is_doubtful = may_differ and not isinstance(error, EventError)
-        if is_doubtful or self._bandit is None or self._last != draft.seq or not isinstance(error, Exception):
+        bandit = self._bandit
+        is_torn = isinstance(bandit, GuardedBandit) and bandit.is_torn
+        is_doubtful = is_torn or (self.policy is not None and not isinstance(error, EventError))
+        if is_doubtful or bandit is None or self._last != draft.seq or not isinstance(error, Exception):
             self.stale()
             self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()

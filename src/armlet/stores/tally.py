@@ -142,6 +142,7 @@ class Tally:
         "cohorts",
         "comparisons",
         "decisions",
+        "defaulted_total",
         "delays",
         "expired_open",
         "faults",
@@ -154,7 +155,6 @@ class Tally:
         "last_at",
         "last_rows",
         "most_expected",
-        "reported_total",
         "statuses",
     )
 
@@ -184,7 +184,7 @@ class Tally:
         self.comparisons, self.cells = Comparisons(), Cells()
         self.changes: list[Change] = []  # the last ones
         self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
-        self.reported_total = 0.0  # of first values that were reported
+        self.defaulted_total = 0.0  # of defaults that were learned first
 
     def _place(self, arm: Arm) -> int:
         """Return the place of an arm, a new one if it was not seen before."""
@@ -298,10 +298,10 @@ class Tally:
         reported = source == "reward"
         if reported:
             self._rewards[place] += 1
-            self.reported_total += value
             self._see(value)
         else:
             self._defaults[place] += 1
+            self.defaulted_total += value
         self.cohorts.learned(place, value, reported, decided_at)
         if coins is not None:
             self.comparisons.add(place, value, coins, seq, self.decisions)
@@ -343,6 +343,7 @@ class Tally:
             self._drawn_total[place] -= value
         if decided_at is not None:
             self.cohorts.forgotten(place, value, decided_at)
+            self.comparisons.forgotten(place)
 
     def expired(self, arm: Arm) -> None:
         """Stop waiting for the reward of a decision."""
@@ -359,6 +360,15 @@ class Tally:
         text = words_of(kind, fields, self.comparisons.guards)
         self.changes = [*self.changes, Change(seq, ts, text)][-CHANGES:]
         self.comparisons.changed(fields, seq, ts)
+
+    @property
+    def reported(self) -> tuple[int, float]:
+        """How many values are learned that were reported, in time or late, and their sum."""
+        defaults = sum(self._defaults)
+        late = min(self.statuses.get("late", 0), defaults)  # which count instead of as many defaults
+        missing = defaults - late
+        share = missing / defaults if defaults else 0.0
+        return max(sum(self._count) - missing, 0), sum(self._total) - share * self.defaulted_total
 
     @property
     def open(self) -> int:
@@ -445,7 +455,7 @@ class Tally:
                 "cohorts": self.cohorts.state(),
                 "comparisons": self.comparisons.state(),
                 "cells": self.cells.state(),
-                "last": [self.reported_total, *self.last_rows],
+                "last": [self.defaulted_total, *self.last_rows],
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
             }
         ).decode()
@@ -484,7 +494,7 @@ class Tally:
             tally.comparisons = Comparisons.restore(state["comparisons"], len(tally.labels))
             tally.cells = Cells.restore(state["cells"])
             total, *rows = state["last"]
-            tally.reported_total = finite(total)
+            tally.defaulted_total = finite(total)
             tally.last_rows.extend(whole(seq) for seq in rows)
             tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
         tally._check_sums()

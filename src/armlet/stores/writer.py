@@ -22,7 +22,7 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 log = logging.getLogger("armlet.store")
 log.addHandler(logging.NullHandler())  # silent, unless the application listens
 
-MOST = 1024  # calls in a batch, but for those handed over together, so that nobody waits for a queue that never ends
+MOST = 1024  # decisions and rewards in a batch, so that nobody waits for a queue that never ends
 SLICE = 0.003  # CPU seconds of maintenance in a transaction; what the commit costs comes on top
 RETRY = 0.01  # seconds, if a reader is in the way of a scrub
 PATIENCE = 10.0  # seconds until that is given up
@@ -308,7 +308,7 @@ class Writer:
     def _open_desk(self, loop: asyncio.AbstractEventLoop) -> Desk:
         with self._gate:
             self._close_desks()
-            return self._desks.setdefault(loop, Desk(loop, self._deadline, self._put))
+            return self._desks.setdefault(loop, Desk(loop, self._deadline, self._put_calls))
 
     def _close_desks(self) -> None:
         """Let go of event loops that have ended, and of calls that they will not hand over any more."""
@@ -334,7 +334,7 @@ class Writer:
 
     def _ask(self, ticket: Ticket, deadline: float | None = -1.0, size: int = 0) -> Any:
         self._admit(size)
-        self._put((ticket,))
+        self._put(ticket)
         return ticket.wait(self._deadline if deadline == -1.0 else deadline)
 
     def _admit(self, size: int) -> None:
@@ -354,10 +354,16 @@ class Writer:
     def _is_full(self) -> bool:
         return self._limit is not None and self._asked - self._taken >= self._limit
 
-    def _put(self, tickets: Sequence[Ticket]) -> None:
+    def _put(self, ticket: Ticket) -> None:
         with self._gate:
             self._check_open()
-            self._queue.put(tickets)
+            self._queue.put((ticket,))
+
+    def _put_calls(self, calls: Sequence[Call]) -> None:
+        with self._gate:
+            self._check_open()
+            for portion in _portions(calls):
+                self._queue.put(portion)
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -403,8 +409,8 @@ class Writer:
 
     def _gather(self) -> bool:
         """Take what is in the queue, waiting for it if there is nothing else to do; return whether it has ended."""
-        pause = self._upkeep.pause
-        while len(self._batch) < MOST:
+        pause, enough = self._upkeep.pause, self._taken + MOST
+        while self._taken < enough:
             try:
                 tickets = self._queue.get(block=pause != 0.0, timeout=pause or None)
             except Empty:
@@ -511,6 +517,20 @@ class Writer:
         self._batch, self._tasks = [], []
         self._fail(left, error)
         release(left)
+
+
+def _portions(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Divide calls into what fits into a batch."""
+    portion: list[Call] = []
+    room = MOST
+    for call in calls:
+        portion.append(call)
+        room -= call.size
+        if room <= 0:
+            yield portion
+            portion, room = [], MOST
+    if portion:
+        yield portion
 
 
 _RUNNING: weakref.WeakSet[Writer] = weakref.WeakSet()  # those whose thread has not ended keep themselves alive
