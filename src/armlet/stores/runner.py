@@ -824,6 +824,7 @@ class LoopRunner:
         self._go_on(tx, now, draft, going)
         return True
 
+    @_undoing
     def promote(self, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
         """Make the shadow the live policy if its comparison so far lets it through the gate."""
         self.open(tx, now)
