@@ -549,3 +549,16 @@ def test_a_shadow_of_which_nothing_is_known_is_not_better(place: Place) -> None:
         found = loop.promote()
         assert (found.promoted, found.gain and found.gain.interval) == (False, None)
         assert loop.promote(gate="not worse").promoted
+
+
+def test_a_refused_promotion_takes_back_the_windows_that_it_closed(place: Place) -> None:
+    ticks = Ticks()
+    with ticking(place(), ticks) as store:
+        loop = store.loop("homepage", **MADE, window=1.0, default_reward=0.0)
+        loop.decide([1.0, 0.5], event="e")
+        ticks.now += 1.0  # its window is closed by whatever is called next
+        with pytest.raises(ArmletError, match="shadow"):
+            loop.promote()
+        assert loop.decide([1.0, 0.5], event="f").t == 2
+        assert [row.kind for row in rows_of(loop)] == ["decide", "learn", "decide"]
+        assert_guarded(store, loop)

@@ -107,9 +107,9 @@ class Fuzzer:
         wrong = [status for status in statuses if status >= 500 and status != 503]
         require(not wrong, f"{raw[:3000]!r} was answered {answer[:3000]!r}")
         if b"/forget" in raw:
-            self._forgetting.append(raw)
-        if not statuses:
-            self._unanswered.append(raw)
+            self._forgetting.append(raw + made.body)  # which may have been sent in chunks
+        if not any(status >= 200 for status in statuses):
+            self._unanswered.append(raw + made.body)
         for told in _objects(answer):
             items = [item for item in told.get("items", [told]) if isinstance(item, dict)]
             self._decided.update(item["event"] for item in items if {"event", "arm"} <= item.keys())
@@ -121,7 +121,7 @@ class Fuzzer:
         names = {name: _rows(store.loop(name)) for name in store.loops}
         made = [row.fields for rows in names.values() for row in rows if row.kind == "decide"]
         kept = {fields.get("event", fields["id"]) for fields in made}
-        nameless = {fields["id"] for fields in made if "event" not in fields} - self._decided
+        nameless = (kept & {fields["id"] for fields in made}) - self._decided
         unheard = sum(b"/decide" in raw for raw in self._unanswered)  # run, but cut off for what came after them
         require(len(nameless) <= unheard, f"{nameless} are kept, and were not answered")
         for event in kept - self._decided - nameless:

@@ -37,7 +37,13 @@ PLAIN: Final = (
     "/metrics",
     "/openapi.json",
     "/v1/loops",
+    "/loops",
     "/loops/plain",
+    "/loops/late?x=%ff",
+    "/login",
+    "/login?next=//evil.example",
+    "/logout",
+    "/static/%2e%2e/routes.py",
     "//",
     "/v1/../v1",
     "*",
@@ -62,6 +68,23 @@ HEADERS: Final = (
     "last-event-id: é",
     "range: bytes=0-1",
     "if-none-match: *",
+)
+
+
+CHANGES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("change", {"window": 0.2}),
+    ("change", {"arms": [*ARMS, "d"]}),
+    ("change", {"arms": ARMS}),
+    ("change", {"policy": "LinUCB"}),
+    ("change", {"reward_range": [0, 1]}),
+    ("change", {"control": {"arm": "a", "share": 0.25}}),
+    ("change", {"control": None}),
+    ("change", {"shadow": {"policy": "LinUCB", "policy_settings": {"alpha": 1.0}}}),
+    ("change", {"shadow": None}),
+    ("freeze", {}),
+    ("thaw", {}),
+    ("promote", {"gate": "off"}),
+    ("promote", {"gate": "off", "control": 0.1}),
 )
 
 
@@ -94,20 +117,14 @@ def _sound(rng: random.Random, number: int) -> tuple[str, dict[str, Any]]:
     name, admin = rng.choice(LOOPS), rng.choice(LOOPS[:2])
     known = [f"f{rng.randrange(number + 1)}" for _ in range(3)]
     items = [{"context": named_context(f"f{number}.{k}", 0), "event": f"f{number}.{k}"} for k in range(3)]
-    changes: list[dict[str, Any]] = [
-        {"window": 0.2},
-        {"arms": [*ARMS, "d"]},
-        {"arms": ARMS},
-        {"policy": "LinUCB"},
-        {"reward_range": [0, 1]},
-    ]
+    route, change = rng.choice(CHANGES)
     sound: list[tuple[str, dict[str, Any]]] = [
         (f"/v1/loops/{name}/decide", {"context": named_context(f"f{number}", 0), "event": f"f{number}"}),
         (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "probabilities": "all"}),
         (f"/v1/loops/{name}/decide", {"context": [1.0, 0.5, 0.25, 0.0], "eligible": ARMS[:2]}),
         (f"/v1/loops/{name}/decide/batch", {"items": items}),
         ("/v1/rewards", {"items": [_reward(rng, number, name) for name in LOOPS[:2]]}),
-        (f"/v1/loops/{admin}/change", rng.choice(changes)),
+        (f"/v1/loops/{admin}/{route}", change),
         (f"/v1/loops/{admin}/arms", {"action": rng.choice(["add", "retire", "restore"]), "arm": "d"}),
         (f"/v1/loops/{admin}/forget", {"events": known}),
         ("/v1/loops", {"name": f"made {number % 7}", "arms": ["a", "b"], "dim": 2}),

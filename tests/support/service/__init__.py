@@ -1,1 +1,1 @@
-"""What the tests of the service share: calls without sockets, servers that run, and loops for pages."""
+"""What tests of the service share: servers in processes, calls of the application, and loops to look at."""
