@@ -17,8 +17,8 @@ import armlet
 from armlet.service.keys import digest
 from armlet.stores import Control
 from support import browser
-from support.pages import HOSTILE, make_loop, play
-from support.servers import ServerProcess, ask, serving
+from support.service.pages import HOSTILE, make_loop, play
+from support.service.servers import ServerProcess, ask, serving
 
 SCREENS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True},

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import playwright
 import pytest
 
-from support.servers import PATIENCE, ServerProcess, serving
+from support.service.servers import PATIENCE, ServerProcess, serving
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"serve": ROOT / "docs" / "how-to" / "serve.md", "README": ROOT / "README.md"}

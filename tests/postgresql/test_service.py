@@ -16,7 +16,7 @@ from armlet.cli import main
 from armlet.stores.postgresql import PostgreSQL
 from armlet.stores.verify import verify_loop
 from support.postgresql import Server
-from support.servers import ServerProcess, ask, serving
+from support.service.servers import ServerProcess, ask, serving
 
 SETTINGS = 'store_file = "address"\n[loops.home]\narms = ["sale", "new"]\nfeatures = ["age"]\npolicy = "LinUCB"\n'
 

@@ -8,7 +8,7 @@ import pytest
 
 from armlet.service.app import Service, create_app
 from armlet.stores import Memory, Store
-from support.service_calls import Caller
+from support.service.calls import Caller
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import armlet
 from armlet.errors import ServiceError
 from armlet.service.client import AsyncClient, Client, Judgement
 from armlet.service.keys import digest, new_key
-from support.servers import PATIENCE, ServerProcess, serving
+from support.service.servers import PATIENCE, ServerProcess, serving
 
 DYING = """
 import os, signal

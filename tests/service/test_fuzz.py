@@ -17,7 +17,7 @@ from armlet.service.keys import SCOPES, Grant, Keyring, digest
 from armlet.service.routes import ROUTES
 from armlet.stores import Memory, Store
 from support.examples import scaled
-from support.service_calls import Answer, Caller
+from support.service.calls import Answer, Caller
 
 SEEDS = 300
 KEY = "armlet_root"

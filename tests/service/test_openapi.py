@@ -22,7 +22,7 @@ from armlet.service.problems import KINDS
 from armlet.service.routes import ROUTES
 from armlet.stores import Memory, Store
 from support.examples import scaled
-from support.service_calls import Caller
+from support.service.calls import Caller
 
 KEY = "armlet_root"
 EXCLUDED: Any = [positive_data_acceptance]  # a 422 may say what no schema can: what this loop's features and arms are

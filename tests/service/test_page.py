@@ -18,7 +18,7 @@ from armlet.stores import Control, Memory, Store
 from armlet.stores.gains import Answer, Gain
 from armlet.stores.health import Alarm
 from armlet.stores.overview import Details
-from support.pages import HOSTILE, details, make_loop, play, read, shown
+from support.service.pages import HOSTILE, details, make_loop, play, read, shown
 
 COIN = "Is the live policy better than a coin?"
 

@@ -26,8 +26,8 @@ from armlet.service.page.layout import POLICY
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
 from armlet.stores.overview import Details
-from support.pages import make_loop, play, read
-from support.service_calls import Caller
+from support.service.calls import Caller
+from support.service.pages import make_loop, play, read
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

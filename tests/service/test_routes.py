@@ -13,7 +13,7 @@ import armlet
 from armlet.service.app import Service, create_app
 from armlet.service.keys import Grant, Keyring, digest
 from armlet.stores import Memory, SQLite, Store
-from support.service_calls import Caller, problem
+from support.service.calls import Caller, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
 DECIDE, BATCH = "/v1/loops/home/decide", "/v1/loops/home/decide/batch"

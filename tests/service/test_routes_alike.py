@@ -13,7 +13,7 @@ from armlet.errors import PolicyError, QueueFullError, StoreError, UncertainErro
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
-from support.service_calls import Answer, Caller, exchange, problem
+from support.service.calls import Answer, Caller, exchange, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
 DECIDE, BATCH = "/v1/loops/home/decide", "/v1/loops/home/decide/batch"

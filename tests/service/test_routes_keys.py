@@ -10,7 +10,7 @@ from armlet.service.app import Service, create_app
 from armlet.service.keys import Grant, Keyring, Scope, digest
 from armlet.service.routes import ROUTES
 from armlet.stores import Store
-from support.service_calls import Caller, problem
+from support.service.calls import Caller, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
 DECIDE, BATCH = "/v1/loops/home/decide", "/v1/loops/home/decide/batch"

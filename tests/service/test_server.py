@@ -31,7 +31,7 @@ from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerC
 from armlet.service.keys import digest, new_key
 from armlet.service.settings import load
 from armlet.stores.overview import details
-from support.servers import LISTENING, PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
+from support.service.servers import LISTENING, PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
 
 SHOP = ("shop.db", "--loop", "home", "--arms", "sale,new", "--features", "age,basket")
 

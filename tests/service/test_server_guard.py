@@ -15,7 +15,7 @@ import pytest
 
 from armlet.service.config import Limits, Listen, LoopConfig, ServerConfig
 from armlet.service.guard import PIPELINED
-from support.servers import PATIENCE, ServerThread, ask, serving_here
+from support.service.servers import PATIENCE, ServerThread, ask, serving_here
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 QUICK = Limits(header_seconds=0.3, idle_seconds=0.3, write_seconds=0.3, body_seconds=0.3)

@@ -15,12 +15,22 @@ from armlet.bandit import Bandit, from_bytes
 from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
 from armlet.stores import Control, Loop, Memory, Row, Store
-from armlet.stores.comparisons import FEWEST, FIRST, LEAST, Against, Coins, Comparison, Comparisons, Scale, coins_of
 from armlet.stores.gains import Gain, advice, gain_of
 from armlet.stores.rows import Replay, _compare, fields_of
 from armlet.stores.tally import Tally
+from armlet.stores.tally.comparisons import (
+    FEWEST,
+    FIRST,
+    LEAST,
+    Against,
+    Coins,
+    Comparison,
+    Comparisons,
+    Scale,
+    coins_of,
+)
+from armlet.stores.tally.timeline import CELLS, CHANGES, Cells
 from armlet.stores.terms import Carry
-from armlet.stores.timeline import CELLS, CHANGES, Cells
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, ticking

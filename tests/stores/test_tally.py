@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.policies import LinUCB, Uniform
-from armlet.stores.cohorts import MOST, SIZE
-from armlet.stores.delays import MOMENTS, DecisionTimes, Delays
 from armlet.stores.tally import Tally
+from armlet.stores.tally.cohorts import MOST, SIZE
+from armlet.stores.tally.delays import MOMENTS, DecisionTimes, Delays
 from armlet.types import Arm
 from support.examples import scaled
 from support.watched import Played, draw

@@ -33,9 +33,12 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import Listen, LogConfig, ServerConfig
 from armlet.service.guard import GuardedProtocol, error_parts, guarded
 from armlet.stores import Loop, Store, open_store
+from armlet.stores.writer import stop_all
 
 BACKLOG: Final = 1024  # connections that wait to be accepted
 SPARE: Final = 128  # files besides connections
+OPENING: Final = "armlet opens a store"
+PATIENCE: Final = 5.0  # seconds for a thread to see that nobody waits for it
 SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of loops that nobody asks anything
 
 T = TypeVar("T")
@@ -58,6 +61,7 @@ def run(config: ServerConfig, on_ready: Callable[[str, Service], None]) -> None:
         raise_file_limit(config.limits.connections)
         server = Server(config, url_of(listener), on_ready)
         server.run(sockets=[listener])
+    end_opening()
     if server.failure is not None:
         raise server.failure
 
@@ -201,8 +205,16 @@ async def _in_daemon(call: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(outcome)
 
-    threading.Thread(target=run, name="armlet opens", daemon=True).start()
+    threading.Thread(target=run, name=OPENING, daemon=True).start()
     return await future
+
+
+def end_opening() -> None:
+    """Break off what is still being opened: the interpreter cannot free what a thread holds."""
+    for thread in threading.enumerate():
+        if thread.name == OPENING:
+            stop_all()  # of the process, which is about to end
+            thread.join(PATIENCE)
 
 
 # ---- the store

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.inference.intervals import Interval
-from armlet.stores.comparisons import LEAST, Against, Comparison
 from armlet.stores.tally import Tally
+from armlet.stores.tally.comparisons import LEAST, Against, Comparison
 
 Answer: TypeAlias = Literal["yes", "not yet", "no", "nothing to say"]
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from armlet.stores.cohorts import EVIDENCE, Evidence
 from armlet.stores.tally import FAULTS, GAPS, Tally
+from armlet.stores.tally.cohorts import EVIDENCE, Evidence
 from armlet.types import Arm
 
 Rule: TypeAlias = Literal[

@@ -20,15 +20,15 @@ from armlet.inference.gains import value_intervals
 from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
-from armlet.stores.comparisons import LEAST
 from armlet.stores.gains import Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
 from armlet.stores.rows import context_of, recover
 from armlet.stores.spec import RULES
 from armlet.stores.tally import ArmCounts, Tally
+from armlet.stores.tally.comparisons import LEAST
+from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
-from armlet.stores.timeline import Change, control_label, policy_words
 from armlet.types import Arm, Policy
 
 MICROSECONDS: Final = 1e6

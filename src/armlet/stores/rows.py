@@ -22,9 +22,9 @@ from armlet.log.events import CONTROL, FORMAT, SCHEMA, SHADOW, Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.model_file import describe
-from armlet.stores.comparisons import Scale, coins_of
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Session, View
 from armlet.stores.tally import CHANGING, Tally
+from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry, Terms
 from armlet.types import Arm, Float64, Policy
 

@@ -22,7 +22,6 @@ from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of, size_of
 from armlet.policies import is_registered
 from armlet.recording import policy_fields
-from armlet.stores.comparisons import Coins, coins_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
@@ -33,6 +32,7 @@ from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import CHANGING, Source, Tally
+from armlet.stores.tally.comparisons import Coins, coins_of
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.tickets import Chore
 from armlet.stores.writer import Writer

@@ -537,7 +537,7 @@ _RUNNING: weakref.WeakSet[Writer] = weakref.WeakSet()  # those whose thread has 
 
 
 @atexit.register
-def _stop_all() -> None:
+def stop_all() -> None:
     """End the threads of stores that nobody closed, before the interpreter goes: it cannot free what a thread holds."""
     for writer in list(_RUNNING):
         if writer._pid == os.getpid():

@@ -18,9 +18,9 @@ from armlet.inference.sequences import mixed_margin
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, GuardedBandit, guard
 from armlet.policies import FixedEpsilon, LinUCB, OccasionalOptimism
-from armlet.stores.comparisons import Against, Scale, coins_of
 from armlet.stores.rows import fields_of
 from armlet.stores.tally import Tally
+from armlet.stores.tally.comparisons import Against, Scale, coins_of
 from armlet.types import Float64
 from support.stores.coin_loops import ARMS, Environment, Setting
 

@@ -19,10 +19,10 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.errors import StoreError
 from armlet.inference.betting import PropensityBets
 from armlet.kernel import Decision, json_bytes
-from armlet.stores.cohorts import Cohorts
-from armlet.stores.comparisons import Coins, Comparisons
-from armlet.stores.delays import DecisionTimes, Delays, finite, least_delay, whole
-from armlet.stores.timeline import CHANGES, Cells, Change, words_of
+from armlet.stores.tally.cohorts import Cohorts
+from armlet.stores.tally.comparisons import Coins, Comparisons
+from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
+from armlet.stores.tally.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
 
 Source: TypeAlias = Literal["reward", "default"]

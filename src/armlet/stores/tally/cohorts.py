@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armlet.stores.delays import SECOND, finite, whole
+from armlet.stores.tally.delays import SECOND, finite, whole
 
 SIZE: Final = 200  # decisions
 MOST: Final = 8  # cohorts at a time

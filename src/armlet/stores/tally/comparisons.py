@@ -21,7 +21,7 @@ from armlet.inference.gains import (
     shadow_score,
 )
 from armlet.inference.intervals import Interval
-from armlet.stores.delays import finite, whole
+from armlet.stores.tally.delays import finite, whole
 from armlet.types import Arm
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from armlet.stores.delays import finite, whole
+from armlet.stores.tally.delays import finite, whole
 
 CELLS: Final = 32
 SHORTEST: Final = 16  # decisions of a cell
