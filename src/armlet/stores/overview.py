@@ -23,7 +23,8 @@ from armlet.model_file import policy_header
 from armlet.stores.gains import Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
-from armlet.stores.rows import context_of, recover
+from armlet.stores.replay import recover
+from armlet.stores.rows import context_of
 from armlet.stores.spec import RULES
 from armlet.stores.tally import ArmCounts, Tally
 from armlet.stores.tally.comparisons import LEAST

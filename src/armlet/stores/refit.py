@@ -17,7 +17,7 @@ from armlet.log.events import Event
 from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
-from armlet.stores.rows import Replay, plays_of
+from armlet.stores.replay import Replay, plays_of
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 

@@ -27,8 +27,9 @@ from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, w
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.overview import Glimpse, gains_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
+from armlet.stores.replay import Replay, recover
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Verdict, counted, judge
-from armlet.stores.rows import Replay, bytes_of, checked, decision_of, fields_of, known_of, recover, substitute
+from armlet.stores.rows import bytes_of, checked, decision_of, fields_of, known_of, substitute
 from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.tally import CHANGING, Source, Tally

@@ -15,7 +15,8 @@ from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.log.guarded import read_guarded
 from armlet.parallel import Progress, silent
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Told, Usage, View
-from armlet.stores.rows import Replay, checked
+from armlet.stores.replay import Replay
+from armlet.stores.rows import checked
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Terms
 from armlet.types import Policy

@@ -18,7 +18,7 @@ from armlet.policies import Algorithm1, AutoEpsilonGreedy, LinUCB
 from armlet.stores import Aggregation, ClockWarning, Ledger, LoopRecord, Moment, Outcome, Row, Status, Store
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, Session, Want
-from armlet.stores.rows import rebuild
+from armlet.stores.replay import rebuild
 from armlet.stores.terms import Terms
 from armlet.types import Policy
 

@@ -1,0 +1,305 @@
+"""The state that the rows of a loop lead to: its start model and its rows, one after the other.
+
+What is learned from a row is what was learned from the decision, bit for bit. A snapshot saves reading the first rows;
+without one, a state is rebuilt from all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import numpy as np
+
+from armlet.bandit import Bandit
+from armlet.errors import LogError, ModelFileError, StoreError
+from armlet.kernel import Decision
+from armlet.log.events import Event
+from armlet.log.guarded import guards_of, is_compiled, read_guarded
+from armlet.log.replaying import PLAYS, is_unplayable
+from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
+from armlet.stores.rows import BYTES, checked, decision_of, substitute
+from armlet.stores.tally import CHANGING, Tally
+from armlet.stores.tally.comparisons import Scale, coins_of
+from armlet.stores.terms import USUAL, Carry
+from armlet.types import Arm, Policy
+
+KEPT: Final = 2**13  # decisions that a replay remembers; older ones are read again
+PAGE: Final = 5000  # learned at once
+
+Find = Callable[[int], Row | None]
+_Learned = tuple[int | None, bytes | None, Arm, float, float, float, bool, int]
+
+
+class Replay:
+    """Plays rows again on a bandit; none is decided again, since its context may be erased.
+
+    What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same. A replay
+    that goes on with the decisions of another one is of the few rows that a replica has written meanwhile: there one by
+    one takes 4 us a row, and columns 6 to 60.
+    """
+
+    def __init__(
+        self,
+        bandit: Bandit,
+        find: Find,
+        carry: Carry,
+        tally: Tally | None = None,
+        counted: int = 0,
+        decided: dict[int, Row] | None = None,
+    ) -> None:
+        self._bandit, self._find, self._carry = bandit, find, carry
+        self._tally, self._counted = tally, counted  # which rows the tally has
+        self._is_compiled = is_compiled(bandit)
+        self._has_columns = self._is_compiled and decided is None  # a few rows now and then are quicker one by one
+        self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
+        self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
+        self._learned: list[_Learned] = []
+        self._ended: list[Row] = []  # decisions under way whose reward is in the columns
+        self._clock: int | None = None
+        self._last = 0
+
+    def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
+        """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
+        try:
+            return self._play(rows, last, is_whole)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # of fields that are not what they should be
+            raise _refused(self._last, error) from error
+
+    def _play(self, rows: Iterable[Row], last: int, is_whole: bool) -> int:
+        tally, learned, compiled, has_columns = self._tally, self._learned, self._is_compiled, self._has_columns
+        for row in rows:
+            seq, _, kind, t, fields, _ = row
+            if seq != last + 1 and is_whole:
+                raise _missing(last + 1)
+            self._last = last = seq
+            if tally is not None and seq > self._counted:
+                self._count(tally, row)
+            if kind == "decide":
+                self._decided[seq] = self._begun[seq] = row
+                self._clock = t
+                if len(self._begun) >= KEPT or not compiled:
+                    self.settle()
+            elif kind == "learn" and compiled and "expired" not in fields:
+                if not has_columns:
+                    self._learn_alone(row)
+                    continue
+                self._learn(row)
+                if len(learned) >= PAGE:
+                    self.settle()
+            elif kind != "reward":  # which waits for its window to close
+                self.settle()
+                self._act(checked(row))
+        self.settle()
+        return last
+
+    def _learn(self, row: Row) -> None:
+        told = row.fields
+        decided = self._begun.pop(told["of"], None)
+        if decided is None:
+            decided = self._get(row)
+            self._ended.append(decided)
+        _, _, _, t, fields, x = decided
+        weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
+        columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
+        self._learned.append(columns)
+
+    def _learn_alone(self, row: Row) -> None:
+        told = row.fields
+        if self._clock is not None:
+            self.settle()
+        self._bandit.learn(decision_of(self._get(row)), told["reward"], weight=told.get("weight", 1.0))
+
+    def _get(self, row: Row) -> Row:
+        decided = self.decided(row.fields["of"])
+        if decided is None or decided.x is None:
+            raise StoreError(f"row {row.seq} of the loop is about row {row.fields['of']}, which is missing")
+        return checked(decided, "decide")
+
+    def _act(self, row: Row) -> None:
+        try:
+            for event in self._events(row):
+                PLAYS[event["kind"]](self._bandit, event, RowPast(self.decided))
+        except (LogError, StoreError):
+            raise
+        except Exception as error:
+            raise _unplayable(row.seq, error) from error
+
+    def count(self, rows: Iterable[Row]) -> Tally:
+        """Count rows, of which some may be missing, and play none."""
+        tally = Tally()
+        try:
+            for row in rows:
+                self._last = row.seq
+                self._count(tally, row)
+                if row.kind == "decide" and row.x is None:
+                    tally.forgotten(row.fields["arm"], None)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _refused(self._last, error) from error
+        return tally
+
+    def _count(self, tally: Tally, row: Row) -> None:
+        """Count what a row says, as it was counted when it was written."""
+        fields = checked(row).fields
+        if row.kind == "decide":
+            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
+            return
+        if row.kind in CHANGING:
+            tally.changed(row.seq, row.ts, row.kind, fields)
+            return
+        of = fields.get("of", 0)
+        decided = self._decided.get(of) or self._find(of)
+        if decided is None:  # a row about no decision
+            return
+        arm, explored = decided.fields["arm"], decided.fields["explored"]
+        if "played" in fields:
+            arm, explored = fields["played"], False
+        if row.kind == "expire":
+            tally.expired(arm)
+        elif row.kind == "correct":
+            old, new = fields["old_reward"], fields["new_reward"]
+            tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
+        elif row.kind == "forget":
+            tally.forgotten(arm, fields["reward"])
+        elif row.kind == "learn":
+            coins = None
+            if "expired" in fields:
+                tally.revived(arm)
+            else:
+                coins = coins_of(decided.fields)
+            source = fields.get("source", "reward")
+            tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, source, coins, of)
+        if "status" in fields:
+            tally.answered(fields["status"], row.ts, decided.ts)
+
+    def _events(self, row: Row) -> list[Event]:
+        return plays_of(row)
+
+    def decided(self, seq: int) -> Row | None:
+        """Return the row of a decision."""
+        row = self._decided.get(seq) or self._find(seq)
+        return None if row is None else self._carry.row(row, self._last)
+
+    def settle(self) -> None:
+        """Let the bandit know all that was played so far."""
+        if self._clock is not None:
+            self._bandit.replace(t=self._clock)
+            self._clock = None
+        try:
+            for row in self._begun.values():
+                self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
+            if self._learned:
+                self._bandit.partial_fit(_table(self._learned))
+            for row in self._ended:
+                self._bandit.expire(decision_of(row))
+        except Exception as error:
+            raise _unplayable(self._last, error) from error
+        for gathered in (self._begun, self._learned, self._ended):
+            gathered.clear()
+        if len(self._decided) > KEPT:
+            for seq in list(self._decided)[: -KEPT // 2]:
+                del self._decided[seq]
+
+
+def plays_of(row: Row) -> list[Event]:
+    """Return what a row does to a bandit, as events of a log; a change of rules alone does nothing."""
+    event = {**row.fields, "seq": row.seq, "kind": row.kind, "t": row.t}
+    if row.kind != "change":
+        return [event]
+    return [{**each, "seq": row.seq, "kind": "replace"} for each in row.fields["replaces"]]
+
+
+def _table(learned: list[_Learned]) -> Mapping[str, Any]:
+    """Return decisions and their rewards as a table of `partial_fit`."""
+    t, x, arm, reward, weight, propensity, explored, tag = zip(*learned, strict=True)
+    contexts = np.frombuffer(b"".join(x), dtype=BYTES).reshape(len(t), -1)
+    columns = {"t": t, "arm": arm, "reward": reward, "weight": weight, "propensity": propensity}
+    return {"x": contexts, **columns, "explored": explored, "tag": tag}
+
+
+class RowPast:
+    """The decisions of a loop, read from its rows."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    def decide(self, bandit: Bandit, event: Event) -> None:
+        """Take the step of a decision."""
+        bandit.replace(t=event["t"])
+        bandit._begin_decision(event["arm"], event["explored"])
+
+    def get(self, event: Event, reward: float | None = None) -> Decision:
+        """Return the decision that a row is about, which has learned this reward if one is given."""
+        row = self._find(event["of"])
+        if row is None:
+            raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
+        if "played" in event:
+            row = substitute(row, event["played"])
+        return decision_of(row, reward, **({"expired": event["expired"]} if "expired" in event else {}))
+
+
+def _unplayable(seq: int, error: Exception) -> Exception:
+    return _refused(seq, error) if is_unplayable(error) else error
+
+
+def _refused(seq: int, error: Exception) -> StoreError:
+    return StoreError(f"row {seq} of the loop cannot be played again: {error}; go back to a backup")
+
+
+def _missing(seq: int) -> StoreError:
+    return StoreError(f"row {seq} of the loop is missing; go back to a backup")
+
+
+def recover(
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, Tally, int]:
+    """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
+    found, counts = session.snapshot(record.id), session.tally(record.id)
+    tally, tallied = Tally() if counts is None else Tally.from_json(counts), head.tallied
+    if counts is None and (found is not None or record.base):  # of a version that did not count
+        tally, tallied = _counted(session, record, policy, carry), head.seq
+    elif counts is None:
+        _compare(tally, read_guarded(record.start, policy=policy), 0, 0)
+    bandit, last = _newest(record, found, policy)
+    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
+    _go_on(replay, session, record.id, last, head.seq)
+    if tally.comparisons.scale is None:  # of a version that did not compare
+        _compare(tally, bandit, head.seq, head.ts)
+    return bandit, tally, last
+
+
+def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Bandit, int]:
+    """Return the newest model of a loop, and the last row that it has learned."""
+    if found is not None and found[0] >= record.base:
+        try:
+            return read_guarded(found[1], policy=policy), found[0]
+        except ModelFileError:
+            pass  # a snapshot is only a cache: the rows say the same
+    return read_guarded(record.start, policy=policy), record.base
+
+
+def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
+    """Let a tally compare decisions after a row."""
+    settings = bandit.settings
+    tally.comparisons.guards = guards_of(bandit)
+    tally.comparisons.begin(Scale(*(settings.reward_range or USUAL), settings.objective == "min"), seq, ts)
+
+
+def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
+    """Count all rows that are left of a loop; what was answered without a row is not known."""
+    bandit = read_guarded(record.start, policy=policy)
+    return Replay(bandit, lambda seq: session.row(record.id, seq), carry).count(session.rows(record.id, 0))
+
+
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
+    """Return the bandit of a loop from its rows alone, without a snapshot."""
+    bandit = read_guarded(record.start, policy=policy)
+    _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
+    return bandit
+
+
+def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
+    found = replay.play(session.rows(loop, after), after)
+    if found != last:
+        raise _missing(found + 1)
