@@ -14,12 +14,13 @@ from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
+from armlet.stores import maintenance
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details, details_of
+from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Reward, Status
 from armlet.stores.rows import LoopLog
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 10_000  # calls of a batch
 TRIES: Final = 5  # of a call whose loop changes meanwhile
+NEVER: Final = 2**63 - 1  # in steady time
 
 Probabilities: TypeAlias = Literal["all"]
 T = TypeVar("T")
@@ -362,7 +364,7 @@ class Loop:
         broken off by an error, some are forgotten; ask again for all of them.
         """
         names = [check_text("event", event) for event in events]
-        return self._writer.maintain(self._runner.forgetting(names), self._runner, scrubs=True)
+        return self._writer.maintain(maintenance.forgetting(self._runner, names), self._runner, scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm without data."""
@@ -379,7 +381,7 @@ class Loop:
     @refusing()
     def _change_arm(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda tx, now: self._runner.add_rows(tx, now, [(kind, label)]))
+        self._writer.do(lambda tx, now: maintenance.add_rows(self._runner, tx, now, [(kind, label)]))
 
     @refusing()
     def change(
@@ -463,7 +465,7 @@ class Loop:
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
         refit = self._refit(change) if how == "refit" else None
-        self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
+        self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     def _refit(self, change: LoopChange) -> Refit:
@@ -495,13 +497,13 @@ class Loop:
         ...     before, loop.model().state.n.sum()
         (np.float64(0.0), np.float64(1.0))
         """
-        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, frozen)):
+        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, frozen)):
             log.info("loop %s: frozen", self.name)
 
     @refusing()
     def thaw(self) -> None:
         """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
-        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, thawed)):
+        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, thawed)):
             log.info("loop %s: thawed", self.name)
 
     @refusing()
@@ -535,7 +537,7 @@ class Loop:
         check_gate(gate)
         if control is not None:
             chance(fix="give the share of steps that the policy so far plays, above 0 and below 1")("control", control)
-        done = self._writer.do(lambda tx, now: self._runner.promote(tx, now, gate, control))
+        done = self._writer.do(lambda tx, now: maintenance.promote(self._runner, tx, now, gate, control))
         if done.promoted:
             log.info("loop %s: shadow promoted", self.name)
         return done
@@ -567,13 +569,25 @@ class Loop:
 
         It is the one that decides: without a control or shadow, and as it was frozen, if it was.
         """
-        return self._writer.maintain(self._runner.copying(), self._runner)
+        return self._writer.maintain(maintenance.copying(self._runner), self._runner)
 
     @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
         size = self._ledger.size()
-        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size), size=0)
+        return self._writer.call(self._runner, lambda tx, _, now: self._stats(tx, now, size), size=0)
+
+    def _stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
+        runner = self._runner
+        oldest = tx.session.due(runner.id, NEVER, 1) if runner.terms.has_windows else ()
+        return Stats.of(
+            self.name,
+            runner.tally,
+            now.wall,
+            oldest_open_at=oldest[0].row.ts if oldest else None,
+            rows_since_snapshot=runner.rows_since_snapshot,
+            size=size,
+        )
 
     @refusing()
     def health(self) -> list[Alarm]:
@@ -590,7 +604,7 @@ class Loop:
         return self._writer.call(self._runner, self._health, size=0)
 
     def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
-        return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
+        return alarms(self._runner.tally, now.wall, objective=self._runner.bandit.settings.objective)
 
     @refusing()
     def version(self) -> tuple[int, int]:
@@ -618,7 +632,18 @@ class Loop:
         >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
         ('yes', 51, 474)
         """
-        return details_of(self._writer.call(self._runner, self._runner.glimpse))
+        return details_of(self._writer.call(self._runner, self._glimpse))
+
+    def _glimpse(self, tx: Transaction, draft: Draft, now: Moment) -> Glimpse:
+        """Return what details are made of; the last decisions are read by their numbers."""
+        tx.flush()
+        runner, tally = self._runner, self._runner.tally
+        rows = tx.session.pick(runner.id, list(tally.last_rows))
+        events = [row.fields["event"] for row in rows if "event" in row.fields]
+        outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
+        values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
+        counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
+        return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
     def gains(self) -> tuple[Gain, ...]:
         """Return whether the live policy is better than a coin and than the control, and the shadow than it.
