@@ -208,7 +208,7 @@ def write_settings(image: Image, stage: Stage, environ: Mapping[str, str]) -> tu
     settings = image.path(json.loads(stage.last("CMD"))[0])
     settings.parent.mkdir(parents=True, exist_ok=True)
     clean = {name: value for name, value in environ.items() if not name.startswith("ARMLET_")}
-    made = ["armlet", "serve", "--new-key", "decide,reward"]
+    made = ["armlet", "serve", "--new-key", "decide,reward,read"]
     told = subprocess.run(
         [shutil.which(made[0], path=environ["PATH"]) or made[0], *made[1:]],
         env=clean,
@@ -239,6 +239,9 @@ def ask(environ: Mapping[str, str], key: str, stage: Stage) -> None:
     request = urllib.request.Request(f"{url}/v1/loops/home/decide", body, headers)
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         print(f"  a decision: {answer.read().decode()}", flush=True)
+    page = urllib.request.Request(f"{url}/loops/home", headers=headers)
+    with urllib.request.urlopen(page, timeout=PATIENCE) as answer:
+        print(f"  its page: {len(answer.read()):,} bytes of {answer.headers['content-type']}", flush=True)
 
 
 def is_ready(url: str) -> bool:

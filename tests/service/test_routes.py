@@ -339,6 +339,22 @@ def test_decisions_are_forgotten(caller: Caller, store: Store) -> None:
     assert sum(event.get("x") is not None for event in store.loop("home").log) == 2
 
 
+def test_what_was_deleted_but_not_cleared_from_all_files_is_not_called_refused(
+    caller: Caller, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> bool:
+        raise OSError("no space left")
+
+    caller.post(DECIDE, {"context": CONTEXT, "event": "e"})
+    monkeypatch.setattr(store._ledger, "scrub", fail)
+    problem(caller.post("/v1/loops/home/forget", {"events": ["e"]}), 503, "outcome-unknown", None)
+    assert caller.post("/v1/rewards", {"items": [{"loop": "home", "event": "e", "value": 1}]}).json == {
+        "items": [{"status": "unknown"}]
+    }
+    monkeypatch.undo()
+    assert caller.post("/v1/loops/home/forget", {"events": ["e"]}).json == {"forgotten": 0}
+
+
 def test_a_control_plays_its_share_from_the_start(caller: Caller) -> None:
     asked = {"name": "new", "arms": ["a", "b"], "dim": 1, "control": {"arm": "a", "share": 0.5}}
     assert caller.post("/v1/loops", asked).status == 201

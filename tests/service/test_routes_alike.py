@@ -163,6 +163,28 @@ def test_rewards_of_which_one_may_have_been_kept_are_not_called_lost(
     problem(caller.post("/v1/rewards", {"items": [reward, reward]}), 503, "outcome-unknown")
 
 
+def test_labels_that_cannot_be_read_after_a_decision_leave_its_outcome_unknown(
+    caller: Caller, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Loop) -> None:
+        raise StoreError("full")
+
+    asked = {"context": CONTEXT, "event": "e", "probabilities": "all"}
+    with monkeypatch.context() as broken:
+        broken.setattr(Loop, "model", fail)
+        problem(caller.post(DECIDE, asked), 503, "unavailable")
+    assert store.loop("home").stats().decisions == 0  # nothing was kept, as it says
+    first = caller.post(DECIDE, asked).json
+    assert "probabilities" not in caller.post(DECIDE, {"context": CONTEXT, "event": "e"}).json
+    store.loop("home").add_arm("later")
+    with monkeypatch.context() as broken:
+        broken.setattr(Loop, "model", fail)
+        problem(caller.post(DECIDE, {**asked, "event": "f"}), 503, "outcome-unknown")
+    assert store.loop("home").stats().decisions == 2
+    assert len(caller.post(DECIDE, {**asked, "event": "f"}).json["probabilities"]) == 5
+    assert caller.post(DECIDE, asked).json == first
+
+
 def test_what_nobody_thought_of_is_a_500_without_a_word(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

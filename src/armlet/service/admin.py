@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -14,7 +14,7 @@ from armlet.errors import ArmletError, EventError, StoreError, refusing
 from armlet.service.app import Service, no_loop
 from armlet.service.config import ControlConfig, LoopConfig, make_encoder, make_policy
 from armlet.service.http import JSON, NO_SNIFF, NO_STORE, Request, Response, decode, json_response
-from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, Problem, refusal
+from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, OUTCOME_UNKNOWN, UNAVAILABLE, Problem, refusal
 from armlet.service.schemas import (
     AnyControl,
     ChangeArm,
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_NUMBERS: Final = 2**26  # of a model: half a gigabyte
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _make = msgspec.json.Decoder(MakeLoop)
 _change = msgspec.json.Decoder(ChangeLoop)
@@ -87,7 +90,7 @@ def _check_size(arms: int, dim: int) -> None:
 async def delete_loop(service: Service, request: Request) -> Response:
     """Delete a loop with all its rows."""
     loop = await service.loop(request.parts["name"])
-    if not await service.ask(service.store.delete, loop.name):
+    if not await _deleting(service, service.store.delete, loop.name):
         raise no_loop(loop.name)
     service.loops.pop(loop.name, None)
     return json_response(Done())
@@ -145,7 +148,17 @@ async def forget(service: Service, request: Request) -> Response:
     """Unlearn decisions and delete all about them."""
     asked = decode(_forget, await request.body(service.limits.batch_body), request)
     loop = await service.loop(request.parts["name"])
-    return json_response(Forgotten(await service.ask(loop.forget_many, asked.events)))
+    return json_response(Forgotten(await _deleting(service, loop.forget_many, asked.events)))
+
+
+async def _deleting(service: Service, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Run what deletes piece by piece: where it is broken off, some of it is done, and nobody calls that refused."""
+    try:
+        return await service.ask(call, *args, **options)
+    except Problem as problem:
+        if problem.kind is not UNAVAILABLE:
+            raise
+        raise Problem(OUTCOME_UNKNOWN, "some of it may be deleted; repeat it") from problem
 
 
 # ---- guards

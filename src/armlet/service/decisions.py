@@ -7,7 +7,7 @@ same time share a commit. Every answer is durable before it is sent.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, cast, get_args
 
 import msgspec
@@ -26,7 +26,7 @@ from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem, with_dates
 from armlet.service.http import Request, Response, decode
-from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, Problem, refusal
+from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, OUTCOME_UNKNOWN, Problem, refusal
 from armlet.service.schemas import (
     Decide,
     Decided,
@@ -63,8 +63,7 @@ async def decide(service: Service, request: Request) -> Response:
     asked = decode(_decide, await request.body(service.limits.body), request)
     name = request.parts["name"]
     loop = service.loops.get(name) or await service.loop(name)
-    if asked.probabilities is not None:
-        _check_propensity(request)
+    labels = () if asked.probabilities is None else await _labels(service, request, loop)
 
     def ask(contexts: list[Any]) -> Awaitable[Decision]:
         return loop.adecide(contexts[0], event=asked.event, eligible=asked.eligible, probabilities=asked.probabilities)
@@ -73,7 +72,8 @@ async def decide(service: Service, request: Request) -> Response:
         decision = await _asked(loop, [asked.context], ask)
     except ArmletError as error:
         raise _refused(loop, [asked.context], error, asked.eligible) from error
-    labels = () if decision.probabilities is None else await _labels(service, loop, len(decision.probabilities))
+    if labels:
+        labels = await _later_labels(service, loop, labels, [decision])
     return Response(_encode(_told(decision, asked.event, labels, has_propensity=request.grant.propensity)))
 
 
@@ -83,8 +83,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     if len(asked.items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
     loop = await service.loop(request.parts["name"])
-    if asked.probabilities is not None:
-        _check_propensity(request)
+    labels = () if asked.probabilities is None else await _labels(service, request, loop)
     events = _events([item.event for item in asked.items])
     contexts: list[Any] = [item.context for item in asked.items]
 
@@ -95,8 +94,8 @@ async def decide_many(service: Service, request: Request) -> Response:
         decisions = await _asked(loop, contexts, ask)
     except ArmletError as error:
         raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
-    most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
-    labels = await _labels(service, loop, most) if most else ()
+    if labels:
+        labels = await _later_labels(service, loop, labels, decisions)
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
@@ -122,11 +121,6 @@ def _events(names: Sequence[str | None]) -> list[str] | None:
     return given or None
 
 
-def _check_propensity(request: Request) -> None:
-    if not request.grant.propensity:
-        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
-
-
 def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_propensity: bool) -> Decided:
     name = decision.id if event is None else event
     if not has_propensity:
@@ -137,12 +131,27 @@ def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_p
     return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
 
 
-async def _labels(service: Service, loop: Loop, n: int) -> Sequence[Arm]:
-    """Return the arms in the order of `n` probabilities; arms are added at the end, and never go."""
-    labels = service.arms.get(loop, ())
-    if len(labels) < n:
-        labels = service.arms[loop] = tuple((await service.ask(loop.model)).arms)
-    return labels
+async def _labels(service: Service, request: Request, loop: Loop) -> Sequence[Arm]:
+    """Return the arms in the order of probabilities, before anything is decided and kept."""
+    if not request.grant.propensity:
+        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
+    if loop not in service.arms:
+        service.arms[loop] = tuple((await service.ask(loop.model)).arms)
+    return service.arms[loop]
+
+
+async def _later_labels(
+    service: Service, loop: Loop, labels: Sequence[Arm], decisions: Iterable[Decision]
+) -> Sequence[Arm]:
+    """Return the arms again if some were added since they were asked for; they are added at the end, and never go."""
+    most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
+    if len(labels) >= most:
+        return labels
+    try:
+        service.arms[loop] = tuple((await service.ask(loop.model)).arms)
+    except Problem as problem:
+        raise Problem(OUTCOME_UNKNOWN, "it was decided; repeat it with the same event") from problem
+    return service.arms[loop]
 
 
 def _refused(

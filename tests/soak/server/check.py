@@ -16,6 +16,7 @@ from soak.server.connections import Address, ask
 
 async def models(addresses: Sequence[Address]) -> dict[str, bytes]:
     """Return the models of all loops once their windows are closed; all servers must say the same bytes."""
+    await ask(addresses[0], "POST", "/v1/loops/late/thaw")  # what is frozen has not learned what the oracle has heard
     for address in addresses:
         await _wait_for_windows(address)
     found: dict[str, bytes] = {}

@@ -22,11 +22,18 @@ from soak.worker import UPKEEP, Events
 
 CLIENTS: Final = 12
 IMPATIENT: Final = 1.0  # seconds, for what may safely be asked twice
+CHANGES: Final = 0.3  # share of client 0's requests that change loops
 BATCHED: Final = 0.15  # share of requests with several calls
 GIVES_UP: Final = 0.5  # share of refused calls that are not repeated
 PAUSE: Final = 0.01  # seconds between tries
 PASSING: Final = ("unavailable", "outcome_unknown")  # statuses of rewards that were not judged
-SLOW: Final = ("forget", "change")  # calls that are worth to be killed in
+GUARDS: Final[tuple[tuple[str, object], ...]] = (
+    ("change", {"shadow": {"policy": "AllDataEpsilonGreedy", "policy_settings": {"p": 20.0, "units": "as given"}}}),
+    ("change", {"shadow": None}),
+    ("freeze", None),
+    ("thaw", None),
+)
+SLOW: Final = ("forget", "change", "guard")  # calls that are worth to be killed in
 
 
 @asynccontextmanager
@@ -139,7 +146,7 @@ class Fleet:
 
     def _next(self, rng: random.Random, own: Events, number: int, mark: str) -> list[Call]:
         """Decide, repeat decisions, or reward some; client 0 changes loops, and all forget what is theirs."""
-        if rng.random() < UPKEEP and (call := self._upkeep(rng, own, number)) is not None:
+        if rng.random() < (CHANGES if number == 0 else UPKEEP) and (call := self._upkeep(rng, own, number)) is not None:
             return [call]
         n = rng.randrange(2, 9) if rng.random() < BATCHED else 1
         old = list(dict.fromkeys(e for _ in range(n) if (e := (own if rng.random() < 0.3 else self._known).pick(rng))))
@@ -153,7 +160,9 @@ class Fleet:
         return [["reward", e, reward(e, other, rank), rank] for e, other, rank in zip(old, others, ranks, strict=True)]
 
     def _upkeep(self, rng: random.Random, own: Events, number: int) -> Call | None:
-        if number == 0 and rng.random() < 0.5:  # one after the other, so that it is known which was last
+        if number == 0 and rng.random() < 0.4:
+            return ["guard", "late", rng.randrange(len(GUARDS))]
+        if number == 0 and rng.random() < 0.6:  # one after the other, so that it is known which was last
             self._changes += 1
             name = rng.choice(CHANGING)
             if kind_of(name, self._changes) == "features":  # an answer does not say which features it was asked with
@@ -257,6 +266,9 @@ def to_http(calls: list[Call]) -> tuple[str, str, object]:
     if kind == "reward":
         items = [{"loop": loop_of(e), "event": e, "value": value, "rank": rank} for _, e, value, rank in calls]
         return "POST", "/v1/rewards", {"items": items}
+    if kind == "guard":
+        route, content = GUARDS[words[1]]
+        return "POST", f"/v1/loops/{words[0]}/{route}", content
     if kind == "change":
         name, number = words
         return "POST", f"/v1/loops/{name}/change", _change(name, number)
@@ -279,6 +291,8 @@ def _change(name: str, number: int) -> dict[str, Any]:
 def from_http(calls: list[Call], answer: Answer) -> list[Any]:
     """Return the answers to calls, as the oracle knows them."""
     kind = calls[0][0]
+    if kind == "guard" and answer.status == 409:  # of two guards that go together no better than a thaw with no frost
+        return [None]
     if answer.status != 200:
         raise LostError(f"{calls} were answered {answer.status}: {answer.body[:1000]!r}")
     found = answer.json
@@ -286,7 +300,7 @@ def from_http(calls: list[Call], answer: Answer) -> list[Any]:
         return [item["status"] for item in found["items"]]
     if kind == "forget":
         return [found["forgotten"] == 1]
-    if kind == "change":
+    if kind in ("change", "guard"):
         return [None]
     items = [found] if len(calls) == 1 else found["items"]
     return [_decided(event, item) for (_, event), item in zip(calls, items, strict=True)]

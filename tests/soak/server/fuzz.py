@@ -1,7 +1,8 @@
 """Requests that nobody should send: valid HTTP with broken contents, and bytes that are hardly HTTP.
 
-No answer may be a 5xx but 503, the server lives on, and its memory stays flat. What was answered is counted: the
-decisions and rewards that are kept must be those, so that refused requests have left nothing behind.
+No answer may be a 5xx, not even a 503, since the store is well. The server lives on, and its memory stays flat. What
+was answered is counted: the decisions and rewards that are kept must be those, so that refused requests have left
+nothing behind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CLIENTS: Final = 32
 WARM: Final = 0.2  # share of requests before memory is looked at
 GROWTH: Final = 16 << 20  # bytes
 PATIENCE: Final = 30.0  # seconds until the server has closed a connection
-WAITS: Final = {**LIMITS, **dict.fromkeys(("header_seconds", "body_seconds", "idle_seconds"), 0.5)}
+WAITS: Final = {**LIMITS, "deadline": 60.0, **dict.fromkeys(("header_seconds", "body_seconds", "idle_seconds"), 0.5)}
 STATUS: Final = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 
@@ -104,8 +105,7 @@ class Fuzzer:
         statuses = [int(found) for found in STATUS.findall(answer)]
         self.report.sent += 1
         self.report.statuses.update([str(status) for status in statuses] or ["no answer"])
-        wrong = [status for status in statuses if status >= 500 and status != 503]
-        require(not wrong, f"{raw[:3000]!r} was answered {answer[:3000]!r}")
+        require(max(statuses, default=0) < 500, f"{raw[:3000]!r} was answered {answer[:3000]!r}")
         if b"/forget" in raw:
             self._forgetting.append(raw + made.body)  # which may have been sent in chunks
         if not any(status >= 200 for status in statuses):
