@@ -18,9 +18,10 @@ from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
 from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.stores import maintenance
+from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
-from armlet.stores.loop import MOST, WORDS, Loop, Rewarding, rewarding
+from armlet.stores.loop import Loop
 from armlet.stores.rewards import Aggregation, Status
 from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
@@ -225,7 +226,8 @@ class Store:
                     raise UnknownNameError(
                         f"rewards has loop {given['loop']!r}, which is not in use; open it first, with Store.loop"
                     )
-                return rewarding(runner, {name: value for name, value in given.items() if name != "loop"})
+                rest = {name: value for name, value in given.items() if name != "loop"}
+                return rewarding(runner, *told_of(**named(rest)))
         except ArmletError as error:
             return error
 
