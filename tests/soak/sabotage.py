@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from armlet.stores import runner
+from armlet.stores import learning
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Outcome, Session
 from armlet.stores.rewards import Reward, RewardRules, Verdict, judge
@@ -54,7 +54,7 @@ def ignore_rank() -> None:
     def judge_all_alike(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
         return judge(rules, outcome, replace(reward, rank=0))
 
-    runner.judge = judge_all_alike  # type: ignore[attr-defined]
+    learning.judge = judge_all_alike  # type: ignore[attr-defined]
 
 
 def count_snapshots_from_one() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import armlet
-from armlet.stores import Loop, Memory, Store
+from armlet.stores import Loop, Memory, Store, maintenance
 from armlet.types import Arm
 from support.stores import rebuilt
 
@@ -103,7 +103,7 @@ def test_a_prune_that_was_broken_off_goes_on_and_counts_once() -> None:
     ticks = Ticks()
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop, _ = decided(store, ticks, armlet.LinUCB())
-        store._writer.maintain(loop._runner._prune(int((1e9 + 50) * 1e6)))
+        store._writer.maintain(maintenance._prune(loop._runner, int((1e9 + 50) * 1e6)))
         assert waits(loop) == tally([])
         assert loop.reward("e1", 0.5) == "accepted"
         assert waits(loop) == tally([])

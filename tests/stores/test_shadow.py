@@ -13,7 +13,7 @@ import armlet
 from armlet.errors import ArmletError, InvalidValueError, StoreError
 from armlet.kernel import coins
 from armlet.log.guarded import CONTROL, SECOND
-from armlet.stores import Control, Loop, Store
+from armlet.stores import Control, Loop, Store, maintenance
 from armlet.testing.stores import Place, _Failing
 from armlet.types import Policy
 from support.loops import Ticks, context, reward, ticking
@@ -321,7 +321,7 @@ def test_a_frozen_policy_that_waited_for_no_reward_forgets_nothing(place: Place)
         for i in range(6):
             loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
         ticks.now += 100.0
-        store._writer.maintain(loop._runner._prune(int((ticks.now - 50.0) * 1e6)))
+        store._writer.maintain(maintenance._prune(loop._runner, int((ticks.now - 50.0) * 1e6)))
         for i in range(6, 10):
             loop.decide(context(i, 2), event=f"e{i}", eligible=["new"])
         loop.freeze()

@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet.errors import StoreError
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.runner import DELETED
+from armlet.stores.store import DELETED
 from armlet.testing.stores import Place, _Failing
 from support.loops import Learned, assert_learned, assert_replays, context, reward
 

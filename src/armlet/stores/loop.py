@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
-from armlet.inputs import columns
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, refusing
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
+from armlet.stores import maintenance
+from armlet.stores.asking import Asking, Probabilities, options_of, rewarding, rewarding_many, told_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details, details_of
+from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
-from armlet.stores.rewards import Aggregation, Reward, Status
+from armlet.stores.rewards import Aggregation, Status
 from armlet.stores.rows import LoopLog
-from armlet.stores.runner import ContextChangedError, LoopRunner
+from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
 from armlet.stores.stats import Stats
-from armlet.stores.tickets import Work
 from armlet.stores.writer import Writer
-from armlet.types import Arm, Context, Contexts, Float64, Policy
+from armlet.types import Arm, Context, Contexts, Policy
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
 
-MOST: Final = 10_000  # calls of a batch
-TRIES: Final = 5  # of a call whose loop changes meanwhile
-
-Probabilities: TypeAlias = Literal["all"]
-T = TypeVar("T")
-Asked: TypeAlias = tuple[Work[T], Sequence[str], int]
-"""What to do in a transaction, the events to look up for it, and for how many calls it counts."""
-Rewarding: TypeAlias = tuple[LoopRunner, Work[Status], Sequence[str]]
+NEVER: Final = 2**63 - 1  # in steady time
 
 log = logging.getLogger("armlet.store")
 
@@ -65,6 +57,7 @@ class Loop:
 
     def __init__(self, runner: LoopRunner, writer: Writer, ledger: Ledger) -> None:
         self._runner, self._writer, self._ledger = runner, writer, ledger
+        self._asking = Asking(runner, writer, is_shared=ledger.is_shared)
 
     @property
     def name(self) -> str:
@@ -74,7 +67,7 @@ class Loop:
     @property
     def reader(self) -> Reader:
         """What reads its contexts, with the features that it has now."""
-        return self._reader()
+        return self._asking.reader()
 
     # ---- decisions
 
@@ -102,7 +95,7 @@ class Loop:
         probabilities
             "all" for `decision.probabilities`, those of every arm at this step; the log has them too.
         """
-        return self._persist(self._asking(x, event, _options(eligible, probabilities)))
+        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities)))
 
     async def adecide(
         self,
@@ -114,7 +107,7 @@ class Loop:
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            return await self._apersist(self._asking(x, event, _options(eligible, probabilities)))
+            return await self._asking.acall(self._asking.one(x, event, options_of(eligible, probabilities)))
 
     @refusing()
     def decide_many(
@@ -145,7 +138,7 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        return self._persist(self._asking_many(X, events, _options(eligible, probabilities)))
+        return self._asking.call(self._asking.many(X, events, options_of(eligible, probabilities)))
 
     async def adecide_many(
         self,
@@ -157,98 +150,7 @@ class Loop:
     ) -> list[Decision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
         with refusing():
-            return await self._apersist(self._asking_many(X, events, _options(eligible, probabilities)))
-
-    def _asking(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
-        """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
-        name = None if event is None else check_text("event", event)
-        names, decide = () if name is None else (name,), self._runner.decide
-
-        def ask() -> Asked[Decision]:
-            reader = self._reader()
-            row = reader.row(x).copy()  # the caller may change his own while this waits
-            return lambda tx, draft, now: decide(tx, draft, now, row, name, options, reader), names, 1
-
-        return ask
-
-    def _asking_many(
-        self, X: Contexts, events: Iterable[str] | None, options: Mapping[str, Any]
-    ) -> Callable[[], Asked[list[Decision]]]:
-        """Return what reads contexts, as `_asking` does."""
-        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
-
-        def ask() -> Asked[list[Decision]]:
-            reader = self._reader()
-            rows = reader.matrix(X).copy()
-            if names is not None and len(names) != len(rows):
-                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-            if len(rows) > MOST:
-                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
-            return work, names or (), max(len(rows), 1)
-
-        return ask
-
-    def _persist(self, ask: Callable[[], Asked[T]]) -> T:
-        """Ask again where features have changed since the context was read."""
-        for _ in range(TRIES):
-            if self._runner.reader is None:  # nobody has asked yet
-                self._writer.call(self._runner, _look, size=0)
-            try:
-                asked = ask()
-            except (TypeError, ValueError):
-                if not self._ledger.is_shared:
-                    raise
-                self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
-                asked = ask()
-            try:
-                return self._writer.call(self._runner, *asked)
-            except ContextChangedError:
-                continue
-        raise self._restless()
-
-    async def _apersist(self, ask: Callable[[], Asked[T]]) -> T:
-        """Ask as `_persist` does, without a thread that waits."""
-        for _ in range(TRIES):
-            if self._runner.reader is None:
-                await self._writer.acall(self._runner, _look, size=0)
-            try:
-                asked = ask()
-            except (TypeError, ValueError):
-                if not self._ledger.is_shared:
-                    raise
-                await self._writer.acall(self._runner, _look, size=0)
-                asked = ask()
-            try:
-                return await self._writer.acall(self._runner, *asked)
-            except ContextChangedError:
-                continue
-        raise self._restless()
-
-    def _restless(self) -> StoreError:
-        return StoreError(f"the features of loop {self.name!r} change all the time; try again")
-
-    def _decide_many(
-        self,
-        tx: Transaction,
-        draft: Draft,
-        now: Moment,
-        *,
-        rows: Float64,
-        names: Sequence[str] | None,
-        options: Mapping[str, Any],
-        reader: Reader,
-    ) -> list[Decision]:
-        decide = self._runner.decide
-        called = [None] * len(rows) if names is None else names
-        with self._runner.counting():
-            return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
-
-    def _reader(self) -> Reader:
-        reader = self._runner.reader
-        if reader is None:
-            raise StoreError(f"loop {self.name!r} is not ready")
-        return reader
+            return await self._asking.acall(self._asking.many(X, events, options_of(eligible, probabilities)))
 
     # ---- rewards
 
@@ -295,14 +197,14 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        return self._writer.call(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
+        return self._writer.call(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
 
     async def areward(
         self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            return await self._writer.acall(*_rewarding(self._runner, *_told(event, value, name, rank, played)))
+            return await self._writer.acall(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
 
     @refusing()
     def reward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
@@ -314,23 +216,12 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
-        return self._writer.call(self._runner, *self._rewarding_many(rewards))
+        return self._writer.call(self._runner, *rewarding_many(self._runner, rewards))
 
     async def areward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards, as `reward_many` does, without a thread that waits."""
         with refusing():
-            return await self._writer.acall(self._runner, *self._rewarding_many(rewards))
-
-    def _rewarding_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> Asked[list[Status]]:
-        told = [_told(**_named(each)) for each in listed("rewards", rewards)]
-        if len(told) > MOST:
-            raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
-
-        def work(tx: Transaction, draft: Draft, now: Moment) -> list[Status]:
-            with self._runner.counting():
-                return [self._runner.reward(tx, draft, now, of, reward) for of, reward in told]
-
-        return work, [of for of, _ in told], max(len(told), 1)
+            return await self._writer.acall(self._runner, *rewarding_many(self._runner, rewards))
 
     # ---- forgetting, arms and changes
 
@@ -362,7 +253,7 @@ class Loop:
         broken off by an error, some are forgotten; ask again for all of them.
         """
         names = [check_text("event", event) for event in events]
-        return self._writer.maintain(self._runner.forgetting(names), self._runner, scrubs=True)
+        return self._writer.maintain(maintenance.forgetting(self._runner, names), self._runner, scrubs=True)
 
     def add_arm(self, arm: Arm) -> None:
         """Add an arm without data."""
@@ -379,7 +270,7 @@ class Loop:
     @refusing()
     def _change_arm(self, kind: str, arm: Arm) -> None:
         label = check_label(arm)
-        self._writer.do(lambda tx, now: self._runner.add_rows(tx, now, [(kind, label)]))
+        self._writer.do(lambda tx, now: maintenance.add_rows(self._runner, tx, now, [(kind, label)]))
 
     @refusing()
     def change(
@@ -463,7 +354,7 @@ class Loop:
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
         refit = self._refit(change) if how == "refit" else None
-        self._writer.do(lambda tx, now: self._runner.change(tx, now, change, refit))
+        self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
         log.info("loop %s: changed %s", self.name, ", ".join(change.names))
 
     def _refit(self, change: LoopChange) -> Refit:
@@ -495,13 +386,13 @@ class Loop:
         ...     before, loop.model().state.n.sum()
         (np.float64(0.0), np.float64(1.0))
         """
-        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, frozen)):
+        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, frozen)):
             log.info("loop %s: frozen", self.name)
 
     @refusing()
     def thaw(self) -> None:
         """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
-        if self._writer.do(lambda tx, now: self._runner.reguard(tx, now, thawed)):
+        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, thawed)):
             log.info("loop %s: thawed", self.name)
 
     @refusing()
@@ -535,7 +426,7 @@ class Loop:
         check_gate(gate)
         if control is not None:
             chance(fix="give the share of steps that the policy so far plays, above 0 and below 1")("control", control)
-        done = self._writer.do(lambda tx, now: self._runner.promote(tx, now, gate, control))
+        done = self._writer.do(lambda tx, now: maintenance.promote(self._runner, tx, now, gate, control))
         if done.promoted:
             log.info("loop %s: shadow promoted", self.name)
         return done
@@ -567,13 +458,25 @@ class Loop:
 
         It is the one that decides: without a control or shadow, and as it was frozen, if it was.
         """
-        return self._writer.maintain(self._runner.copying(), self._runner)
+        return self._writer.maintain(maintenance.copying(self._runner), self._runner)
 
     @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
         size = self._ledger.size()
-        return self._writer.call(self._runner, lambda tx, _, now: self._runner.stats(tx, now, size), size=0)
+        return self._writer.call(self._runner, lambda tx, _, now: self._stats(tx, now, size), size=0)
+
+    def _stats(self, tx: Transaction, now: Moment, size: int) -> Stats:
+        runner = self._runner
+        oldest = tx.session.due(runner.id, NEVER, 1) if runner.terms.has_windows else ()
+        return Stats.of(
+            self.name,
+            runner.tally,
+            now.wall,
+            oldest_open_at=oldest[0].row.ts if oldest else None,
+            rows_since_snapshot=runner.rows_since_snapshot,
+            size=size,
+        )
 
     @refusing()
     def health(self) -> list[Alarm]:
@@ -590,7 +493,7 @@ class Loop:
         return self._writer.call(self._runner, self._health, size=0)
 
     def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
-        return alarms(self._runner.tally, now.wall, objective=self._runner.objective)
+        return alarms(self._runner.tally, now.wall, objective=self._runner.bandit.settings.objective)
 
     @refusing()
     def version(self) -> tuple[int, int]:
@@ -618,7 +521,18 @@ class Loop:
         >>> found.gains[0].answer, found.exploring.explored, found.by_arm[1].rewards
         ('yes', 51, 474)
         """
-        return details_of(self._writer.call(self._runner, self._runner.glimpse))
+        return details_of(self._writer.call(self._runner, self._glimpse))
+
+    def _glimpse(self, tx: Transaction, draft: Draft, now: Moment) -> Glimpse:
+        """Return what details are made of; the last decisions are read by their numbers."""
+        tx.flush()
+        runner, tally = self._runner, self._runner.tally
+        rows = tx.session.pick(runner.id, list(tally.last_rows))
+        events = [row.fields["event"] for row in rows if "event" in row.fields]
+        outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
+        values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
+        counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
+        return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
     def gains(self) -> tuple[Gain, ...]:
         """Return whether the live policy is better than a coin and than the control, and the shadow than it.
@@ -632,51 +546,7 @@ class Loop:
         return f"<Loop {self.name!r}>"
 
 
-def _options(eligible: Iterable[Arm] | None, probabilities: Probabilities | None) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if eligible is not None:
-        options["eligible"] = [check_label(arm) for arm in listed("eligible", eligible)]
-    if probabilities is not None:
-        if probabilities != "all":
-            raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
-        options["probabilities"] = "all"
-    return options
-
-
 def _checked_control(control: object) -> Control | Keep | None:
     if control is None or isinstance(control, (Control, Keep)):
         return control
     raise InvalidTypeError(f"control is {control!r}; give an armlet.stores.Control, or None to end the one there is")
-
-
-def _told(
-    event: str, value: float, name: str | None = None, rank: int = 0, played: Arm | None = None
-) -> tuple[str, Reward]:
-    of = check_text("event", event)
-    called = None if name is None else check_text("name", name)
-    return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
-
-
-def rewarding(runner: LoopRunner, given: Mapping[str, Any]) -> Rewarding:
-    """Return what to do with a reward of a loop."""
-    return _rewarding(runner, *_told(**_named(given)))
-
-
-def _rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
-    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
-
-
-def _look(_: Transaction, __: Draft, ___: Moment) -> None:
-    """Do nothing: whoever asks has the loop brought up to date."""
-
-
-def _named(given: object) -> Mapping[str, Any]:
-    if isinstance(given, tuple) and len(given) == 2:
-        return {"event": given[0], "value": given[1]}
-    if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= _PARTS:
-        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {WORDS}")
-    return given
-
-
-_PARTS = frozenset(("event", "value", "name", "rank", "played"))
-WORDS = "event, value and perhaps name, rank, played"

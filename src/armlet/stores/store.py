@@ -17,11 +17,13 @@ from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, Stor
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
 from armlet.log.guarded import Control, guards_of, read_guarded
+from armlet.stores import maintenance
+from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
-from armlet.stores.loop import MOST, WORDS, Loop, Rewarding, rewarding
+from armlet.stores.loop import Loop
 from armlet.stores.rewards import Aggregation, Status
-from armlet.stores.runner import DELETED, LoopRunner
+from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import LoopSpec, OnChange, check_text
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
 
 LATEST: Final = 253402300799.0  # the end of the year 9999, in seconds since 1970
-PAGES: Final = 16  # given back in one piece
+PAGES: Final = 16  # given back in one piece of a chore
+DELETED: Final = 1000  # rows of a loop, in one piece
 DEADLINE: Final = 10.0  # seconds, of calls to a database
 MEMORY: Final = 1 << 28  # bytes of bandits that are kept awake; the others are made again from their snapshots
 
@@ -223,7 +226,8 @@ class Store:
                     raise UnknownNameError(
                         f"rewards has loop {given['loop']!r}, which is not in use; open it first, with Store.loop"
                     )
-                return rewarding(runner, {name: value for name, value in given.items() if name != "loop"})
+                rest = {name: value for name, value in given.items() if name != "loop"}
+                return rewarding(runner, *told_of(**named(rest)))
         except ArmletError as error:
             return error
 
@@ -239,10 +243,10 @@ class Store:
         if made is not None:
             change = spec.differences(made, runner.terms, runner.bandit)
             if change is not None:
-                runner.change(tx, now, change)
+                maintenance.change(runner, tx, now, change)
                 done.append(f"changed {', '.join(change.names)}")
-        if spec.arms is not None and (changes := runner.arms_to(tx, now, spec.arms)):
-            runner.add_rows(tx, now, changes)
+        if spec.arms is not None and (changes := maintenance.arms_to(runner, tx, now, spec.arms)):
+            maintenance.add_rows(runner, tx, now, changes)
         runner.is_in_use = True
         self._runners[spec.name] = runner
         return runner, done
@@ -335,7 +339,7 @@ class Store:
         if runner is None:  # there for all to see, since it may be opened meanwhile
             runner = self._runners[record.name] = self._runner_of(record, None)
         try:
-            return (yield from runner.pruning(before))
+            return (yield from maintenance.pruning(runner, before))
         finally:
             if not runner.is_in_use:
                 self._runners.pop(record.name, None)

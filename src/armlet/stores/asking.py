@@ -1,0 +1,195 @@
+"""What callers ask of a loop: their arguments, checked and read, as work for a transaction.
+
+Contexts are read in the caller's thread with the features that the loop has then, and again if these have changed by
+the time the thread that writes comes to them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
+from armlet.inputs import columns
+from armlet.inputs.columns import check_label, listed
+from armlet.kernel import Decision
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.ledger import Moment
+from armlet.stores.rewards import Reward, Status
+from armlet.stores.runner import ContextChangedError, LoopRunner
+from armlet.stores.spec import check_text
+from armlet.stores.tickets import Work
+from armlet.stores.writer import Writer
+from armlet.types import Arm, Context, Contexts, Float64
+
+if TYPE_CHECKING:
+    from armlet.inputs.settings import Reader
+
+MOST: Final = 10_000  # calls of a batch
+TRIES: Final = 5  # of a call whose loop changes meanwhile
+WORDS: Final = "event, value and perhaps name, rank, played"
+PARTS: Final = frozenset(("event", "value", "name", "rank", "played"))
+
+Probabilities: TypeAlias = Literal["all"]
+T = TypeVar("T")
+Asked: TypeAlias = tuple[Work[T], Sequence[str], int]
+"""What to do in a transaction, the events to look up for it, and for how many calls it counts."""
+Rewarding: TypeAlias = tuple[LoopRunner, Work[Status], Sequence[str]]
+
+
+# ---- decisions
+
+
+class Asking:
+    """Asks a loop for decisions."""
+
+    def __init__(self, runner: LoopRunner, writer: Writer, *, is_shared: bool) -> None:
+        self._runner, self._writer, self._is_shared = runner, writer, is_shared
+
+    def one(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
+        """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
+        name = None if event is None else check_text("event", event)
+        names, decide = () if name is None else (name,), self._runner.decide
+
+        def ask() -> Asked[Decision]:
+            reader = self.reader()
+            row = reader.row(x).copy()  # the caller may change his own while this waits
+            return lambda tx, draft, now: decide(tx, draft, now, row, name, options, reader), names, 1
+
+        return ask
+
+    def many(
+        self, X: Contexts, events: Iterable[str] | None, options: Mapping[str, Any]
+    ) -> Callable[[], Asked[list[Decision]]]:
+        """Return what reads contexts, as `one` does."""
+        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+
+        def ask() -> Asked[list[Decision]]:
+            reader = self.reader()
+            rows = reader.matrix(X).copy()
+            if names is not None and len(names) != len(rows):
+                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if len(rows) > MOST:
+                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
+            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
+            return work, names or (), max(len(rows), 1)
+
+        return ask
+
+    def _decide_many(
+        self,
+        tx: Transaction,
+        draft: Draft,
+        now: Moment,
+        *,
+        rows: Float64,
+        names: Sequence[str] | None,
+        options: Mapping[str, Any],
+        reader: Reader,
+    ) -> list[Decision]:
+        decide = self._runner.decide
+        called = [None] * len(rows) if names is None else names
+        with self._runner.counting():
+            return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
+
+    def call(self, ask: Callable[[], Asked[T]]) -> T:
+        """Ask, and again where features have changed since the context was read."""
+        for _ in range(TRIES):
+            if self._runner.reader is None:  # nobody has asked yet
+                self._writer.call(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._is_shared:
+                    raise
+                self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
+                asked = ask()
+            try:
+                return self._writer.call(self._runner, *asked)
+            except ContextChangedError:
+                continue
+        raise self._restless()
+
+    async def acall(self, ask: Callable[[], Asked[T]]) -> T:
+        """Ask as `call` does, without a thread that waits."""
+        for _ in range(TRIES):
+            if self._runner.reader is None:
+                await self._writer.acall(self._runner, _look, size=0)
+            try:
+                asked = ask()
+            except (TypeError, ValueError):
+                if not self._is_shared:
+                    raise
+                await self._writer.acall(self._runner, _look, size=0)
+                asked = ask()
+            try:
+                return await self._writer.acall(self._runner, *asked)
+            except ContextChangedError:
+                continue
+        raise self._restless()
+
+    def _restless(self) -> StoreError:
+        return StoreError(f"the features of loop {self._runner.name!r} change all the time; try again")
+
+    def reader(self) -> Reader:
+        """Return what reads contexts, with the features of now."""
+        reader = self._runner.reader
+        if reader is None:
+            raise StoreError(f"loop {self._runner.name!r} is not ready")
+        return reader
+
+
+def _look(_: Transaction, __: Draft, ___: Moment) -> None:
+    """Do nothing: whoever asks has the loop brought up to date."""
+
+
+def options_of(eligible: Iterable[Arm] | None, probabilities: Probabilities | None) -> dict[str, Any]:
+    """Return the options of a decision that were given, checked."""
+    options: dict[str, Any] = {}
+    if eligible is not None:
+        options["eligible"] = [check_label(arm) for arm in listed("eligible", eligible)]
+    if probabilities is not None:
+        if probabilities != "all":
+            raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
+        options["probabilities"] = "all"
+    return options
+
+
+# ---- rewards
+
+
+def told_of(
+    event: str, value: float, name: str | None = None, rank: int = 0, played: Arm | None = None
+) -> tuple[str, Reward]:
+    """Return the event of a reward, and the reward, checked."""
+    of = check_text("event", event)
+    called = None if name is None else check_text("name", name)
+    return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
+
+
+def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
+    """Return what to do with a reward of a loop."""
+    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
+
+
+def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> Asked[list[Status]]:
+    """Return what to do with many rewards of a loop, all or none."""
+    told = [told_of(**named(each)) for each in listed("rewards", rewards)]
+    if len(told) > MOST:
+        raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
+
+    def work(tx: Transaction, draft: Draft, now: Moment) -> list[Status]:
+        with runner.counting():
+            return [runner.reward(tx, draft, now, of, reward) for of, reward in told]
+
+    return work, [of for of, _ in told], max(len(told), 1)
+
+
+def named(given: object) -> Mapping[str, Any]:
+    """Return the arguments of a reward that was given as a pair or as a mapping."""
+    if isinstance(given, tuple) and len(given) == 2:
+        return {"event": given[0], "value": given[1]}
+    if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= PARTS:
+        raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {WORDS}")
+    return given

@@ -1,0 +1,189 @@
+"""What becomes of a reward: it is judged, and learned, corrected or only kept.
+
+The bandit learns first, then a row says so and the tally counts it, so that what is refused leaves no row. Where
+another arm was played than decided, its reward is learned as of a decision that nobody's coin has made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from armlet.bandit import Bandit
+from armlet.errors import EventError
+from armlet.kernel import Decision
+from armlet.stores.draft import Draft
+from armlet.stores.ledger import Moment, Outcome, Row
+from armlet.stores.rewards import Reward, Status, Verdict, counted, judge
+from armlet.stores.rows import bytes_of, decision_of, substitute
+from armlet.stores.tally import Source
+from armlet.stores.tally.comparisons import Coins
+from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from armlet.stores.runner import LoopRunner
+
+
+class Recent:
+    """A decision in memory, and what is known of its reward."""
+
+    __slots__ = ("at", "coins", "decision", "outcome")
+
+    def __init__(self, decision: Decision, outcome: Outcome, at: int, coins: Coins | None) -> None:
+        self.decision, self.outcome, self.at, self.coins = decision, outcome, at, coins
+
+    @property
+    def arm(self) -> Arm:
+        """The arm that was played."""
+        return self.decision.arm if self.outcome.played is None else self.outcome.played
+
+    @property
+    def has_explored(self) -> bool:
+        """Whether a coin chose the arm that was played."""
+        return self.decision.explored and self.outcome.played is None
+
+
+def judged(runner: LoopRunner, known: Recent, told: Reward) -> Verdict:
+    """Judge a reward, which may be of another arm than the one that was decided."""
+    if told.played is None:
+        return judge(runner.rules, known.outcome, told)
+    check_played(runner, told.played)
+    if known.outcome.phase == "default" and told.played != known.arm:
+        is_taken = runner.rules.takes(told.value)
+        return Verdict("late", "move", told.value) if is_taken else Verdict("out_of_range", "nothing")
+    if known.outcome.value is not None and told.played != known.arm:
+        return Verdict("conflict", "nothing")
+    return judge(runner.rules, known.outcome, told)
+
+
+def check_played(runner: LoopRunner, arm: Arm) -> None:
+    """Refuse an arm that the loop does not have."""
+    if arm not in runner.bandit.arms:
+        raise EventError(f"played is {arm!r}, which is not an arm of loop {runner.name!r}; give the arm that was shown")
+
+
+def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: Verdict) -> Status:
+    """Let a reward count."""
+    before, status = known.outcome, verdict.status
+    after = counted(before, told, verdict)
+    if before.played is None and after.played == known.decision.arm:
+        after = after._replace(played=None)
+    value = 0.0 if verdict.value is None else verdict.value
+    has_row = verdict.act != "note"
+    if verdict.act == "hold":
+        fields = {"of": before.seq, "id": known.decision.id, "reward": told.value, "status": status}
+        runner.append(draft, now, "reward", before.t, fields)
+    elif verdict.act == "move":
+        _take_back(runner, draft, now, known)
+        if not learn(runner, draft, now, known, after, value, expired=True, status=status):
+            after, status = after._replace(phase="expired"), "counted"
+    elif verdict.act == "learn":
+        if not learn(runner, draft, now, known, after, value, expired=before.phase == "expired", status=status):
+            after, status = after._replace(phase="expired"), "counted"
+            has_row = before.phase != "expired"
+    elif verdict.act == "correct" and before.phase == "expired":  # it was counted, and not learned
+        after, status, has_row = after._replace(phase="expired"), "counted", False
+    elif verdict.act == "correct":
+        _correct(runner, draft, now, known, value, status)
+    if has_row:
+        runner.tally.answered(status, now.wall, known.at)
+    elif verdict.act != "note":
+        runner.answer(status, now)
+    known.outcome = after
+    draft.change(after)
+    if after.phase == "learned" and runner.rules.aggregation == "first":
+        runner.settled.append(after.event)
+    return status
+
+
+def learn(
+    runner: LoopRunner,
+    draft: Draft,
+    now: Moment,
+    known: Recent,
+    outcome: Outcome,
+    value: float,
+    *,
+    expired: bool,
+    **marks: str,
+) -> bool:
+    """Learn a value, of the arm that was played; return whether the policy can."""
+    decision = known.decision
+    if outcome.played is not None:
+        return _learn_other(runner, draft, now, known, outcome.played, value, expired=expired, **marks)
+    runner.bandit.learn(decision, value)
+    fields = {"of": outcome.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks}
+    if expired:
+        fields["expired"] = True
+        runner.tally.revived(decision.arm)
+    runner.append(draft, now, "learn", outcome.t, fields)
+    source: Source = "default" if marks.get("source") == "default" else "reward"
+    coins = None if expired else known.coins
+    runner.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source, coins, outcome.seq)
+    return True
+
+
+def _learn_other(
+    runner: LoopRunner,
+    draft: Draft,
+    now: Moment,
+    known: Recent,
+    played: Arm,
+    value: float,
+    *,
+    expired: bool,
+    **marks: str,
+) -> bool:
+    """Learn the value of an arm that was played instead; return whether the policy can."""
+    decision, bandit, outcome = known.decision, runner.bandit, known.outcome
+    about = {"of": outcome.seq, "id": decision.id}
+    learns = _learns_any(bandit)
+    if not expired:
+        bandit.expire(decision)
+        runner.tally.expired(decision.arm)
+        told = {} if learns or "status" not in marks else {"status": "counted"}
+        runner.append(draft, now, "expire", outcome.t, {**about, **told})
+    if not learns:
+        return False
+    other = _substitute(known, played)
+    bandit.learn(other, value)
+    known.decision = other
+    fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
+    runner.append(draft, now, "learn", outcome.t, fields)
+    runner.tally.revived(played)
+    runner.tally.learned(played, value, False, known.at, now.wall, "reward")
+    return True
+
+
+def _substitute(known: Recent, played: Arm) -> Decision:
+    """Return the decision as if the arm that was played had been chosen."""
+    fields = known.decision.to_dict()
+    x = bytes_of(known.decision.x)
+    row = Row(known.outcome.seq, known.at, "decide", known.outcome.t, fields, x)
+    return decision_of(substitute(row, played), expired=True)
+
+
+def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value: float, status: Status) -> None:
+    outcome, decision = known.outcome, known.decision
+    old = 0.0 if outcome.value is None else outcome.value
+    fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
+    if outcome.played is not None:
+        fields["played"] = outcome.played
+    runner.bandit.correct(decision, old, value)
+    runner.append(draft, now, "correct", outcome.t, fields)
+    runner.tally.corrected(known.arm, old, value, explored=known.has_explored, decided_at=known.at)
+
+
+def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
+    """Unlearn the default of a window, of an arm that was not played."""
+    outcome, decision = known.outcome, known.decision
+    value = 0.0 if outcome.value is None else outcome.value
+    runner.bandit.forget(decision, value)
+    told = {} if _learns_any(runner.bandit) else {"status": "counted"}
+    fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
+    runner.append(draft, now, "forget", outcome.t, fields)
+    runner.tally.forgotten(decision.arm, value)
+
+
+def _learns_any(bandit: Bandit) -> bool:
+    """Whether the policy learns from steps that nobody's coin has chosen."""
+    return bandit.policy.learns_from != "explored steps"

@@ -1,0 +1,248 @@
+"""Maintenance of a loop: decisions are forgotten and pruned, arms, terms, policies and guards are changed.
+
+Each function takes the runner of the loop, inside a transaction. What takes long is a chore: it works in pieces,
+between which other calls are served. What changes the bandit leaves a row, or a model that the loop goes on from.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from armlet.bandit import Bandit
+from armlet.errors import InvalidValueError
+from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
+from armlet.recording import policy_fields
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
+from armlet.stores.learning import Recent
+from armlet.stores.ledger import Decided, Moment
+from armlet.stores.overview import gains_of
+from armlet.stores.refit import Refit
+from armlet.stores.rows import known_of
+from armlet.stores.runner import Going, LoopRunner, undoing
+from armlet.stores.spec import LoopChange
+from armlet.stores.tickets import Chore
+from armlet.types import Arm
+
+FORGOTTEN: Final = 8  # decisions in one piece of a chore
+PRUNED: Final = 32
+
+log = logging.getLogger("armlet.store")
+
+
+def copying(runner: LoopRunner) -> Chore[Bandit]:
+    """Copy the bandit when all windows that are due are closed."""
+    yield from runner.settling()
+    tx, now = yield
+    runner.open(tx, now)
+    return alone(runner.bandit)
+
+
+# ---- forgetting
+
+
+def forgetting(runner: LoopRunner, events: Sequence[str]) -> Chore[int]:
+    """Unlearn decisions and delete all about them but the step, the arm and its probability; return how many."""
+    found = 0
+    for first in range(0, len(events), FORGOTTEN):
+        tx, now = yield
+        found += _forget(runner, tx, now, events[first : first + FORGOTTEN])
+    if found:
+        log.info("loop %s: %d decisions forgotten", runner.name, found)
+    return found
+
+
+@undoing
+def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[str]) -> int:
+    """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how."""
+    draft = runner.open(tx, now, events)
+    known = [recent for event in dict.fromkeys(events) if (recent := runner.find(tx, event)) is not None]
+    for recent in known:
+        _unlearn(runner, recent)
+        if runner.terms.frozen_at:
+            _unlearn_frozen(runner, tx, draft, recent)
+    _drop_early(runner, tx, draft, events)
+    session = tx.direct(runner.id)
+    for recent in known:
+        session.erase(runner.id, recent.outcome.t)
+        runner.drop(recent)
+    if known:
+        runner.rebase(tx, now)
+    return len(known)
+
+
+def _unlearn(runner: LoopRunner, known: Recent) -> None:
+    outcome, bandit = known.outcome, runner.bandit
+    if outcome.phase == "open":
+        bandit.expire(known.decision)
+        runner.tally.forgotten(known.arm, None)
+    elif outcome.phase != "expired" and outcome.value is not None:
+        bandit.forget(known.decision, outcome.value)
+        runner.tally.forgotten(known.arm, outcome.value, explored=known.has_explored, decided_at=known.at)
+
+
+def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent) -> None:
+    """Let a frozen policy unlearn what it knew of a decision when it was frozen; rows since then told the other."""
+    bandit, outcome = runner.bandit, known.outcome
+    if not isinstance(bandit, GuardedBandit) or outcome.seq > runner.terms.frozen_at:
+        return
+    row = runner.terms.carry.row(runner.row(tx, draft, known))
+    tx.flush()
+    heard = [each for each in tx.session.heard(runner.id, outcome.t) if each.seq <= runner.terms.frozen_at]
+    then = known_of(row, heard)
+    if then is not None:
+        bandit.forget_frozen(then, then.reward)
+
+
+def _drop_early(runner: LoopRunner, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
+    if draft.found.head.early:
+        waiting = {event: len(tx.session.early(runner.id, event)) for event in events}
+        draft.arrived += [(event, n) for event, n in waiting.items() if n]
+
+
+# ---- pruning
+
+
+def pruning(runner: LoopRunner, before: int) -> Chore[int]:
+    """Delete what is old and did not explore; return how many.
+
+    What still waits for a reward is expired before it goes, by rows that can be replayed, so that the model does
+    not count decisions that nobody can reward.
+    """
+    yield from runner.settling()
+    pruned, waiting = yield from _prune(runner, before)
+    if waiting:
+        pruned += (yield from _prune(runner, before))[0]
+    log.info("loop %s: %d decisions pruned", runner.name, pruned)
+    return pruned
+
+
+def _prune(runner: LoopRunner, before: int) -> Chore[tuple[int, int]]:
+    """Delete what can go, and expire what waits for a reward; return how many of each."""
+    tx, now = yield
+    runner.open(tx, now)
+    runner.rebase(tx, now)
+    after: int | None = 0
+    pruned = waiting = 0
+    while after is not None:
+        tx, now = yield
+        runner.open(tx, now)
+        piece = tx.direct(runner.id).prune(runner.id, before, after, PRUNED)
+        runner.drop_recent()
+        _expire(runner, tx, now, piece.open)
+        pruned, waiting, after = pruned + piece.n, waiting + len(piece.open), piece.after
+    return pruned, waiting
+
+
+@undoing
+def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[Decided]) -> None:
+    draft = runner.open(tx, now)
+    for decided in waiting:
+        known = runner.remember(decided)
+        runner.bandit.expire(known.decision)
+        about = {"of": known.outcome.seq, "id": known.decision.id}
+        runner.append(draft, now, "expire", known.outcome.t, about)
+        known.outcome = known.outcome._replace(phase="expired")
+        draft.change(known.outcome)
+        runner.tally.expired(known.arm)
+    runner.end(draft)
+
+
+# ---- arms
+
+
+@undoing
+def add_rows(runner: LoopRunner, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
+    """Add, retire or restore arms."""
+    draft, bandit = runner.open(tx, now), runner.bandit
+    for kind, arm in changes:
+        getattr(bandit, kind)(arm)
+        runner.append(draft, now, kind, None, {"arm": arm})
+        log.info("loop %s: %s", runner.name, kind)
+    runner.end(draft)
+
+
+def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> list[tuple[str, Arm]]:
+    """Return what to add, restore and retire until those of a list are the ones that are played."""
+    runner.open(tx, now)
+    bandit = runner.bandit
+    wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
+    added = wanted.keys() - set(known)
+    add = (("add_arm", arm) for arm in wanted if arm in added)
+    restore = (("restore_arm", arm) for arm in wanted if arm in retired)
+    retire = (("retire_arm", arm) for arm in known if arm not in wanted and arm not in retired)
+    return [*chain(add, restore, retire)]
+
+
+# ---- other terms, another policy, other guards
+
+
+@undoing
+def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refit: Refit | None = None) -> None:
+    """Go on with other terms: a row says so, and what cannot be changed is refused before anything is."""
+    draft = runner.open(tx, now)
+    twin, replaces = _renewed(runner, tx, draft, wanted, refit)
+    try:
+        more, moved = wanted.apply(twin)
+    except InvalidValueError as error:
+        if wanted.policy is not None and refit is None:
+            raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
+        raise
+    told = [*replaces, *more, *([{"guards": guards_of(twin)}] if wanted.has_guards else [])]
+    going = Going(
+        bandit=twin,
+        terms=runner.terms.with_rules(**wanted.rules),
+        fields={"rules": dict(wanted.rules), "replaces": told},
+        moved=moved,
+        is_replayed=refit is None and not wanted.has_guards,
+    )
+    runner.go_on(tx, now, draft, going)
+    if wanted.arms is not None:
+        add_rows(runner, tx, now, arms_to(runner, tx, now, wanted.arms))
+
+
+def _renewed(
+    runner: LoopRunner, tx: Transaction, draft: Draft, wanted: LoopChange, refit: Refit | None
+) -> tuple[Bandit, list[Mapping[str, Any]]]:
+    """Return a bandit to go on with, whose new policy has learned the log if asked, and what a row says."""
+    bandit = runner.bandit
+    if refit is None:
+        return wanted.guard(bandit.copy()), []
+    tx.flush()
+    is_live = wanted.policy is not None
+    has_other_range = is_live and wanted.reward_range is not None and second_of(bandit) is None
+    reward_range = None if has_other_range else bandit.settings.reward_range
+    learned = refit.finish(tx.session, runner.id, draft.head, runner.terms.carry, reward_range)
+    if not is_live:
+        return wanted.guard(bandit.copy(), learned), []
+    twin = with_live(bandit, learned) if isinstance(bandit, GuardedBandit) else learned
+    return wanted.guard(twin), [policy_fields(learned.policy)]
+
+
+@undoing
+def reguard(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Bandit], Bandit]) -> bool:
+    """Go on with what is made of the bandit and its guards; return whether that is another one."""
+    draft, bandit = runner.open(tx, now), runner.bandit
+    twin = make(bandit)
+    if twin is bandit:
+        return False
+    replaces = [] if twin.policy == bandit.policy else [policy_fields(twin.policy)]
+    fields = {"rules": {}, "replaces": [*replaces, {"guards": guards_of(twin)}]}
+    going = Going(bandit=twin, terms=runner.terms, fields=fields, moved=None, is_replayed=False)
+    runner.go_on(tx, now, draft, going)
+    return True
+
+
+@undoing
+def promote(runner: LoopRunner, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
+    """Make the shadow the live policy if its comparison so far lets it through the gate."""
+    runner.open(tx, now)
+    shadow_of(runner.bandit)
+    gain = next((each for each in gains_of(runner.tally, runner.terms) if each.against == "shadow"), None)
+    if not passes(gate, gain):
+        return Promotion(promoted=False, gain=gain)
+    reguard(runner, tx, now, lambda bandit: promoted(bandit, share))
+    return Promotion(promoted=True, gain=gain)
