@@ -120,7 +120,8 @@ def _longer(found: Comparison, tally: Tally) -> int | None:
 
 def _note(tally: Tally, against: Against, answer: Answer, share: float, *, has_window: bool) -> str:
     if answer == "nothing to say":
-        return f"{_lack(tally, against)} {advice(tally)}"
+        coin = "exploring" if against == "shadow" else "exploring or a control"
+        return f"{_lack(tally, against)} {advice(tally, coin=coin)}"
     if share < LEAST:
         return "It is about earlier decisions: there is no coin any more that compares the two."
     return "" if has_window else "Only decisions that got a reward are compared; with a window all of them are."
@@ -138,8 +139,8 @@ def _lack(tally: Tally, against: Against) -> str:
     return f"The policy explores {now} now, so there is nothing to compare it with."
 
 
-def advice(tally: Tally, share: float = ADVISED) -> str:
-    """Say which share would answer, and by when, at the mean and the variance of rewards so far.
+def advice(tally: Tally, share: float = ADVISED, coin: str = "exploring or a control") -> str:
+    """Say which share of which coin would answer, and by when, at the mean and the variance of rewards so far.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def advice(tally: Tally, share: float = ADVISED) -> str:
     n = sum(arm.learned for arm in tally.arms)
     total = sum(arm.learned * arm.mean for arm in tally.arms if arm.mean is not None)
     spread = sum((arm.learned - 1) * arm.variance for arm in tally.arms if arm.variance is not None)
-    start = f"With a share of {100 * share:g} % of decisions for exploring or a control"
+    start = f"With a share of {100 * share:g} % of decisions for {coin}"
     gain = LIFT * abs(total) / n if n else 0.0
     decisions = MANY * (spread / n) / (share * gain**2) if gain else math.inf
     if not 0.0 < decisions <= LONGEST:
