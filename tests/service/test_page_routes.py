@@ -62,12 +62,6 @@ def service(store: Store) -> Iterator[Service]:
     service.close()
 
 
-@pytest.fixture
-def caller(service: Service) -> Iterator[Caller]:
-    with Caller(create_app(service)) as caller:
-        yield caller
-
-
 def cookie(name: str) -> dict[str, str]:
     return {"cookie": f"armlet_key={name}"}
 

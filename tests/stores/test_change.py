@@ -13,27 +13,23 @@ from armlet.errors import ArmletError, StoreError
 from armlet.inputs.encoder import Encoder
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
-from armlet.types import Arm
 from support.examples import scaled
-from support.loops import Learned, Ticks, assert_learned, assert_replays, context, everything, reward, ticking
+from support.loops import (
+    Learned,
+    Ticks,
+    assert_learned,
+    assert_replays,
+    context,
+    decide,
+    everything,
+    play,
+    reward,
+    ticking,
+)
 from support.stores import rebuilt
 
 UCB = armlet.LinUCB(units="as given")
 MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["one", "u"], "policy": UCB, "seed": 3}
-
-
-def decide(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
-    """Decide n times; return the arms."""
-    return {i: loop.decide(context(i, dim), event=f"e{i}").arm for i in range(first, first + n)}
-
-
-def play(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
-    """Decide n times and reward at once."""
-    arms: dict[int, Arm] = {}
-    for i in range(first, first + n):
-        arms |= decide(loop, i, 1, dim)
-        assert loop.reward(f"e{i}", reward(i)) == "accepted"
-    return arms
 
 
 # --- one argument at a time ------------------------------------------------------------------------------------------

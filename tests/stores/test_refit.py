@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,8 +12,20 @@ import armlet
 from armlet.errors import StoreError
 from armlet.stores import Loop, Store
 from armlet.testing.stores import Place, _Failing
-from armlet.types import Arm, RewardKind
-from support.loops import Learned, Ticks, assert_learned, assert_replays, context, everything, reward, ticking
+from armlet.types import RewardKind
+from support.loops import (
+    Learned,
+    Ticks,
+    assert_learned,
+    assert_replays,
+    context,
+    decide,
+    everything,
+    play,
+    reward,
+    ticking,
+    traffic,
+)
 
 UCB = armlet.LinUCB(units="as given")
 MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["one", "u"], "policy": UCB, "seed": 3}
@@ -26,20 +37,6 @@ class Bounded(armlet.Uniform):
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     rewards: ClassVar[RewardKind] = "bounded"
-
-
-def decide(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
-    """Decide n times; return the arms."""
-    return {i: loop.decide(context(i, dim), event=f"e{i}").arm for i in range(first, first + n)}
-
-
-def play(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
-    """Decide n times and reward at once."""
-    arms: dict[int, Arm] = {}
-    for i in range(first, first + n):
-        arms |= decide(loop, i, 1, dim)
-        assert loop.reward(f"e{i}", reward(i)) == "accepted"
-    return arms
 
 
 KINDS = [armlet.ThompsonSampling(), armlet.Algorithm1(p=8), armlet.AutoEpsilonGreedy(), armlet.OFUL(), None]
@@ -183,27 +180,9 @@ def test_a_refit_goes_on_while_others_decide(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)
         play(loop, 0, 200)
-        stop, failed = threading.Event(), []
-
-        def traffic(first: int) -> None:
-            i = first
-            while not stop.is_set():
-                try:
-                    loop.decide(context(i, 2), event=f"e{i}")
-                    loop.reward(f"e{i}", reward(i))
-                except Exception as error:
-                    failed.append(error)
-                i += 1
-
-        threads = [threading.Thread(target=traffic, args=(10_000 * k,)) for k in (1, 2, 3)]
-        for thread in threads:
-            thread.start()
-        for policy in (armlet.OFUL(), armlet.LinUCB(alpha=0.5, units="as given"), armlet.Algorithm1(p=9), UCB):
-            loop.change(policy=policy, how="refit")
-        stop.set()
-        for thread in threads:
-            thread.join()
-        assert failed == []
+        with traffic(loop):
+            for policy in (armlet.OFUL(), armlet.LinUCB(alpha=0.5, units="as given"), armlet.Algorithm1(p=9), UCB):
+                loop.change(policy=policy, how="refit")
         assert loop.model().policy == UCB
         assert loop.model().digest() == relearned(loop, UCB, ("one", "u")).digest()
         assert_replays(store, loop)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store, maintenance
 from armlet.testing.stores import Place, _Failing
 from armlet.types import Policy
-from support.loops import Ticks, context, reward, ticking
+from support.loops import Ticks, context, reward, ticking, traffic
 from support.stores.guards import SEED, assert_guarded, everything_guarded, play, relearned, rows_of, second
 
 ARMS = ["old", "new", "third"]
@@ -477,32 +476,14 @@ def test_guards_that_are_not_kept_leave_the_loop_as_it_was(place: Place, name: s
 def test_guards_come_and_go_while_others_decide(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)
-        stop, failed = threading.Event(), []
-
-        def traffic(first: int) -> None:
-            i = first
-            while not stop.is_set():
-                try:
-                    loop.decide(context(i, 2), event=f"e{i}")
-                    loop.reward(f"e{i}", reward(i))
-                except Exception as error:
-                    failed.append(error)
-                i += 1
-
-        threads = [threading.Thread(target=traffic, args=(10_000 * k,)) for k in (1, 2, 3)]
-        for thread in threads:
-            thread.start()
-        loop.change(control=Control(arm="old", share=0.2))
-        loop.freeze()
-        loop.thaw()
-        loop.change(shadow=UCB, how="refit")
-        loop.promote(gate="off", control=0.3)
-        loop.change(control=Control(arm="new"))
-        loop.change(shadow=armlet.OFUL(), how="refit")
-        stop.set()
-        for thread in threads:
-            thread.join()
-        assert failed == []
+        with traffic(loop):
+            loop.change(control=Control(arm="old", share=0.2))
+            loop.freeze()
+            loop.thaw()
+            loop.change(shadow=UCB, how="refit")
+            loop.promote(gate="off", control=0.3)
+            loop.change(control=Control(arm="new"))
+            loop.change(shadow=armlet.OFUL(), how="refit")
         assert loop.model().digest() == relearned(loop, UCB).digest()
         assert second(loop).digest() == relearned(loop, armlet.OFUL()).digest()
         assert_guarded(store, loop)

@@ -5,7 +5,9 @@ Contexts are in eighths and rewards in quarters, so that sums are exact in any o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +42,47 @@ def context(i: int, dim: int) -> list[float]:
 def reward(i: int) -> float:
     """Return the i-th reward: in quarters, from -1 to 1."""
     return ((i * 5) % 9 - 4) / 4
+
+
+def decide(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
+    """Decide n times; return the arms."""
+    return {i: loop.decide(context(i, dim), event=f"e{i}").arm for i in range(first, first + n)}
+
+
+def play(loop: Loop, first: int, n: int, dim: int = 2) -> dict[int, Arm]:
+    """Decide n times and reward at once."""
+    arms: dict[int, Arm] = {}
+    for i in range(first, first + n):
+        arms |= decide(loop, i, 1, dim)
+        assert loop.reward(f"e{i}", reward(i)) == "accepted"
+    return arms
+
+
+@contextmanager
+def traffic(loop: Loop, dim: int = 2) -> Iterator[None]:
+    """Let three threads decide and reward meanwhile; none of their calls may fail."""
+    stop, failed = threading.Event(), list[Exception]()
+
+    def run(first: int) -> None:
+        i = first
+        while not stop.is_set():
+            try:
+                loop.decide(context(i, dim), event=f"e{i}")
+                loop.reward(f"e{i}", reward(i))
+            except Exception as error:
+                failed.append(error)
+            i += 1
+
+    threads = [threading.Thread(target=run, args=(10_000 * k,)) for k in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failed == []
 
 
 def assert_replays(store: Store, loop: Loop) -> None:
