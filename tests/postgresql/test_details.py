@@ -8,7 +8,7 @@ from armlet.testing.stores import Place
 from stores.test_comparisons import (
     test_live_sums_are_those_of_the_rows_and_of_a_loop_opened_again as test_live_sums_are_those_of_the_rows,
 )
-from stores.test_overview import (
+from stores.test_loop_details import (
     test_details_are_the_same_from_memory_and_from_the_ledger as test_details_are_the_same_from_memory_and_database,
 )
 from support.loops import context, reward
