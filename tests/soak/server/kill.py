@@ -94,6 +94,7 @@ class Soak:
     async def _check(self) -> None:
         """Let a fresh server answer what is left, end it well or badly, and compare everything."""
         self._server.start()
+        await self._server.ready()
         await self.fleet.hold()
         said = await models([self._server.address])
         if self._rng.random() < 0.5:
