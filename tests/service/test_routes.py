@@ -339,6 +339,14 @@ def test_decisions_are_forgotten(caller: Caller, store: Store) -> None:
     assert sum(event.get("x") is not None for event in store.loop("home").log) == 2
 
 
+def test_old_decisions_that_did_not_explore_are_pruned(caller: Caller, store: Store) -> None:
+    caller.post(BATCH, {"items": [{"context": CONTEXT, "event": f"e{i}"} for i in range(40)]})
+    explored = store.loop("home").stats().explored
+    problem(caller.post("/v1/prune", {"before": "now"}), 422, "invalid", "before")
+    assert caller.post("/v1/prune", {"before": 0}).json == {"pruned": 0}
+    assert caller.post("/v1/prune", {"before": 4e9}).json == {"pruned": 40 - explored}
+
+
 def test_what_was_deleted_but_not_cleared_from_all_files_is_not_called_refused(
     caller: Caller, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

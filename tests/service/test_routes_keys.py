@@ -103,6 +103,7 @@ def test_a_key_sees_only_its_loops(store: Store) -> None:
         problem(caller.get("/metrics"), 403, "forbidden")
         problem(caller.post("/v1/loops", {"name": "x", "arms": ["a"], "dim": 1}), 403, "forbidden", "name")
         problem(caller.send("DELETE", "/v1/loops/home"), 403, "forbidden")
+        problem(caller.post("/v1/prune", {"before": 0}), 403, "forbidden")
     service.close()
 
 

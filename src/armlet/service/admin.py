@@ -26,6 +26,8 @@ from armlet.service.schemas import (
     MakeLoop,
     Promote,
     Promoted,
+    Prune,
+    Pruned,
     Shadow,
 )
 from armlet.stores import Control, Loop, Store
@@ -42,6 +44,7 @@ _make = msgspec.json.Decoder(MakeLoop)
 _change = msgspec.json.Decoder(ChangeLoop)
 _arm = msgspec.json.Decoder(ChangeArm)
 _forget = msgspec.json.Decoder(Forget)
+_prune = msgspec.json.Decoder(Prune)
 _promote = msgspec.json.Decoder(Promote)
 
 
@@ -149,6 +152,14 @@ async def forget(service: Service, request: Request) -> Response:
     asked = decode(_forget, await request.body(service.limits.batch_body), request)
     loop = await service.loop(request.parts["name"])
     return json_response(Forgotten(await _deleting(service, loop.forget_many, asked.events)))
+
+
+async def prune(service: Service, request: Request) -> Response:
+    """Delete old decisions that did not explore, in all loops; it takes a key for all of them, and its time."""
+    asked = decode(_prune, await request.body(service.limits.body), request)
+    if not request.grant.allows("admin", None):
+        raise Problem(FORBIDDEN, "the key is not for all loops")
+    return json_response(Pruned(await _deleting(service, service.store.prune, asked.before)))
 
 
 async def _deleting(service: Service, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:

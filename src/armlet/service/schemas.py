@@ -14,6 +14,7 @@ from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
 from armlet.stores.guards import Gate
 from armlet.stores.spec import LONGEST, How
+from armlet.stores.store import LATEST
 
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
@@ -261,6 +262,18 @@ class Forgotten(Struct, gc=False):
     """How many of these decisions there were."""
 
     forgotten: int
+
+
+class Prune(Struct, forbid_unknown_fields=True):
+    """Until when decisions that did not explore are deleted, in all loops: seconds since 1970."""
+
+    before: Annotated[float, Meta(ge=0.0, le=LATEST)]
+
+
+class Pruned(Struct, gc=False):
+    """How many decisions were deleted."""
+
+    pruned: int
 
 
 class LoopName(Struct, gc=False):
