@@ -16,7 +16,7 @@ from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.policies import LinUCB, Uniform
 from armlet.stores.tally import Tally
-from armlet.stores.tally.cohorts import MOST, SIZE
+from armlet.stores.tally.cohorts import MOST, SIZE, Cohorts
 from armlet.stores.tally.delays import MOMENTS, DecisionTimes, Delays
 from armlet.types import Arm
 from support.examples import scaled
@@ -282,3 +282,18 @@ def test_decisions_without_chance_are_not_bet_on() -> None:
             tally.decided(decision, START + step)
     assert tally.decisions > 100
     assert tally.bets.state()[:3] == [[0, 0], [], []]
+
+
+def test_rewards_of_other_decisions_in_a_cohort_do_not_end_it() -> None:
+    """Where the wall clock is set back, decisions of two times share a cohort, and so do their rewards."""
+    cohorts = Cohorts()
+    for _ in range(2):
+        cohorts.add_arm()
+    for i in range(400):
+        cohorts.decided(i % 2, 1_000_000 + i)
+    for i in range(400):
+        for _ in range(3):
+            cohorts.learned(i % 2, 1.0, True, 1_000_000 + i)
+    cohorts.judge(100_000_000, 1_000_000, True)
+    assert cohorts.judged >= 1
+    assert all(one.amount == 0.0 for one in cohorts.lack)

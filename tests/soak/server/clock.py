@@ -28,7 +28,8 @@ from soak.server.patched import CLOCK
 from soak.server.process import Process
 
 DAY: Final = 86_400.0
-JUMPS: Final = {"+1 day": DAY, "-1 day": -DAY, "restart at -3 days": -3 * DAY, "restart at +2 days": 2 * DAY}
+# a start up to a week later is believed, and closes windows at once: a store cannot tell that from time that passed
+JUMPS: Final = {"+1 day": DAY, "-1 day": -DAY, "restart at -3 days": -3 * DAY, "restart at +9 days": 9 * DAY}
 WINDOW: Final = 1.0  # seconds, of a loop of its own
 LATEST: Final = 20.0  # seconds until a window must be closed, on a machine that does other things too
 

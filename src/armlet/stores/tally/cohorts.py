@@ -244,6 +244,7 @@ class Cohorts:
         for place, (n, _, got, _, _) in cohort.rows.items():
             others = decisions - n
             share = (rewards - got) / others if others >= FEWEST else 0.0
+            share = min(share, 1.0)  # where a clock was set back, a cohort has rewards of other decisions too
             if share >= REPORTED:
                 fine, fault = (times * share for times in LACKING)
                 self.lack[place].add(_ratio(got, n, fine, fault), most, cohort.start, (n, got, n * share))
