@@ -22,7 +22,7 @@ from armlet.errors import ArgumentError, ArmletError, StoreError
 
 if TYPE_CHECKING:
     from armlet.parallel import Progress
-    from armlet.stores import Control, Store
+    from armlet.stores import Control, Loop, Store
     from armlet.stores.ledger import View
     from armlet.stores.overview import Details, Overview
     from armlet.stores.verify import Verified
@@ -248,6 +248,14 @@ def _check_name(store: Store, name: str) -> None:
     choose(store._ledger.loops(), name, "loop")
 
 
+@contextmanager
+def _changing(a: argparse.Namespace, call: str) -> Iterator[Loop]:
+    """Open the loop that is named; the call does the same from inside a process that has its store open."""
+    with _writing(a, f"store.loop({a.loop!r}).{call}") as store:
+        _check_name(store, a.loop)
+        yield store.loop(a.loop)
+
+
 @_action("forget", "unlearn decisions and delete all about them", _NAME, arg("events", nargs="+", metavar="EVENT"))
 def forget(a: argparse.Namespace) -> None:
     """Unlearn decisions and delete all about them but the step, the arm and its probability, from the files too.
@@ -258,9 +266,8 @@ def forget(a: argparse.Namespace) -> None:
     Backups and logs that were exported are not touched.
     """
     events = list(dict.fromkeys(a.events))
-    with _writing(a, f"store.loop({a.loop!r}).forget_many([...])") as store:
-        _check_name(store, a.loop)
-        n = store.loop(a.loop).forget_many(events)
+    with _changing(a, "forget_many([...])") as loop:
+        n = loop.forget_many(events)
     left = "" if n == len(events) else "; the others are not there, or were forgotten before"
     print(f"forgot {n:,} of {len(events):,} decisions{left}")
 
@@ -400,9 +407,7 @@ def change(a: argparse.Namespace) -> None:
         raise ArgumentError("{share} is given, but no {control} that plays it; name its arm")
     if not given and a.arms is None and a.control is None:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
-    with _writing(a, f"store.loop({a.loop!r}).change(...)") as store:
-        _check_name(store, a.loop)
-        loop = store.loop(a.loop)
+    with _changing(a, "change(...)") as loop:
         if a.arms is not None:
             given["arms"] = _labels(a.arms, loop.model().arms)
         if a.control is not None:
@@ -433,9 +438,8 @@ def freeze(a: argparse.Namespace) -> None:
     examples:
       armlet store shop.db freeze homepage
     """
-    with _writing(a, f"store.loop({a.loop!r}).freeze()") as store:
-        _check_name(store, a.loop)
-        store.loop(a.loop).freeze()
+    with _changing(a, "freeze()") as loop:
+        loop.freeze()
     print(f"{_plain(a.loop)}: frozen")
 
 
@@ -446,9 +450,8 @@ def thaw(a: argparse.Namespace) -> None:
     examples:
       armlet store shop.db thaw homepage
     """
-    with _writing(a, f"store.loop({a.loop!r}).thaw()") as store:
-        _check_name(store, a.loop)
-        store.loop(a.loop).thaw()
+    with _changing(a, "thaw()") as loop:
+        loop.thaw()
     print(f"{_plain(a.loop)}: not frozen")
 
 
@@ -472,9 +475,8 @@ def promote(a: argparse.Namespace) -> int:
       armlet store shop.db promote homepage
       armlet store shop.db promote homepage --gate off --control 0.1
     """
-    with _writing(a, f"store.loop({a.loop!r}).promote(...)") as store:
-        _check_name(store, a.loop)
-        found = store.loop(a.loop).promote(gate=a.gate, control=a.control)
+    with _changing(a, "promote(...)") as loop:
+        found = loop.promote(gate=a.gate, control=a.control)
     print(f"{_plain(a.loop)}: {'promoted' if found.promoted else 'not promoted'}")
     if found.gain is not None:
         print(found.gain)
