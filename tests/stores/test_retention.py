@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.stores import Loop, SQLite, Store
+from armlet.errors import StoreError
+from armlet.stores import Loop, SQLite, Store, writer
+from armlet.stores.maintenance import FORGOTTEN
 from armlet.stores.sqlite import schema
 from armlet.stores.sqlite.schema import VERSION
+from armlet.testing.stores import Place, _Failing
 from support.stores import rebuilt
 
 
@@ -235,3 +238,27 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
     assert text.read_text().startswith("no database at all")
     with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened"):
         armlet.open_store(tmp_path / "nowhere" / "shop.db")
+
+
+def test_what_is_broken_off_is_not_called_undone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maintenance is many transactions: when one fails, those before it stay done."""
+    ledger = _Failing(place())
+    with Store(ledger) as store:
+        loop = store.loop("homepage", arms=["a", "b"], dim=1, seed=1)
+        events = [f"e{i}" for i in range(20)]
+        loop.decide_many([[1.0]] * 20, events=events)
+        monkeypatch.setattr(writer, "SLICE", 0.0)  # a piece a transaction
+        run = writer.Upkeep._slice
+
+        def fail_after_one(self: writer.Upkeep) -> None:
+            run(self)
+            ledger.fails = True
+
+        monkeypatch.setattr(writer.Upkeep, "_slice", fail_after_one)
+        with pytest.raises(StoreError, match="broken off, and what was done before stays done; ask again: no space"):
+            loop.forget_many(events)
+        with pytest.raises(StoreError, match="nothing of this call was kept: no space"):
+            loop.forget_many(events)
+        monkeypatch.undo()
+        ledger.fails = False
+        assert loop.forget_many(events) == 20 - FORGOTTEN

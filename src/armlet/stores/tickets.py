@@ -58,6 +58,11 @@ class Ticket:
     def _work(self, tx: Transaction, now: Moment) -> Any:
         raise NotImplementedError
 
+    @property
+    def left(self) -> str:
+        """What is left of a call whose transaction has failed."""
+        return "nothing of this call was kept"
+
     def claim(self) -> bool:
         """Return whether nobody else has begun it, or given it up; only the first one is told so."""
         try:
@@ -245,7 +250,7 @@ class Task(Ticket):
 class Errand(Ticket):
     """Maintenance: run again and again, in several transactions, until it is done."""
 
-    __slots__ = ("_chore", "_is_chore_begun", "is_done", "is_waited_for", "scrubs", "stuck_since")
+    __slots__ = ("_chore", "_is_chore_begun", "is_done", "is_partly_kept", "is_waited_for", "scrubs", "stuck_since")
 
     def __init__(
         self,
@@ -257,7 +262,7 @@ class Errand(Ticket):
     ) -> None:
         super().__init__(runner)
         self._chore, self.scrubs, self.is_waited_for = chore, scrubs, is_waited_for
-        self._is_chore_begun = self.is_done = False
+        self._is_chore_begun = self.is_done = self.is_partly_kept = False
         self.stuck_since: float | None = None
 
     def _work(self, tx: Transaction, now: Moment) -> Any:
@@ -269,6 +274,15 @@ class Errand(Ticket):
         except StopIteration as end:
             self.is_done = True
             return end.value
+
+    @property
+    def left(self) -> str:
+        """What is left of it when one of its transactions has failed."""
+        return (
+            "this was broken off, and what was done before stays done; ask again"
+            if self.is_partly_kept
+            else super().left
+        )
 
     def release(self) -> None:
         """Let the caller go on; what is not done is broken off."""

@@ -167,6 +167,7 @@ class Upkeep:
             self._errands = deque(errand for errand in self._errands if errand not in begun)
             self._on_failure(begun, error)
         for errand in begun:
+            errand.is_partly_kept = errand.is_partly_kept or errand.error is None
             if errand.error is None and errand.is_done and errand.scrubs:
                 self._unscrubbed.append(errand)
             elif errand.error is not None or errand.is_done:
@@ -503,9 +504,8 @@ class Writer:
         why = str(error).partition("\n")[0]  # a database tells of the values of a row further down
         log.warning("a transaction failed: %s: %s", type(error).__name__, why)
         for ticket in tickets:
-            told = "nothing of this call was kept: "
             is_known = not isinstance(error, UncertainError)
-            ticket.error = StoreError(f"{told}{error}") if is_known else UncertainError(str(error))
+            ticket.error = StoreError(f"{ticket.left}: {error}") if is_known else UncertainError(str(error))
             ticket.error.__cause__ = error
 
     def _give_up(self, error: BaseException) -> None:

@@ -51,13 +51,13 @@ class Connection:
         self.address = address
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, method: str, path: str, content: object = None) -> Answer:
+    async def ask(self, method: str, path: str, content: object = None, seconds: float = PATIENCE) -> Answer:
         """Send a request and wait for its answer."""
         body = b"" if content is None else json.dumps(content).encode()
         reader, writer = await self._opened()
         try:
             writer.write(request(method, path, body))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(seconds):
                 answer = await read_answer(reader)
         except (OSError, asyncio.IncompleteReadError) as error:
             self.close()
@@ -114,10 +114,10 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     return b"".join(chunks)
 
 
-async def ask(address: Address, method: str, path: str, content: object = None) -> Answer:
+async def ask(address: Address, method: str, path: str, content: object = None, seconds: float = PATIENCE) -> Answer:
     """Ask once, by a connection of its own."""
     connection = Connection(address)
     try:
-        return await connection.ask(method, path, content)
+        return await connection.ask(method, path, content, seconds)
     finally:
         connection.close()

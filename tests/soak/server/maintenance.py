@@ -7,7 +7,6 @@ between the two, in the same run. No request may fail, but for a 503, and memory
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,8 +22,7 @@ from soak.environment import ARMS, DIM, context, reward
 from soak.inspection import check_replay
 from soak.oracle import require
 from soak.server.clients import meanwhile
-from soak.server.connections import Answer, Connection
-from soak.server.patched import PRUNED
+from soak.server.connections import Answer, Connection, ask
 from soak.server.process import LIMITS, Process
 
 CONNECTIONS: Final = 64
@@ -33,6 +31,7 @@ QUIET: Final = 10.0  # seconds of a quiet round
 RATIO: Final = 5.0  # of the time that 99 % of decisions take, to that in quiet rounds
 GROWTH: Final = 64 << 20  # bytes
 WARM: Final = 1000  # decisions in small batches: where nothing was learned, all of a batch explore, and are kept
+LONGEST: Final = 3600.0  # seconds of a prune
 LOOP: Final = "/v1/loops/home"
 
 
@@ -77,11 +76,11 @@ class Report:
 
 def soak(folder: Path, rows: int = 1_000_000, forgets: int = 1000, quiet: float = QUIET) -> Report:
     """Forget and prune in traffic, after a quiet round and before another; `Report.check` judges how long all took."""
-    path, done = folder.resolve() / "maintenance.db", folder.resolve() / "pruned"
+    path = folder.resolve() / "maintenance.db"
     make(path, rows)
-    server = Process(folder, str(path), limits=LIMITS, patches=["prune by signal"], variables={PRUNED: str(done)})
+    server = Process(folder, str(path), limits=LIMITS)
     server.start()
-    soaked = Soak(server, Report(rows), done)
+    soaked = Soak(server, Report(rows))
     try:
         asyncio.run(soaked.run(forgets, quiet))
     finally:
@@ -117,8 +116,8 @@ def make(path: Path, rows: int) -> None:
 class Soak:
     """A server and its clients."""
 
-    def __init__(self, server: Process, report: Report, done: Path) -> None:
-        self._server, self.report, self._done = server, report, done
+    def __init__(self, server: Process, report: Report) -> None:
+        self._server, self.report = server, report
         self._took = report.quiet  # where clients note how long decisions take
 
     async def run(self, forgets: int, quiet: float) -> None:
@@ -160,13 +159,16 @@ class Soak:
 
     async def _maintain(self, forgets: int) -> None:
         """Forget decisions one by one, and prune all others meanwhile."""
-        self._server.send(signal.SIGUSR1)
+        await asyncio.gather(self._prune(), self._forget(forgets))
+
+    async def _prune(self) -> None:
+        answer = await ask(self._server.address, "POST", "/v1/prune", {"before": time.time()}, seconds=LONGEST)
+        require(answer.status == 200, f"prune is answered {answer.status}: {answer.body!r}")
+        self.report.pruned = answer.json["pruned"]
+
+    async def _forget(self, forgets: int) -> None:
         connection, ahead = Connection(self._server.address), self.report.rows - 1
         for i in range(forgets):  # those that are pruned last
             answer = await self._ask(connection, f"{LOOP}/forget", {"events": [f"old {ahead - i}"]})
             self.report.forgotten += answer.status == 200 and answer.json["forgotten"]
-        while not self._done.exists():
-            self._server.check_alive()
-            await asyncio.sleep(0.05)
-        self.report.pruned = int(self._done.read_text())
         connection.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +17,6 @@ from soak.sabotage import SABOTAGES
 from soak.worker import SPACING
 
 CLOCK: Final = "SOAK_CLOCK"  # names a file with the seconds that the wall clock is ahead
-PRUNED: Final = "SOAK_PRUNED"  # names a file that is there once all is pruned
 
 
 def keep_snapshots_often() -> None:
@@ -32,23 +29,6 @@ def read_clock_from_file() -> None:
     ahead = Path(os.environ[CLOCK])
     defaults = store.open_store.__kwdefaults__ or {}
     defaults["wall"] = lambda: time.time() + float(ahead.read_text())
-
-
-def prune_by_signal() -> None:
-    """Prune everything up to now on SIGUSR1, and write to a file how many decisions that were."""
-    begin, found = store.Store.__init__, []
-
-    def opened(self: store.Store, *given: Any, **options: Any) -> None:
-        begin(self, *given, **options)
-        found.append(self)
-
-    def prune() -> None:
-        done = Path(os.environ[PRUNED])
-        done.with_suffix(".new").write_text(str(found[0].prune(time.time())))
-        done.with_suffix(".new").rename(done)
-
-    store.Store.__init__ = opened  # type: ignore[method-assign]
-    signal.signal(signal.SIGUSR1, lambda *_: threading.Thread(target=prune).start())
 
 
 def know_events_of_this_process_only() -> None:
@@ -80,7 +60,6 @@ PATCHES: Final[Mapping[str, Callable[[], None]]] = {
     **SABOTAGES,
     "snapshots often": keep_snapshots_often,
     "clock from a file": read_clock_from_file,
-    "prune by signal": prune_by_signal,
     "events lost": know_events_of_this_process_only,
     "unknown called refused": call_the_unknown_refused,
 }
