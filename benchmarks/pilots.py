@@ -22,8 +22,8 @@ from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
 from armlet.advice.pilot import as_source
 from armlet.advice.runs import Sample, mean_interval
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.intervals import Interval
 from armlet.simulation.play import play_table
+from armlet.types import Interval
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40
 CLICKS = Prior(n_arms=ARMS, dim=DIM, effect=(0.003, 0.01), rewards="clicks", base_rate=(0.02, 0.05))

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.document import show
 from armlet.report.plots import Curve, Picture
+from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Role, Section, Statistic, Verdict
 from armlet_lab.runner.reproduce import render
 

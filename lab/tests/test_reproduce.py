@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.inference.intervals import Estimate
 from armlet.parallel import Progress, WorkerError, silent
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab
+from armlet.types import Estimate
 from armlet_lab.cli import main
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import lemma_2

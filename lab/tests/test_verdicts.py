@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.inference.intervals import Estimate
 from armlet.report.document import show
+from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
 from armlet_lab.runner.reproduce import count, to_json, to_markdown, to_text
 

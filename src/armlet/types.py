@@ -190,3 +190,33 @@ class Policy(Protocol[StateT]):
 
     def update(self, state: StateT, interaction: Interaction) -> None:
         """Learn. A command, without randomness."""
+
+
+class Interval(NamedTuple):
+    """Where something lies, mostly: 95 % of the time unless said otherwise."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number computed from all runs, with its 95 % interval.
+
+    Examples
+    --------
+    >>> f"{Estimate(1.05, 0.97, 1.12):.1f}"
+    '1.1 [1.0 to 1.1]'
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Interval:
+        """Its two ends."""
+        return Interval(self.low, self.high)
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.value:{spec}} [{self.low:{spec}} to {self.high:{spec}}]"

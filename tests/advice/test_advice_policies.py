@@ -12,9 +12,8 @@ from armlet.advice import Advice, Pilot, Prior, advise, command, comparison, wor
 from armlet.advice.comparison import Comparison, Compiled, StepTask, compared, play_steps, played
 from armlet.advice.pilot import as_source
 from armlet.advice.runs import Sample, mean_interval
-from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
-from armlet.types import Float64
+from armlet.types import Float64, Interval
 from support import advices
 
 POLICIES: tuple[Compiled, ...] = (

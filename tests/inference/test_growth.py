@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from armlet.inference import intervals as growth
-from armlet.inference.intervals import Estimate, Pairing
-from armlet.types import Float64
+from armlet.inference.intervals import Pairing
+from armlet.types import Estimate, Float64
 from support.curves import GROWTH, RUNS, STEPS, TRIALS, allowed, covered, fourth_root, logarithmic, noisy, square_root
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armlet.inference import intervals as intervals
-from armlet.inference.intervals import Estimate
+from armlet.types import Estimate
 from support.curves import RUNS, TRIALS, allowed, covered, logarithmic, noisy
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from armlet.inference.intervals import Interval
 from armlet.inference.sequences import BetaBinomial, DifferenceSequence, Kind, MeanSequence, Scores
-from armlet.types import Float64
+from armlet.types import Float64, Interval
 
 # Plain intervals of 95 % miss at some look from row 20 on in 27 to 40 % of runs; of 40 runs at most 2 may miss, with
 # a chance of 1e-4 at 30 %, 0.008 at 20 % and 0.05 at 15 %. With 100 runs it is 0.002 at 15 %.

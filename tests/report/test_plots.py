@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.plots import Curve, Series
+from armlet.types import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

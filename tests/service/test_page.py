@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.inference.intervals import Interval
 from armlet.service.page.answers import BIG
 from armlet.service.page.assets import SCRIPT, STYLE
 from armlet.service.page.words import visible
@@ -18,6 +17,7 @@ from armlet.stores import Control, Memory, Store
 from armlet.stores.gains import Answer, Gain
 from armlet.stores.health import Alarm
 from armlet.stores.overview import Details
+from armlet.types import Interval
 from support.service.pages import HOSTILE, details, make_loop, play, read, shown
 
 COIN = "Is the live policy better than a coin?"

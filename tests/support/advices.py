@@ -10,7 +10,7 @@ from pathlib import Path
 from armlet.advice import Advice, advise, command
 from armlet.advice.pilot import ArmCheck
 from armlet.environments import FigureA
-from armlet.inference.intervals import Estimate, Interval
+from armlet.types import Estimate, Interval
 
 
 @functools.cache

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from armlet.inference.intervals import Estimate
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 
 HORIZON = 40_000
 STEPS = np.union1d(np.geomspace(1, HORIZON, 60).round(), [HORIZON // 4, HORIZON // 2])

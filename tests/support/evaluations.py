@@ -11,8 +11,8 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.monitor import Checks, RunningValue, WeightCounts
 from armlet.evaluation.page import render
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.inference.intervals import Interval
 from armlet.policies import ContextualEpsilonGreedy
+from armlet.types import Interval
 from support.decided import played
 
 TARGETS = {"logged": None, "always 0": 0, "always 1": 1, "always 2": 2}

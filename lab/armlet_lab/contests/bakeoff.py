@@ -24,13 +24,12 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from armlet import datasets
-from armlet.inference.intervals import Estimate
 from armlet.parallel import Pool, PoolLike, Progress, Seeds, opened, reporter
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, ResultsError, Scale, Shelf, new_session, read_manifest, versions
-from armlet.types import Int64
+from armlet.types import Estimate, Int64
 from armlet_lab.contests import mabwiser, vowpal, warm_start
 from armlet_lab.contests.classification import COLLECTION, DIGITS, GROUPS, Side, Task, load, make, play, unpack
 from armlet_lab.contests.comparing import (

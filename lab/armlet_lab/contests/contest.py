@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel import Seeds
 from armlet.report.document import Table
 from armlet.report.plots import Picture
 from armlet.simulation.lab import Arrays, Lab, as_floats
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner.experiment import Claim, Outcome, Section, Statistic, Verdict
 from armlet_lab.runner.hindsight import ratio_of_means
 

@@ -18,14 +18,13 @@ import numpy as np
 
 from armlet import datasets
 from armlet.bandit import Bandit
-from armlet.inference.intervals import Estimate
 from armlet.parallel import Seeds
 from armlet.policies import Greedy, LinUCB
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.plots import Picture
 from armlet.simulation.lab import Arrays, Lab, Scale
-from armlet.types import Float64, Int64, Policy
+from armlet.types import Estimate, Float64, Int64, Policy
 from armlet_lab.contests import contest, embeddings, vowpal
 from armlet_lab.contests.contest import Part, mean, our_claim, part, play_all, table
 from armlet_lab.contests.embeddings import SIZE, Halves

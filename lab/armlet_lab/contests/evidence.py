@@ -18,7 +18,6 @@ from armlet.environments import Delayed, Environment, News
 from armlet.environments.environment import as_rows
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.environments.news import Payment
-from armlet.inference.intervals import Estimate
 from armlet.policies import (
     Algorithm1,
     AllDataEpsilonGreedy,
@@ -33,7 +32,7 @@ from armlet.policies import (
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, player, run_streams
-from armlet.types import Bool, Float64, Int64, Policy
+from armlet.types import Bool, Estimate, Float64, Int64, Policy
 from armlet_lab.contests import problems
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain

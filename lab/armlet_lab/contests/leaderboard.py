@@ -15,14 +15,14 @@ import numpy as np
 
 from armlet.environments.environment import Environment
 from armlet.environments.wrapped import OracleBit
-from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
 from armlet.policies import LinUCB
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Arrays, Lab, Scale
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.contests.contenders import ALL
 from armlet_lab.contests.contest import THEORY, Entry, Score, Task, part, play_all, table, tune_and_play
 from armlet_lab.contests.costs import Cost, find_costs, judge_costs

@@ -16,11 +16,10 @@ import numpy as np
 
 from armlet.environments import Environment, LinearArms
 from armlet.environments.environment import Noise
-from armlet.inference.intervals import Estimate
 from armlet.policies import OFUL, AutoEpsilonGreedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import Player, draw, player, run_streams
-from armlet.types import Bool, Float64, Int64, Policy
+from armlet.types import Bool, Estimate, Float64, Int64, Policy
 from armlet_lab.contests import tournament
 from armlet_lab.contests.contest import (
     Columns,

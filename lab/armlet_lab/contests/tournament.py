@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, run_streams
-from armlet.types import Float64, Policy
+from armlet.types import Estimate, Float64, Policy
 from armlet_lab.contests.contest import Columns, Entry, Part, Task, our_claim, part, ratio, table, tune_and_play
 from armlet_lab.contests.problems import FAMILIES, MADE, TOLD, draw_problem, make_player
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic, certain

@@ -15,7 +15,6 @@ import numpy as np
 from armlet.environments import Linear, LinearArms, NearTies, Rescaled
 from armlet.environments.environment import as_rows
 from armlet.environments.families import FAMILIES
-from armlet.inference.intervals import Estimate
 from armlet.parallel import Seeds
 from armlet.policies import (
     Algorithm1,
@@ -28,7 +27,7 @@ from armlet.policies import (
 )
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale
-from armlet.types import Float64, Policy
+from armlet.types import Estimate, Float64, Policy
 from armlet_lab.contests import contest
 from armlet_lab.contests.contest import Columns, Part, our_claim, part, play_all, ratio, table
 from armlet_lab.runner import together

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armlet.inference.intervals import Estimate
 from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.contests import mabwiser
 from armlet_lab.contests.classification import DIGITS, Side, Task, load, play
 from armlet_lab.contests.contest import Part, mean, our_claim, part, play_all, table

@@ -22,14 +22,14 @@ from armlet.advice.problem import Source
 from armlet.advice.runs import predictive
 from armlet.environments.environment import LinearArms
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.theory import asked_p
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import (
     Claim,

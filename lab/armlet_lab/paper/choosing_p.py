@@ -16,14 +16,14 @@ from typing import Final
 import numpy as np
 
 from armlet.environments.families import FAMILIES, draw_problem
-from armlet.inference.intervals import Estimate, band, bootstrap
+from armlet.inference.intervals import band, bootstrap
 from armlet.parallel import Seeds
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import Block, InPython, draw, run_streams
-from armlet.types import Float64, Int64, Policy
+from armlet.types import Estimate, Float64, Int64, Policy
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import (

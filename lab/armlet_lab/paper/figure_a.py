@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.environments.environment import FiniteEnvironment
 from armlet.environments.paper import FigureA, Zero
-from armlet.inference.intervals import Estimate, band, doubling_ratio, log_slope
+from armlet.inference.intervals import band, doubling_ratio, log_slope
 from armlet.inputs.settings import RidgeLike
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1 as Policy
@@ -25,7 +25,7 @@ from armlet.report import plots
 from armlet.report.document import show
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

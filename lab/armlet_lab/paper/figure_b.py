@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from armlet.environments.paper import FigureB
-from armlet.inference.intervals import Estimate, bootstrap, paired_difference, power_slope
+from armlet.inference.intervals import bootstrap, paired_difference, power_slope
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.report.document import show
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

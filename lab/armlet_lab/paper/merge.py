@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from armlet.environments import FigureA
-from armlet.inference.intervals import Estimate, band, bootstrap
+from armlet.inference.intervals import band, bootstrap
 from armlet.kernel import Statistics
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
@@ -25,7 +25,7 @@ from armlet.report.document import show
 from armlet.report.plots import Curve
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import InKernel, draw, run_streams
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

@@ -18,7 +18,7 @@ import numpy as np
 from armlet import theory
 from armlet.environments.environment import Constants, scale_bits, scaled_bits_eigenvalue
 from armlet.environments.paper import Entries, Section41
-from armlet.inference.intervals import Estimate, bootstrap, power_slope
+from armlet.inference.intervals import bootstrap, power_slope
 from armlet.inputs.settings import number, positive, whole
 from armlet.parallel import Seeds
 from armlet.reference.linear import smallest_eigenvalue
@@ -26,7 +26,7 @@ from armlet.report import plots
 from armlet.report.document import show
 from armlet.report.plots import Series
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

@@ -16,13 +16,13 @@ import numpy as np
 
 from armlet.environments.environment import Theta, as_rows, draw_rewards
 from armlet.environments.paper import RATE_WORDS, SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
-from armlet.inference.intervals import Estimate, band, bootstrap, doubling_ratio, power_slope
+from armlet.inference.intervals import band, bootstrap, doubling_ratio, power_slope
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import player, run_streams
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

@@ -16,12 +16,12 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.inference.intervals import Estimate, bootstrap, power_slope
+from armlet.inference.intervals import bootstrap, power_slope
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

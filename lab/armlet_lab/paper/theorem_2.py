@@ -19,13 +19,13 @@ import numpy as np
 from armlet import theory
 from armlet.environments.environment import Constants, FiniteEnvironment, noise_sigma
 from armlet.environments.paper import FigureA
-from armlet.inference.intervals import Estimate, band, bootstrap, doubling_ratio, log_slope
+from armlet.inference.intervals import band, bootstrap, doubling_ratio, log_slope
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

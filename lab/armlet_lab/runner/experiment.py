@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Self
 
-from armlet.inference.intervals import Estimate
 from armlet.report.document import Table, show
 from armlet.report.plots import Picture
 from armlet.simulation.lab import Lab
+from armlet.types import Estimate
 
 SEED = 12073024
 """The seed of every published figure: the paper's number on arXiv. It was fixed, with every criterion, before anything

@@ -247,7 +247,7 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
 
     Examples
     --------
-    >>> from armlet.inference.intervals import Estimate
+    >>> from armlet.types import Estimate
     >>> from armlet_lab.runner.experiment import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.0, 0.9, 1.1), Criterion("within", 0.8, 1.3))
@@ -334,7 +334,7 @@ def to_text(verdicts: Sequence[Verdict], width: int = 100) -> str:
 
     Examples
     --------
-    >>> from armlet.inference.intervals import Estimate
+    >>> from armlet.types import Estimate
     >>> from armlet_lab.runner.experiment import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.9, 1.7, 2.1), Criterion("within", 0.8, 1.3))

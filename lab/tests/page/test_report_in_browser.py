@@ -10,9 +10,9 @@ import pytest
 from matplotlib.figure import Figure
 from playwright.sync_api import Browser
 
-from armlet.inference.intervals import Estimate
 from armlet.report import plots
 from armlet.report.plots import Curve, Series
+from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Section, Statistic, Verdict
 from armlet_lab.runner.reproduce import render
 from support import browser

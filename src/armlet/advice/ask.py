@@ -23,10 +23,10 @@ from armlet.advice.pilot import ArmCheck, Posterior, SourceLike, as_source
 from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
 from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, Trial, checkpoints, mean_interval
 from armlet.errors import InvalidValueError
-from armlet.inference.intervals import Interval, spread
+from armlet.inference.intervals import spread
 from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
 from armlet.parallel import Seeds
-from armlet.types import Float64
+from armlet.types import Float64, Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

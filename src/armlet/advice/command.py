@@ -21,7 +21,6 @@ from armlet.advice.words import exact, interval, number
 from armlet.disk import write_atomically
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError
-from armlet.inference.intervals import Estimate
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
 from armlet.parallel import reporter
@@ -39,7 +38,7 @@ from armlet.report.plots import (
     short,
 )
 from armlet.simulation.compare import make_environment, parse_settings
-from armlet.types import __version__
+from armlet.types import Estimate, __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,13 +16,12 @@ import numpy as np
 from armlet.advice.problem import SampledProblem
 from armlet.advice.runs import Bench, Sample, Trial, difference, predictive
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.intervals import Estimate, Interval
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.policies.linucb import LinUCB
 from armlet.policies.occasional_optimism import OccasionalOptimism
 from armlet.policies.thompson_sampling import ThompsonSampling
 from armlet.simulation.play import play_table
-from armlet.types import Float64
+from armlet.types import Estimate, Float64, Interval
 
 BUDGET: Final = 6e9  # nanoseconds of one core, by the estimate of `_cost`
 FEWEST: Final = 4  # environments

@@ -25,11 +25,11 @@ import numpy as np
 
 from armlet.advice.problem import SampledProblem
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inference.intervals import Estimate, Interval, resampled, rough_t_quantile, spread
+from armlet.inference.intervals import resampled, rough_t_quantile, spread
 from armlet.parallel import Seeds
 from armlet.policies.contextual_epsilon_greedy import ContextualEpsilonGreedy
 from armlet.simulation.play import play_table, table_seeds
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64, Interval
 
 SHORT: Final = 1000  # steps for each context of a table
 CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from armlet.advice.runs import explorations, explorations_as_printed
-from armlet.inference.intervals import Estimate
 from armlet.report.document import Table
+from armlet.types import Estimate
 
 if TYPE_CHECKING:
     from armlet.advice.ask import Advice, Wrong

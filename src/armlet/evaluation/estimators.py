@@ -17,10 +17,10 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armlet.errors import ArgumentError
-from armlet.inference.intervals import Interval, t_quantile
+from armlet.inference.intervals import t_quantile
 from armlet.inputs.settings import Range
 from armlet.reference.evaluate import PLACE, Parts
-from armlet.types import Float64
+from armlet.types import Float64, Interval
 
 
 @dataclass(frozen=True, slots=True)

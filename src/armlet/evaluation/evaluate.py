@@ -33,11 +33,11 @@ from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
-from armlet.inference.intervals import LEVEL, Interval
+from armlet.inference.intervals import LEVEL
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
 from armlet.parallel import PoolLike, Progress, map_in_order, opened
-from armlet.types import Float64, Mode
+from armlet.types import Float64, Interval, Mode
 
 Intervals: TypeAlias = Literal["fixed", "both"]
 """Which intervals are computed: those of one look, or also those that are anytime-valid."""

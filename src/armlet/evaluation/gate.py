@@ -33,12 +33,12 @@ from armlet.evaluation.targets import (
     read_target,
     through_encoders,
 )
-from armlet.inference.intervals import LEVEL, Interval
+from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
 from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
 from armlet.log.reader import Source
-from armlet.types import Arm, Context, Mode
+from armlet.types import Arm, Context, Interval, Mode
 
 Answer: TypeAlias = Literal["keep", "kill", "not yet"]
 Baseline: TypeAlias = Callable[[Context], Arm]

@@ -33,11 +33,11 @@ from armlet.evaluation.estimators import Rewards, mean_interval
 from armlet.evaluation.model import row_sums, unpack
 from armlet.evaluation.result import Value
 from armlet.evaluation.rows import Blocks, Design, Rows, open_rows
-from armlet.inference.intervals import Interval, Z, rough_t_quantile
+from armlet.inference.intervals import Z, rough_t_quantile
 from armlet.log.reader import Source
 from armlet.parallel import Seeds
 from armlet.policies.base import compiled_rule
-from armlet.types import Arm, Bool, Float64, Int64, Interaction, Policy
+from armlet.types import Arm, Bool, Float64, Int64, Interaction, Interval, Policy
 
 if TYPE_CHECKING:
     from armlet.evaluation.monitor import Survey

@@ -18,13 +18,12 @@ from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
 from armlet.evaluation.targets import ActionDist, Logged, Target, is_deterministic, prob_of_played
-from armlet.inference.intervals import Interval
 from armlet.inference.sequences import MeanSequence
 from armlet.inference.sequences import in_range as check_rewards
 from armlet.inputs.settings import Range
 from armlet.kernel import sum_moments
 from armlet.parallel import Progress
-from armlet.types import Arm, Bool, Float64, Int64
+from armlet.types import Arm, Bool, Float64, Int64, Interval
 
 PIECES: Final = 64  # stretches of a log that drift keeps sums of; when there are more, neighbours are added up
 A_BLOCK: Final = 16  # pieces that a block is cut into

@@ -12,11 +12,10 @@ import numpy as np
 from armlet.evaluation.checks import Check, Word, shown
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
-from armlet.inference.intervals import Estimate, Interval
 from armlet.report import plots
 from armlet.report.document import Table, check_pictures, document, figure, section, show, table
 from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, page_picture, short
-from armlet.types import Int64
+from armlet.types import Estimate, Int64, Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from armlet.errors import UnknownNameError
 from armlet.evaluation.checks import Check
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
-from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Objective
-from armlet.types import Arm
+from armlet.types import Arm, Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,11 @@ from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
-from armlet.inference.intervals import LEVEL, Interval
+from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import GammaExponential, Sums, in_range
 from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
-from armlet.types import Arm, Float64, Int64
+from armlet.types import Arm, Float64, Int64, Interval
 
 HEAT: Final = 1024
 """Rows between two looks at which policies are out."""

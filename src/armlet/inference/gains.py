@@ -30,7 +30,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.inference.intervals import LEVEL, Interval
+from armlet.inference.intervals import LEVEL
+from armlet.types import Interval
 
 GUESS: Final = 0.01  # the largest guess of a score; a gain of 1 % of the range with a coin of 10 % is 0.001
 BOUND: Final = 1.0 + GUESS  # no score is further from its guess

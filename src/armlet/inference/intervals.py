@@ -13,52 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64, Interval
 
 RESAMPLES: Final = 2000
 LEVEL: Final = 0.95
 Z: Final = 1.959963984540054  # 97.5 % of a normal lie below
 
 Pairing: TypeAlias = Literal["paired", "independent"]
-
-
-class Interval(NamedTuple):
-    """Where something lies, mostly: 95 % of the time unless said otherwise."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number computed from all runs, with its 95 % interval.
-
-    Examples
-    --------
-    >>> f"{Estimate(1.05, 0.97, 1.12):.1f}"
-    '1.1 [1.0 to 1.1]'
-    """
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def interval(self) -> Interval:
-        """Its two ends."""
-        return Interval(self.low, self.high)
-
-    def __format__(self, spec: str) -> str:
-        return f"{self.value:{spec}} [{self.low:{spec}} to {self.high:{spec}}]"
 
 
 def bootstrap(

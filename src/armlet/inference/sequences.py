@@ -36,9 +36,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
-from armlet.inference.intervals import LEVEL, Interval
+from armlet.inference.intervals import LEVEL
 from armlet.inputs.settings import Range, check_range
-from armlet.types import Float64
+from armlet.types import Float64, Interval
 
 # ---- lower bounds
 

@@ -17,8 +17,8 @@ from typing import Final
 from xml.etree import ElementTree
 
 from armlet.errors import InvalidValueError
-from armlet.inference.intervals import Estimate
 from armlet.report.plots import Picture
+from armlet.types import Estimate
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

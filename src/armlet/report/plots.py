@@ -20,8 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from armlet.errors import InvalidValueError, require_package
-from armlet.inference.intervals import Estimate
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ import numpy as np
 
 from armlet.disk import Json, write_atomically
 from armlet.environments import ENVIRONMENTS
-from armlet.inference.intervals import SHORTEST, Estimate, band, doubling_ratio, paired_difference
+from armlet.inference.intervals import SHORTEST, band, doubling_ratio, paired_difference
 from armlet.parallel import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
@@ -20,7 +20,7 @@ from armlet.report.document import Table, check_pictures, document, figure, show
 from armlet.simulation.lab import ResultsError, read_manifest
 from armlet.simulation.results import Result
 from armlet.simulation.run import read
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 
 
 class Place(NamedTuple):

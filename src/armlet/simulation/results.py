@@ -20,10 +20,10 @@ import numpy as np
 
 from armlet.disk import write_atomically
 from armlet.errors import InvalidValueError, UnknownNameError, load_pyarrow
-from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
 from armlet.simulation.play import PLACE, Curves, Settings
-from armlet.types import Float64, Int64
+from armlet.types import Estimate, Float64, Int64
 
 COLUMNS = ("job", "run", "step", "regret", "exploring", "explored")
 

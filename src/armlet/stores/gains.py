@@ -11,9 +11,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from armlet.inference.intervals import Interval
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import LEAST, Against, Comparison
+from armlet.types import Interval
 
 Answer: TypeAlias = Literal["yes", "not yet", "no", "nothing to say"]
 

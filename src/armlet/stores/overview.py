@@ -17,7 +17,6 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
-from armlet.inference.intervals import Interval
 from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.stores.gains import Gain, gain_of
@@ -30,7 +29,7 @@ from armlet.stores.tally import ArmCounts, Tally
 from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
-from armlet.types import Arm, Policy
+from armlet.types import Arm, Interval, Policy
 
 MICROSECONDS: Final = 1e6
 DAY: Final = 86_400e6  # microseconds

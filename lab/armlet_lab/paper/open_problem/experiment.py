@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from armlet.inference.intervals import Estimate, Pairing, percentile
+from armlet.inference.intervals import Pairing, percentile
 from armlet.parallel import Seeds
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.theory import mostly_greedy as theory
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.paper.open_problem.environments import (
     BY_ROWS,
     CASES,

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from armlet.inference.intervals import Estimate, t_quantile
-from armlet.types import Float64
+from armlet.inference.intervals import t_quantile
+from armlet.types import Estimate, Float64
 
 LIMIT: Final = 0.999
 

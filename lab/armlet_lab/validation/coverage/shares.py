@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from armlet.inference.intervals import Estimate, bootstrap
+from armlet.inference.intervals import bootstrap
 from armlet.report import plots
 from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, picture
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 
 Columns: TypeAlias = Mapping[str, Float64]
 """By name, a number for each log."""

@@ -12,11 +12,11 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from armlet.datasets import load
-from armlet.inference.intervals import Estimate, bootstrap, mean_of_runs
+from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel import Seeds
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
-from armlet.types import Float64
+from armlet.types import Estimate, Float64
 from armlet_lab.runner.experiment import (
     Claim,
     Criterion,

@@ -20,9 +20,8 @@ from armlet.inference.gains import (
     exploration_score,
     shadow_score,
 )
-from armlet.inference.intervals import Interval
 from armlet.stores.tally.delays import finite, whole
-from armlet.types import Arm
+from armlet.types import Arm, Interval
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]
 
