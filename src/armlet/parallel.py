@@ -348,17 +348,17 @@ def silent(done: int, total: int) -> None:
 
 
 def reporter(what: str, *, stream: TextIO | None = None, clock: Clock = time.monotonic) -> Progress:
-    """Report on a stream, stderr if left out: in place on a terminal, in lines otherwise.
+    """Report what is being done on a stream, stderr if left out: in place on a terminal, in lines otherwise.
 
     Examples
     --------
     >>> ticks = iter([0.0, 10.0, 40.0])
-    >>> report = reporter("runs", stream=sys.stdout, clock=lambda: next(ticks))
+    >>> report = reporter("simulating", stream=sys.stdout, clock=lambda: next(ticks))
     >>> for done in (0, 5, 20):
     ...     report(done, 20)
-    runs: 0 of 20
-    runs: 5 of 20, about 30 s left
-    runs: 20 of 20 in 40 s
+    simulating: 0 %
+    simulating: 25 %, about 30 s left
+    simulating: done in 40 s
     """
     out = sys.stderr if stream is None else stream
     return _Line(what, out, clock) if out.isatty() else _Lines(what, out, clock)
@@ -391,9 +391,9 @@ class _Report:
         if self._began is None:
             self._began = now, done
         start, before = self._began
-        words = f"{self._what}: {done} of {total}"
         if done == total:
-            return f"{words} in {spell(now - start)}"
+            return f"{self._what}: done in {spell(now - start)}"
+        words = f"{self._what}: {100 * done // total} %"
         if done == before:  # what was done earlier says nothing of today's speed
             return words
         return f"{words}, about {spell((now - start) / (done - before) * (total - done))} left"

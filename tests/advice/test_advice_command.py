@@ -72,7 +72,7 @@ def test_json_is_the_advice_and_nothing_else(advice: Advice, capsys: pytest.Capt
     assert cli.main([*KNOWN, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == json.loads(json.dumps(advice.to_json()))
-    assert err.splitlines()[-1].startswith("percent: 100 of 100")
+    assert err.splitlines()[-1].startswith("simulating: done in ")
 
 
 def test_the_words_tell_every_number_that_a_reader_needs(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:

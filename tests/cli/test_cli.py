@@ -86,7 +86,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
 def test_compare_prints_findings_and_reports_progress_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*SMALL, "--out", str(tmp_path / "new" / "results")]) == 0
     out, err = capsys.readouterr()
-    assert {line.split(":")[0] for line in err.splitlines()} == {"runs"}
+    assert {line.split(":")[0] for line in err.splitlines()} == {"simulating"}
     assert "Least mean regret at T: FixedEpsilon(" in out
     assert str(tmp_path / "new" / "results" / "regret.svg") in out
 

@@ -119,8 +119,8 @@ def test_verify_tells_its_progress_where_there_is_much(
     monkeypatch.setattr("armlet.cli.stores.MANY", 100)
     assert run("verify", "home") == 0
     first, last = capsys.readouterr().err.splitlines()
-    assert first == "rows and outcomes of home: 0 of 161"
-    assert last.startswith("rows and outcomes of home: 161 of 161 in")
+    assert first == "verifying home: 0 %"
+    assert last.startswith("verifying home: done in ")
     assert run("verify", "home", "--json") == 0
     assert capsys.readouterr().err == ""
 

@@ -250,10 +250,10 @@ def test_progress_on_a_terminal_renews_its_line() -> None:
     for done in (10, 20, 40):
         report(done, 40)
     first, second, third = out.getvalue().strip("\r\n").split("\r")
-    assert "runs: 10 of 40" in first  # done before: no speed to tell yet
+    assert "runs: 25 %" in first  # done before: no speed to tell yet
     assert "left" not in first
-    assert "runs: 20 of 40, about 1 min 0 s left" in second
-    assert "runs: 40 of 40 in 40 s" in third
+    assert "runs: 50 %, about 1 min 0 s left" in second
+    assert "runs: done in 40 s" in third
     assert out.getvalue().count("\n") == 1
 
 

@@ -109,7 +109,7 @@ def ask(request: Request) -> Advice:
         runs=request.runs,
         unit=request.unit,
         objective=request.objective,
-        progress=reporter("percent"),
+        progress=reporter("simulating"),
     )
     return dataclasses.replace(advice, notes=(*request.notes, *advice.notes))
 

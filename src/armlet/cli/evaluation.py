@@ -66,7 +66,7 @@ def evaluate(a: argparse.Namespace) -> None:
         weights=a.weights,
         pool=a.engine,
         workers=a.workers,
-        progress=silent if a.json or len(blocks) < 8 else reporter("blocks"),
+        progress=silent if a.json or len(blocks) < 8 else reporter("evaluating"),
     )
     if a.out is not None:
         result.save(a.out)

@@ -176,7 +176,7 @@ def _as_json(name: str, found: Verified | str) -> dict[str, Any]:
 def _progress(name: str, *, quiet: bool) -> Progress:
     from armlet.parallel import reporter
 
-    report = reporter(f"rows and outcomes of {_plain(name)}")
+    report = reporter(f"verifying {_plain(name)}")
 
     def tell(done: int, total: int) -> None:
         if total >= MANY and not quiet:

@@ -160,7 +160,7 @@ def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -
     print(*jobs[0].environment.describe(), sep="\n", flush=True)
     try:
         with engine:
-            results = simulate_all(jobs, engine=engine, store=folder, progress=reporter("runs"))
+            results = simulate_all(jobs, engine=engine, store=folder, progress=reporter("simulating"))
     except KeyboardInterrupt:
         print(f"\ninterrupted: finished runs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise
@@ -212,7 +212,7 @@ def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
     print(*job.environment.describe(), sep="\n", flush=True)
     try:
         with engine:
-            result = simulate_all([job], engine=engine, store=folder, progress=reporter("runs"))[0]
+            result = simulate_all([job], engine=engine, store=folder, progress=reporter("simulating"))[0]
     except KeyboardInterrupt:
         kept = sum(len(part.runs) for part in read(folder)) if (folder / "manifest.json").exists() else 0
         print(
