@@ -35,6 +35,11 @@ def test_the_map_has_every_page() -> None:
     assert [page for page in PAGES if page.with_suffix("") not in known | {DOCS / "index"}] == []
 
 
+def test_no_two_pages_share_a_title() -> None:
+    titles = [page.read_text().partition("\n")[0].casefold() for page in PAGES if page.is_relative_to(DOCS)]
+    assert sorted({title for title in titles if titles.count(title) > 1}) == []
+
+
 def links(page: Path) -> list[str]:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
