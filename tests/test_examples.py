@@ -8,19 +8,50 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import armlet
 from armlet import datasets
+from support.streams import CONTEXTS, make_stream
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_every_example_is_tested_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "algorithm_1",
         "clinical_trial",
         "digits",
         "late_clicks",
         "merge_regions",
         "web_app",
     }
+
+
+@pytest.mark.parametrize("contexts", CONTEXTS)
+@pytest.mark.parametrize(("dim", "n_arms", "p", "seed"), [(1, 1, 1, 0), (3, 6, 8.5, 2013), (9, 4, 30, 2**127 + 5)])
+def test_the_page_of_numpy_plays_what_the_kernel_plays(
+    dim: int, n_arms: int, p: float, seed: int, contexts: str
+) -> None:
+    """Arms, propensities, sums and estimates with ==, ties and singular systems included."""
+    slow = runpy.run_path(str(EXAMPLES / "algorithm_1.py"))["Algorithm1"](n_arms, dim, p, seed)
+    fast = armlet.Bandit(range(n_arms), dim, policy=armlet.Algorithm1(p=p), seed=seed)
+    stream = make_stream(120, dim, n_arms, seed=dim, contexts=contexts)
+    for x, rewards in zip(stream.contexts, stream.rewards, strict=True):
+        arm, propensity, explored = slow.decide(x)
+        decision = fast.decide(x)
+        assert (arm, propensity, explored) == (decision.arm, decision.propensity, decision.explored)
+        fast.learn(decision, float(rewards[arm]))
+        if explored:
+            slow.learn(x, arm, float(rewards[arm]))
+    for name in ("n", "A", "b"):
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast.state, name))
+    np.testing.assert_array_equal(slow.estimates(), fast.state.estimates())
+    assert 0 < slow.n.sum() < 120
+
+
+def test_the_page_of_numpy_loses_less_than_chance(capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(EXAMPLES / "algorithm_1.py"))["main"]
+    assert main(steps=600, p=60.0) < main(steps=600, p=600.0) / 2  # with p = T every step explores
+    assert "600 steps, 600 explored" in capsys.readouterr().out
 
 
 def test_late_clicks_beat_a_random_ad(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,17 +138,37 @@ def test_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
+def defined(path: Path) -> set[str]:
+    """List what a file defines: functions and classes of Python, what C++ has with a bracket after its name."""
+    if not path.is_file():
+        return set()
+    if path.suffix in {".cpp", ".hpp"}:
+        return set(re.findall(r"\b(\w+)\(", path.read_text()))
+    return {
+        node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def missing(text: str) -> list[str]:
+    """List the names of a page, `path::name`, that are nowhere."""
+    named = re.findall(r"`([\w/]+\.[ch]?pp|[\w/]+\.py)::(\w+)`", text)
+    assert len(named) == text.count("::") > 30
+    return [f"{path}::{name}" for path, name in named if name not in defined(ROOT / path)]
+
+
 def test_every_promise_of_production_names_a_test_that_exists() -> None:
     page = (ROOT / "docs" / "how-to" / "production.md").read_text().split("## What is promised")[1].split("\n## ")[0]
-    cells = [line.rstrip(" |").rpartition(" | ")[2].strip("`") for line in page.splitlines() if "::" in line]
-    assert len(cells) > 50
-    missing = []
-    for cell in cells:
-        path, _, name = cell.partition("::")
-        tree = ast.parse((ROOT / path).read_text()) if (ROOT / path).is_file() else ast.Module([], [])
-        if name not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}:
-            missing.append(cell)
-    assert missing == []
+    assert missing(page) == []
+
+
+def test_the_map_of_algorithm_1_names_what_exists() -> None:
+    """And shows the page of numpy as the file has it, and every file of the reference."""
+    page = (ROOT / "docs" / "explanation" / "algorithm-1.md").read_text()
+    assert missing(page) == []
+    example = (ROOT / "examples" / "algorithm_1.py").read_text()
+    assert example.partition("import annotations\n\n")[2].partition("\n\n\ndef main")[0] in page
+    files = sorted((ROOT / "src" / "armlet" / "reference").glob("[a-z]*.py"))
+    assert [file.name for file in files if f"`src/armlet/reference/{file.name}`" not in page] == []
 
 
 HOW_LONG = re.compile(
