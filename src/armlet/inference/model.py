@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,7 +23,12 @@ from armlet.inference.regression import (
 )
 from armlet.inputs.settings import Settings, positive
 from armlet.kernel import Statistics
+from armlet.report import notebook
+from armlet.report.result import Columns, Result, fields_of
 from armlet.types import Arm, Float64, Policy, State
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
 """How rows came about: explored by a plan; explored by a plan that counts rows; by a fixed rule, as `partial_fit` was
@@ -195,8 +201,8 @@ def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_ro
     return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
+@dataclass(frozen=True, slots=True, repr=False)
+class Contrast(Result):
     """The expected reward (or cost) of one arm less that of another."""
 
     first: Arm
@@ -217,6 +223,24 @@ class Contrast:
         if self.low is None or self.high is None:
             return f"{head}: {self.value:.4g}, no interval. {self.words}"
         return f"{head}: {self.value:.4g} [{self.low:.4g} to {self.high:.4g}] ({100 * self.level:g} %). {self.words}"
+
+    def columns(self) -> Columns:
+        """Return it as a table of one row."""
+        return {name: [value] for name, value in fields_of(self).items()}
+
+    def plot(self) -> Figure:
+        """Draw the difference and its interval next to 0; needs `armlet[plots]`."""
+        from armlet.inference.drawings import contrast_figure
+
+        return contrast_figure(self)
+
+    def _title(self) -> str:
+        return f"{self.first} - {self.second}, {self.where}"
+
+    def _html(self) -> Iterable[str]:
+        numbers = ("value", "error", "low", "high")
+        columns = {"first": [self.first], "second": [self.second], **{name: [getattr(self, name)] for name in numbers}}
+        return [notebook.table(columns), notebook.note(f"{100 * self.level:g} % interval. {self.words}")]
 
 
 @dataclass(frozen=True, slots=True)

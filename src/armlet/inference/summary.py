@@ -2,92 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from armlet.errors import UnknownNameError, load_package, require_package
+from armlet.errors import UnknownNameError
 from armlet.inference.model import Ask, Model
 from armlet.inference.regression import Direction, Regression
-from armlet.types import Arm, Float64
+from armlet.report import notebook
+from armlet.report.result import Columns, Result, plain, table_text
+from armlet.types import Arm, Bool, Float64
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-class Tabled(ABC):
-    """What can be read as a table: printed, or handed on."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the table by columns."""
-
-    def __str__(self) -> str:
-        return table_text(self.columns())
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame; None becomes NaN."""
-        try:
-            pd = importlib.import_module("pandas")
-        except ImportError as error:
-            raise ModuleNotFoundError("data frames need pandas; pip install pandas", name="pandas") from error
-        return pd.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow.Table; None becomes null."""
-        pa = load_package("pyarrow", "Arrow tables need")
-        return pa.table({name: pa.array(_alike(values)) for name, values in self.columns().items()})
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-def table_text(columns: Mapping[str, Sequence[object]]) -> str:
-    """Lay columns out: numbers to the right with four digits, words to the left.
-
-    Examples
-    --------
-    >>> print(table_text({"arm": ["a", "bb"], "value": [1.23456, None]}))
-    arm   value
-    a     1.235
-    bb        -
-    """
-    cells = {name: [_cell(value) for value in values] for name, values in columns.items()}
-    lines = [list(cells), *map(list, zip(*cells.values(), strict=True))]
-    widths = [max(len(line[j]) for line in lines) for j in range(len(cells))]
-    right = [not any(isinstance(value, str) for value in values) for values in columns.values()]
-    return "\n".join(_line(line, widths, right) for line in lines)
-
-
-def _line(line: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    parts = [
-        cell.rjust(w) if is_right else cell.ljust(w) for cell, w, is_right in zip(line, widths, right, strict=True)
-    ]
-    return "  ".join(parts).rstrip()
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _alike(values: Sequence[object]) -> list[object]:
-    """A column holds one kind: labels of both kinds become text."""
-    kinds = {type(value) for value in values if value is not None}
-    return [str(value) for value in values] if kinds == {int, str} else list(values)
-
-
+ACROSS: Final = 6  # arms that an explanation shows next to each other
 COLUMNS: Final = ("arm", "feature", "value", "error", "low", "high", "rows", "why")
 
 
@@ -105,7 +37,7 @@ class Coefficient:
     why: str | None = None  # why there is no interval
 
 
-class Coefficients(Tabled, Sequence[Coefficient]):
+class Coefficients(Result, Sequence[Coefficient]):
     """The coefficients of all arms: a sequence, a table, a data frame.
 
     Attributes
@@ -140,16 +72,38 @@ class Coefficients(Tabled, Sequence[Coefficient]):
                 return row
         raise UnknownNameError(f"there is no coefficient of {feature!r} for arm {arm!r}")
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the table by columns."""
+    def columns(self) -> Columns:
+        """Return the table by columns, one row a coefficient."""
         return {name: [getattr(row, name) for row in self._rows] for name in COLUMNS}
 
-    def __str__(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        told = {"interval": self.interval, "level": self.level, "words": self.words}
+        return {**told, "coefficients": plain(self._rows)}
+
+    def plot(self) -> Figure:
+        """Draw them with their intervals, one panel a feature; needs `armlet[plots]`."""
+        from armlet.inference.drawings import forest
+
+        return forest(self._rows)
+
+    def _told(self) -> Columns:
+        """Return the columns that people read: reasons only where there are any."""
         columns = self.columns()
         reasons = columns.pop("why")
-        if any(reasons):
-            columns["why no interval"] = [why or "" for why in reasons]
-        return f"{table_text(columns)}\n{100 * self.level:g} % intervals. {self.words}"
+        return {**columns, "why no interval": [why or "" for why in reasons]} if any(reasons) else columns
+
+    def _words(self) -> str:
+        return f"{100 * self.level:g} % intervals. {self.words}"
+
+    def __str__(self) -> str:
+        return f"{table_text(self._told())}\n{self._words()}"
+
+    def _title(self) -> str:
+        return "Coefficients"
+
+    def _html(self) -> Iterable[str]:
+        return [notebook.table(self._told()), notebook.note(self._words())]
 
 
 def coefficients(model: Model, ask: Ask) -> Coefficients:
@@ -187,8 +141,8 @@ class ArmRow:
     state: str  # "plays" or "retired"
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(Result):
     """A model that people can read: its arms and its coefficients. Printed, it is two tables."""
 
     title: str
@@ -198,25 +152,22 @@ class Summary:
     def __str__(self) -> str:
         return f"{self.title}\n\n{table_text(self._arm_columns())}\n\n{self.coefficients}"
 
-    __repr__ = __str__
-
-    def _arm_columns(self) -> dict[str, list[Any]]:
+    def _arm_columns(self) -> Columns:
         return {name: [getattr(row, name) for row in self.arms] for name in ("arm", "rows", "mean", "noise", "state")}
 
-    def to_pandas(self) -> Any:
-        """Return the coefficients as a pandas.DataFrame."""
-        return self.coefficients.to_pandas()
-
-    def to_arrow(self) -> Any:
-        """Return the coefficients as a pyarrow.Table."""
-        return self.coefficients.to_arrow()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.coefficients.__arrow_c_stream__(requested_schema)
+    def columns(self) -> Columns:
+        """Return the coefficients by columns."""
+        return self.coefficients.columns()
 
     def plot(self) -> Figure:
         """Draw the coefficients and their intervals, one panel a feature; needs `armlet[plots]`."""
-        return forest(self.coefficients)
+        return self.coefficients.plot()
+
+    def _title(self) -> str:
+        return "Summary"
+
+    def _html(self) -> Iterable[str]:
+        return [notebook.note(self.title), notebook.table(self._arm_columns()), *self.coefficients._html()]
 
 
 def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
@@ -239,7 +190,7 @@ def _mean(model: Model, arm: int, found: Regression) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation(Tabled):
+class Explanation(Result):
     """The estimate of every arm in one context, taken apart: base + contributions = total.
 
     In free units the base is what an arm is expected to give in the mean context of all rows, and a feature contributes
@@ -250,6 +201,7 @@ class Explanation(Tabled):
     features: list[str]
     base: Float64  # (K,)
     contributions: Float64  # (K, d)
+    ranked: list[Arm]  # those that may be played, the best estimate first
 
     @property
     def total(self) -> Float64:
@@ -262,48 +214,45 @@ class Explanation(Tabled):
             raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
         return dict(zip(self.features, self.contributions[self.arms.index(arm)].tolist(), strict=True))
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> Columns:
         """Return the table by columns, one row an arm."""
         parts = dict(zip(self.features, self.contributions.T.tolist(), strict=True))
         return {"arm": list(self.arms), "estimate": self.total.tolist(), "base": self.base.tolist(), **parts}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        rows = zip(self.arms, self.total, self.base, strict=True)
+        arms = [{"arm": arm, "estimate": t, "base": b, "contributions": self.of(arm)} for arm, t, b in rows]
+        return {"arms": plain(arms), "ranked": list(self.ranked)}
+
+    def plot(self) -> Figure:
+        """Draw how features add up to the estimates of the best arm and of the next; needs `armlet[plots]`."""
+        from armlet.inference.drawings import waterfall
+
+        return waterfall(self)
+
+    def _title(self) -> str:
+        return f"Estimates: {self.ranked[0]} is best" if self.ranked else "Estimates"
+
+    def _html(self) -> Iterable[str]:
+        """Show one column an arm, as there are more features than arms; the best first, the largest part on top."""
+        order = [*self.ranked, *(arm for arm in self.arms if arm not in self.ranked)][:ACROSS]
+        rows = [self.arms.index(arm) for arm in order]
+        parts = np.argsort(-np.abs(self.contributions[rows]).max(axis=0, initial=0.0), kind="stable")
+        named = ["estimate", "base", *(self.features[j] for j in parts)]
+        values = np.column_stack([self.total[rows], self.base[rows], self.contributions[rows][:, parts]])
+        shown = {"": named, **{str(arm): row for arm, row in zip(order, values.tolist(), strict=True)}}
+        left = len(self.arms) - len(order)
+        return [notebook.table(shown), notebook.note(f"{left:,} more arms" if left > 0 else "")]
+
 
 def explanation(
-    arms: list[Arm], features: list[str], row: Float64, theta: Float64, base: float, sign: float
+    arms: list[Arm], playable: Bool, features: list[str], row: Float64, theta: Float64, base: float, sign: float
 ) -> Explanation:
     """Split estimates into contributions: row is x, or (1, z) in free units."""
     parts = sign * theta * row + 0.0  # no -0
-    if len(row) == len(features):
-        return Explanation(arms, features, np.zeros(len(arms)), parts)
-    return Explanation(arms, features, sign * base + parts[:, 0], parts[:, 1:])
-
-
-def forest(rows: Coefficients) -> Figure:
-    """Draw every coefficient with its interval; those without one are empty circles."""
-    require_package("matplotlib", "plots need")
-    from matplotlib.figure import Figure
-
-    features = list(dict.fromkeys(row.feature for row in rows))
-    arms = list(dict.fromkeys(str(row.arm) for row in rows))
-    figure = Figure(figsize=(2.4 * len(features) + 1.2, 0.35 * len(arms) + 1.2), layout="constrained")
-    panels = figure.subplots(1, len(features), squeeze=False, sharey=True)[0]
-    for axes, feature in zip(panels, features, strict=True):
-        _panel(axes, [row for row in rows if row.feature == feature])
-        axes.set_title(feature, fontsize=9)
-    panels[0].set_yticks(range(len(arms)), arms)
-    panels[0].invert_yaxis()
-    return figure
-
-
-def _panel(axes: Axes, rows: list[Coefficient]) -> None:
-    axes.axvline(0.0, color="0.6", linewidth=0.8)
-    axes.margins(y=0.3)
-    for place, row in enumerate(rows):
-        if row.value is None:
-            axes.plot([], [])
-        elif row.low is None or row.high is None:
-            axes.plot(row.value, place, "o", color="0.4", markerfacecolor="none", markersize=5)
-        else:
-            axes.plot([row.low, row.high], [place, place], "-", color="#1f7fc4", linewidth=1.6)
-            axes.plot(row.value, place, "o", color="#1f7fc4", markersize=5)
-    axes.tick_params(labelsize=8)
+    bases, parts = (
+        (np.zeros(len(arms)), parts) if len(row) == len(features) else (sign * base + parts[:, 0], parts[:, 1:])
+    )
+    order = np.argsort(-sign * (bases + parts.sum(axis=1)), kind="stable")
+    return Explanation(arms, features, bases, parts, [arms[place] for place in order if playable[place]])

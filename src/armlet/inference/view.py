@@ -93,9 +93,9 @@ class Inference:
         b       1.172     0  1.172
         """
         settings = self.bandit.settings
-        labels, _, rows, theta, base = self.bandit._estimated(self.bandit._reader.row(x)[None], None)
+        labels, playable, rows, theta, base = self.bandit._estimated(self.bandit._reader.row(x)[None], None)
         names = list(settings.features or map(str, range(settings.dim)))
-        return explanation(labels, names, rows[0], theta, base, settings.sign)
+        return explanation(labels, playable, names, rows[0], theta, base, settings.sign)
 
     def _model(self) -> Model:
         bandit = self.bandit
