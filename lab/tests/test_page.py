@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armlet.report import plots
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.report.plots import Curve, Picture
 from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Role, Section, Statistic, Verdict
@@ -62,7 +62,7 @@ def claim(key: str, text: str) -> Claim:
 @functools.cache
 def picture(key: str, text: str = "a curve") -> Picture:
     band = np.array([[0.0, 1.0], [0.0, 0.9], [0.0, 1.1]])
-    figure = plots.regret([Curve(text, np.array([1.0, 10.0]), band)])
+    figure = plots.regret([Curve(f"a curve that is called {text}", np.array([1.0, 10.0]), band)])
     return plots.picture(figure, key=key, alt=f"alt {text}", caption=f"caption {text}")
 
 
@@ -113,8 +113,8 @@ def test_every_verdict_stands_in_the_table_and_links_to_its_section() -> None:
     read, (sections, verdicts) = Page(page()), sample()
     ids = {attributes.get("id") for attributes in read.all("section")}
     targets = [str(attributes["href"]).removeprefix("#") for attributes in read.all("a")]
-    assert targets == [f"claim-{verdict.claim.key}" for verdict in verdicts]
-    assert set(targets) <= ids
+    assert targets == ["content", *(f"claim-{verdict.claim.key}" for verdict in verdicts)]
+    assert set(targets[1:]) <= ids
     for section, verdict in zip(sections, verdicts, strict=True):
         parts = (section.heading, *section.notes, verdict.claim.says, verdict.claim.reading, verdict.claim.where)
         assert [part for part in (*parts, verdict.reason, str(verdict.outcome)) if part not in read.text] == []
@@ -161,7 +161,7 @@ def test_the_same_input_gives_the_same_bytes() -> None:
 def test_the_manifest_is_told_in_full() -> None:
     text = Page(page()).text
     assert "seed 7" in text
-    assert '{"p": [24, 600], "runs": 20}' in text
+    assert "runs: 20 p: [24, 600]" in text
     assert "machine 2 cores" in text
 
 

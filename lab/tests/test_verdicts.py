@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
 from armlet_lab.runner.reproduce import count, to_json, to_markdown, to_text
@@ -181,13 +181,13 @@ def test_json_holds_every_number_and_repeats_to_the_byte() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0.0000131, "1.31e-05"),
+        (0.0000131, "0.0000131"),
         (1.234, "1.23"),
         (999.4, "999"),
         (0.0, "0"),
         (0.00496, "0.00496"),
         (20501.4, "20,501"),
-        (2e12, "2e+12"),
+        (2e12, "2.00 × 10¹²"),
         (-3021.0, "-3,021"),
     ],
 )

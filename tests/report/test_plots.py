@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import pytest
 
 from armlet.report import plots
 from armlet.report.plots import Curve, Series
-from armlet.types import Estimate
+from armlet.types import Estimate, Float64
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +83,7 @@ def test_names_and_references_carry_the_key(draw: Callable[[], Figure]) -> None:
 def test_the_background_is_transparent_and_ink_follows_the_page(draw: Callable[[], Figure]) -> None:
     svg = plots.svg(draw(), key="a", alt="b")
     used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]+|currentColor|none)", svg))
-    assert used <= {*plots.COLOURS, "currentColor", "none"}
+    assert used <= {*plots.COLOURS, plots.GREY, "currentColor", "none"}
     assert 'color="#7b7b7b"' in svg[: svg.index(">")]
 
 
@@ -110,9 +111,13 @@ def test_letters_keep_their_size_on_a_phone(draw: Callable[[], Figure]) -> None:
 
 def luminance(colour: str) -> float:
     """Return the relative luminance, as the web's contrast rules define it."""
+    return float(channels(colour) @ [0.2126, 0.7152, 0.0722])
+
+
+def channels(colour: str) -> Float64:
+    """Return red, green and blue in linear light."""
     parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
 @pytest.mark.parametrize("background", ["#ffffff", "#15171a"])
@@ -123,8 +128,56 @@ def test_colours_stand_out_on_light_and_on_dark(colour: str, background: str) ->
     assert (light + 0.05) / (dark + 0.05) >= 3
 
 
-def test_six_curves_differ_without_colour() -> None:
-    assert len(set(map(str, plots.DASHES))) == len(set(plots.MARKERS)) == len(plots.COLOURS) == 6
+def test_eight_curves_differ_without_colour() -> None:
+    assert len(set(map(str, plots.DASHES))) == len(set(plots.MARKERS)) == len(plots.COLOURS) == 8
+
+
+# what eyes without one kind of cones see, in linear light (Machado, Oliveira and Fernandes 2009, severity 1)
+MISSING = {
+    "none": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    "red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+
+
+def cielab(linear: Float64) -> Float64:
+    scaled = np.clip(linear, 0, 1) @ XYZ.T / [0.95047, 1, 1.08883]
+    f = np.where(scaled > 0.008856, np.cbrt(scaled), 7.787 * scaled + 16 / 116)
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+
+
+@pytest.mark.parametrize("missing", list(MISSING))
+def test_colours_differ_for_eyes_that_miss_one(missing: str) -> None:
+    """Steps of 2.3 in CIELAB are just seen; without blue-sensitive cones 16 is what can be had, else 23."""
+    linear = np.array([channels(colour) for colour in (*plots.COLOURS, plots.GREY)])
+    seen = cielab(linear @ np.array(MISSING[missing]).T)
+    apart = np.linalg.norm(seen[:, None] - seen[None], axis=2)[np.triu_indices(len(seen), 1)]
+    assert apart.min() > (16 if missing == "blue" else 23)
+
+
+def curve(label: str, slope: float) -> Curve:
+    return Curve(label, STEPS, np.array([slope * np.log(STEPS)] * 3))
+
+
+def test_names_at_the_ends_of_lines_do_not_touch() -> None:
+    from matplotlib.text import Text  # not of an annotation, whose extent has the line to it too
+
+    figure = plots.regret([curve(f"policy {i}", 3 + 0.01 * i) for i in range(8)])
+    axes = figure.axes[0]
+    boxes = sorted((Text.get_window_extent(text) for text in axes.texts), key=lambda box: box.y0)
+    assert len(boxes) == 8
+    assert all(one.y1 <= other.y0 + 2 for one, other in itertools.pairwise(boxes))
+    assert all(box.x0 > axes.get_window_extent().x1 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
+def test_a_line_that_leaves_the_frame_says_so() -> None:
+    figure = plots.regret([curve("flat", 1.0), curve("Uniform", 100.0)], top=10.0, grey=["Uniform"])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["flat ↑", "Uniform ↑"]
+    assert plots.GREY in plots.svg(figure, key="a", alt="b")
 
 
 def test_hostile_labels_stay_text() -> None:

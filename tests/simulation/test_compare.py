@@ -87,7 +87,7 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
     )
     told = "\n".join(verdict(places(level, above)))
     assert "Least mean regret at T: Algorithm1(p=12)." in told
-    assert "paid 1.00 more: these runs tell the two apart" in told
+    assert "paid 1 more: these runs tell the two apart" in told
     assert "these runs cannot tell the two apart" in "\n".join(verdict(places(level, noisy)))
     assert len(verdict(places(level))) == 1
 

@@ -405,14 +405,8 @@ def lines_of(series: Mapping[str, Sequence[float]], *, ticks: Sequence[str], xla
     """Draw one line for each name over steps that are named; a short line ends early."""
     with plots.frame(height=3.2, labels=list(series)) as (figure, axes):
         for index, (name, values) in enumerate(series.items()):
-            axes.plot(
-                range(len(values)),
-                values,
-                color=plots.COLOURS[index % 6],
-                marker=plots.MARKERS[index % 6],
-                linestyle=plots.DASHES[index % 6],
-                label=name,
-            )
+            style = plots.line_style(index) | plots.point_style(index)
+            axes.plot(range(len(values)), values, label=name, **style)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set(xlabel=xlabel, ylabel=ylabel)
         axes.yaxis.set_major_formatter(lambda value, _: plots.short(value))

@@ -352,11 +352,7 @@ def scatter(points: Sequence[Point], *, xlabel: str, ylabel: str) -> Figure:
             mine = [point for point in points if point.kind == kind]
             x, y = [point.x for point in mine], np.array([(p.y.value, p.y.low, p.y.high) for p in mine]).T
             bars = np.clip([y[0] - y[1], y[2] - y[0]], 0, None)
-            style: dict[str, Any] = {
-                "color": plots.COLOURS[index % 6],
-                "marker": plots.MARKERS[index % 6],
-                "capsize": 2,
-            }
+            style: dict[str, Any] = {"capsize": 2, **plots.point_style(index)}
             axes.errorbar(x, y[0], bars, linestyle="none", label=kind or None, **style)
         for point, (side, lift) in zip(points, _sides(points), strict=True):
             style = {"textcoords": "offset points", "fontsize": 11.5, "ha": "left" if side > 0 else "right"}

@@ -20,7 +20,8 @@ from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots
-from armlet.report.document import Table, show
+from armlet.report.document import Table
+from armlet.report.numbers import show
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Estimate, Float64, Policy

@@ -22,7 +22,7 @@ from armlet.inputs.settings import RidgeLike
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Estimate, Float64, Int64

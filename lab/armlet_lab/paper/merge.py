@@ -21,7 +21,7 @@ from armlet.kernel import Statistics
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.report.plots import Curve
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import InKernel, draw, run_streams

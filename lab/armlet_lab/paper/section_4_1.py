@@ -23,7 +23,7 @@ from armlet.inputs.settings import number, positive, whole
 from armlet.parallel import Seeds
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.report import plots
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.report.plots import Series
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Estimate, Float64

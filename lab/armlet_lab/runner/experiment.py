@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Self
 
-from armlet.report.document import Table, show
+from armlet.report.document import Table
+from armlet.report.numbers import show
 from armlet.report.plots import Picture
 from armlet.simulation.lab import Lab
 from armlet.types import Estimate

@@ -28,8 +28,9 @@ from typing import Any, Final
 from armlet.disk import write_atomically
 from armlet.errors import choices, load_pyarrow
 from armlet.parallel import Pool, PoolLike, Progress, WorkerError, opened, reporter
-from armlet.report.document import check_pictures, document, figure, lines, show
+from armlet.report.document import check_pictures, document, figure, lines
 from armlet.report.document import table as html_table
+from armlet.report.numbers import show
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Shelf, Unfinished, new_session, read_manifest, versions
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS

@@ -25,7 +25,8 @@ from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
 from armlet.parallel import reporter
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, section, table
+from armlet.report.document import Section, Table, check_pictures, document, figure, section, table
+from armlet.report.numbers import RAISED
 from armlet.report.plots import (
     COLOURS,
     DASHES,
@@ -252,7 +253,7 @@ def render(advice: Advice, *, per_day: int | None = None, seed: int) -> str:
     check_pictures(drawn)
     policies, by_p, bill = map(figure, drawn)
     about_p = _said(words.about_p(advice, per_day))
-    parts = [
+    parts: list[str | Section] = [
         f"<p>{escape(words.for_a_log(advice))}</p>",
         section("policies", "Policies", [table(words.policies(advice)), policies, _said(words.sentences(advice))]),
         section("choice", "For a log to evaluate from: p", [table(words.choices(advice)), about_p, by_p]),
@@ -429,7 +430,7 @@ def _brief(value: float) -> str:
     if value < 1e7:
         return number(value)
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10" + str(int(exponent)).translate(plots.RAISED)
+    return f"{mantissa}·10" + str(int(exponent)).translate(RAISED)
 
 
 def _mark_found(axes: Axes, found: float, end: float) -> None:

@@ -13,8 +13,20 @@ from armlet.evaluation.checks import Check, Word, shown
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, section, show, table
-from armlet.report.plots import COLOURS, DASHES, INK, MARKERS, Picture, legend, page_picture, short
+from armlet.report.document import Section, Table, check_pictures, document, figure, section, table
+from armlet.report.numbers import show
+from armlet.report.plots import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    Picture,
+    legend,
+    line_style,
+    page_picture,
+    point_style,
+    short,
+)
 from armlet.types import Estimate, Int64, Interval
 
 if TYPE_CHECKING:
@@ -22,7 +34,6 @@ if TYPE_CHECKING:
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}
-GREY: Final = "#808890"
 MOST: Final = 6  # paths or histograms in a figure
 FIXED: Final = "at this look"
 ANYTIME: Final = "anytime-valid"
@@ -37,7 +48,7 @@ def render(result: Evaluation) -> str:
         drawn["weights"] = weights(spreads)
     check_pictures(list(drawn.values()))
     notes = [_list(result.notes())] if result.notes() else []
-    parts = [
+    parts: list[str | Section] = [
         *([_outcome(result.checks)] if result.checks else []),
         section("values", "Values", [figure(drawn["forest"]), table(_values(result)), *notes]),
         *_differences(result),
@@ -76,7 +87,7 @@ def _values(result: Evaluation) -> Table:
     return Table(caption="The same in numbers", head=head, rows=tuple(rows))
 
 
-def _differences(result: Evaluation) -> list[str]:
+def _differences(result: Evaluation) -> list[Section]:
     if not result.differences:
         return []
     found = result.differences.values()
@@ -225,8 +236,9 @@ def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
     faint = 0.16 if len(paths) < 3 else 0.06  # bands lie over each other
     with plots.frame(height=3.2, labels=[cut(path.name) for path in paths]) as (figure, axes):
         for index, path in enumerate(paths):
-            colour = COLOURS[index % 6]
-            axes.plot(path.rows, path.value, color=colour, linestyle=DASHES[index % 6], label=cut(path.name))
+            style = line_style(index)
+            colour = style["color"]
+            axes.plot(path.rows, path.value, label=cut(path.name), **style)
             there = np.isfinite(path.low) & np.isfinite(path.high)
             axes.fill_between(path.rows, path.low, path.high, where=there, color=colour, alpha=faint, linewidth=0)
             for end in (path.low, path.high):
@@ -261,8 +273,8 @@ def weights(spreads: Sequence[WeightHistogram]) -> Picture:
     spreads = list(spreads)[:MOST]
     with plots.frame(height=2.8, labels=[cut(spread.name) for spread in spreads]) as (figure, axes):
         for index, spread in enumerate(spreads):
-            style: dict[str, Any] = {"color": COLOURS[index % 6], "marker": MARKERS[index % 6], "markersize": 5}
-            axes.plot(2.0 ** (spread.powers + 0.5), spread.rows, linewidth=1.4, label=cut(spread.name), **style)
+            style = {"linewidth": 1.4, "markersize": 5, **point_style(index)}
+            axes.plot(2.0 ** (spread.powers + 0.5), spread.rows, label=cut(spread.name), **style)
         axes.set(xscale="log", yscale="log", xlabel="weight (log scale)", ylabel="rows (log scale)")
         for axis in (axes.xaxis, axes.yaxis):
             plots.plain_numbers(axis)

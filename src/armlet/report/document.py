@@ -1,24 +1,23 @@
-"""An HTML page that opens from disk, with its figures, tables and numbers.
+"""An HTML page that opens from disk: its answer in a sentence, a picture, a paragraph, the rest folded, what made it.
 
 Nothing is loaded: styles and figures are inside, and the page's own policy forbids the rest. Every text is escaped; a
-figure, which cannot be, is checked first. The same input gives the same bytes.
+figure, which cannot be, is checked first. What is folded is open in print. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 from xml.etree import ElementTree
 
 from armlet.errors import InvalidValueError
 from armlet.report.plots import Picture
-from armlet.types import Estimate
+from armlet.types import __version__
 
 FORBIDDEN: Final = {"script", "foreignobject", "image", "style", "a"}  # in a figure
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -35,7 +34,17 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 1rem 0 }
 h2 { font-size: 1.3rem; line-height: 1.3; margin: 0 0 .25rem }
 section { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: 1.5rem }
 a { color: var(--link) }
-a:focus-visible { outline: 2px solid var(--link); outline-offset: 2px }
+:is(a, summary):focus-visible { outline: 2px solid var(--link); outline-offset: 2px }
+.skip { position: absolute; left: -999rem }
+.skip:focus { left: 1rem; top: .5rem; padding: .25rem .5rem; background: var(--paper) }
+.answer { font-size: 1.15rem; line-height: 1.45; margin: .75rem 0 }
+nav ul { list-style: none; margin: 1rem 0; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem }
+summary { cursor: pointer; padding: .25rem 0 }
+summary h2 { display: inline }
+details > summary + * { margin-top: 1rem }
+section > details + * { margin-top: 1rem }
+section.folded { margin-top: 0; padding-top: .75rem }
+pre { white-space: pre-wrap; font-size: .85rem; line-height: 1.4 }
 .where, small, caption, figcaption { color: var(--soft); font-size: .9rem }
 small { display: block }
 .where { margin: 0 0 1rem }
@@ -52,7 +61,7 @@ td .verdict { display: inline-block; padding-left: 1.3em; text-indent: -1.3em }
 dl { margin: 1rem 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 1rem }
 dt { color: var(--soft); font-size: .9rem }
 dd { margin: 0 0 .6rem }
-figure { margin: 1.5rem 0; max-width: 36rem }
+figure { margin: 1.5rem 0; max-width: 42rem }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 .outcome { border-left: 4px solid currentColor; padding-left: .8rem; margin: 1.25rem 0 }
 .outcome p { color: var(--ink); margin: .2rem 0 0 }
@@ -61,24 +70,84 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 @media (max-width: 39.99rem) { .stack thead { position: absolute; left: -999rem }
   .stack :is(tr, th, td) { display: block; border: 0; padding: 0 } .stack tr { border-bottom: 1px solid var(--line);
   padding: .6rem 0 } .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft) } }
-@media print { body { max-width: none } section { break-inside: avoid } }
+@media print { body { max-width: none; padding: 0 } :is(nav, .skip) { display: none }
+  details::details-content { content-visibility: visible; display: block } summary { list-style: none }
+  :is(figure, table) { break-inside: avoid } :is(h1, h2, summary) { break-after: avoid } }
 """
 
 
-def document(title: str, subtitle: str, parts: Iterable[str], manifest: Mapping[str, object]) -> str:
-    """Return a whole page around parts that are HTML already; title, subtitle and manifest are escaped.
+class Section(NamedTuple):
+    """A part of a page that its navigation leads to."""
+
+    key: str
+    heading: str
+    html: str
+
+
+def section(key: str, heading: str, parts: Iterable[str]) -> Section:
+    """Return a part of a page with its heading."""
+    opening = f'<section id="{key}" aria-labelledby="{key}-heading"><h2 id="{key}-heading">{escape(heading)}</h2>'
+    return Section(key, heading, lines([opening, *parts, "</section>"]))
+
+
+def folded_section(key: str, heading: str, parts: Iterable[str]) -> Section:
+    """Return a part of which only the heading shows until a reader opens it, follows a link to it or prints."""
+    summary = f'<summary><h2 id="{key}-heading">{escape(heading)}</h2></summary>'
+    opening = f'<section class="folded" aria-labelledby="{key}-heading"><details>{summary}<div id="{key}">'
+    return Section(key, heading, lines([opening, *parts, "</div></details></section>"]))
+
+
+def fold(summary: str, parts: Iterable[str]) -> str:
+    """Return details that show on demand, and in print.
 
     Examples
     --------
-    >>> "&lt;b&gt;" in document("<b>", "", ["<p>text</p>"], {})
-    True
+    >>> print(fold("How", ["<p>So.</p>"]))
+    <details><summary>How</summary>
+    <p>So.</p>
+    </details>
     """
+    return lines([f"<details><summary>{escape(summary)}</summary>", *parts, "</details>"])
+
+
+def document(
+    title: str, answer: str | Sequence[str], parts: Iterable[str | Section], made: Mapping[str, object]
+) -> str:
+    """Return a whole page around parts that are HTML already; all the rest is escaped.
+
+    Parameters
+    ----------
+    title
+        What the page is about.
+    answer
+        What it found, in a sentence or a few.
+    parts
+        HTML, or sections, to which the page gets a navigation.
+    made
+        What made it: log and digest, period, seed, command; lists and mappings are folded. Armlet's version is added.
+
+    Examples
+    --------
+    >>> page = document("<b>", "It holds.", ["<p>text</p>", section("rest", "The rest", [])], {"seed": 1})
+    >>> "&lt;b&gt;" in page, '<p class="answer">It holds.</p>' in page, '<a href="#rest">The rest</a>' in page
+    (True, True, True)
+    """
+    told = list(parts)
+    sentences = [answer] if isinstance(answer, str) else answer
     body = [
-        f"<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p></header>",
-        f"<main>{lines(parts)}",
-        f"{_manifest(manifest)}</main>",
+        '<a class="skip" href="#content">Skip to the content</a>',
+        f"<header><h1>{escape(title)}</h1>",
+        *(f'<p class="answer">{escape(sentence)}</p>' for sentence in sentences),
+        f"</header>{_navigation([part for part in told if isinstance(part, Section)])}",
+        f'<main id="content">{lines(part.html if isinstance(part, Section) else part for part in told)}',
+        f"{_provenance({'version': f'Armlet {__version__}', **made})}</main>",
     ]
     return "\n".join([_head(title), *body, "</body>", "</html>", ""])
+
+
+def _navigation(sections: Sequence[Section]) -> str:
+    links = [f'<li><a href="#{each.key}">{escape(each.heading)}</a></li>' for each in sections]
+    return f'\n<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>' if links else ""
 
 
 def check_pictures(pictures: Sequence[Picture]) -> None:
@@ -129,13 +198,28 @@ def _reaches_out(name: str, value: str) -> bool:
     return elsewhere or name.startswith("on") or re.search(r"url\((?!#)", value) is not None
 
 
-def _manifest(manifest: Mapping[str, object]) -> str:
-    rows = [f"<dt>{escape(name)}</dt><dd>{escape(_value(value))}</dd>" for name, value in manifest.items()]
-    return f'<section aria-labelledby="made"><h2 id="made">How this was made</h2><dl>\n{lines(rows)}\n</dl></section>'
+def _provenance(made: Mapping[str, object]) -> str:
+    rows = [f"<dt>{escape(_spaced(name))}</dt><dd>{_value(value)}</dd>" for name, value in made.items()]
+    return section("made", "What made this", [f"<dl>\n{lines(rows)}\n</dl>"]).html
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    """Write a value; what has parts is folded, a line a part."""
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, Mapping | list | tuple) and value:
+        kept = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+        parts = [f"{_spaced(str(name))}: {each if isinstance(each, str) else _json(each)}" for name, each in kept]
+        return fold(f"{len(parts)} {'entry' if len(parts) == 1 else 'entries'}", [f"<pre>{escape(lines(parts))}</pre>"])
+    return escape(_json(value))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def lines(parts: Iterable[str]) -> str:
@@ -183,23 +267,3 @@ def table(given: Table) -> str:
         f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
     )
-
-
-def show(estimate: Estimate | None) -> str:
-    """Write an estimate with as many digits as can be read, and its interval unless it is exact.
-
-    Examples
-    --------
-    >>> show(Estimate(1.0512, 0.97, 1.118)), show(Estimate(20501.0, 20501.0, 20501.0)), show(None)
-    ('1.05 [0.97 to 1.12]', '20,501', 'not defined')
-    """
-    if estimate is None:
-        return "not defined"
-    size = max(abs(estimate.value), abs(estimate.low), abs(estimate.high))
-    spec = f",.{max(0, 2 - math.floor(math.log10(size)))}f" if 1e-3 <= size < 1e9 else ".3g"
-    return f"{estimate.value:{spec}}" if estimate.low == estimate.high else f"{estimate:{spec}}"
-
-
-def section(key: str, heading: str, parts: Iterable[str]) -> str:
-    """Return a part of a page with its heading."""
-    return "\n".join([f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>', *parts, "</section>"])

@@ -1,8 +1,9 @@
 """Figures that a phone can show and a dark page too: SVG with text as text, and PNG.
 
-Backgrounds are transparent, ink takes the colour of the page around it, and curves have colours that stand out on white
-and on near-black; dashes and markers tell them apart without colour. The same numbers give the same bytes: no dates, no
-random names. A figure is 360 units wide, so that on a phone its letters keep their size.
+Backgrounds are transparent, ink takes the colour of the page around it, and curves have eight colours that stand out on
+white and on near-black and that colour-blind people tell apart; dashes and markers do it without colour. The same
+numbers give the same bytes: no dates, no random names. A figure is 360 units wide, so that on a phone its letters keep
+their size.
 Needs matplotlib, `armlet[plots]`, imported when something is drawn.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from armlet.errors import InvalidValueError, require_package
+from armlet.report.numbers import RAISED
 from armlet.types import Estimate, Float64
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 INK: Final = "#1a1b1c"  # text, axes and grid; in an SVG it becomes the colour of the text around
 NEUTRAL: Final = "#7b7b7b"  # what that colour is where there is no page around: legible on white and on black
+LETTERS: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # those of the page
+FAMILIES: Final = re.compile(r"font(: [^;']*px|-family:) '[^;]*")
 SVG: Final = "{http://www.w3.org/2000/svg}"
 XLINK: Final = "{http://www.w3.org/1999/xlink}"
 
@@ -139,13 +143,41 @@ def _own(name: str, value: str, key: str) -> str:
         return f"{key}-{value}"
     if name.endswith("href"):
         return value.replace("#", f"#{key}-")
+    if name == "style":
+        value = FAMILIES.sub(f"font\\1 {LETTERS}", value)
     value = value.replace("url(#", f"url(#{key}-")
     return value.replace(INK, "currentColor") if name == "style" else value
 
 
-COLOURS: Final = ("#1f7fc4", "#d55e00", "#0a9372", "#c2609a", "#a17a00", "#7b6fd0")
-DASHES: Final[tuple[Any, ...]] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1.5)), (0, (8, 2, 2, 2)))
-MARKERS: Final = ("o", "s", "^", "D", "v", "P")
+# Within the luminance that both pages allow, as far apart as a search found for eyes that miss one colour or none.
+COLOURS: Final = ("#2c5dce", "#ea6d0a", "#7d5d4c", "#3a9ae5", "#7130ff", "#ae8e58", "#b13e0a", "#725a93")
+GREY: Final = "#808890"  # what is there to compare with: playing at random, a value that is not to be believed
+DASHES: Final[tuple[Any, ...]] = (
+    "-",
+    (0, (6, 2)),
+    (0, (1, 1.2)),
+    (0, (6, 2, 1, 2)),
+    (0, (3, 1.5)),
+    (0, (8, 2, 2, 2)),
+    (0, (6, 2, 1, 2, 1, 2)),
+    (0, (10, 3)),
+)
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "p")
+LONGEST: Final = 20  # letters of a name that stands at the end of its line
+ROOM: Final = 0.2  # inches from one such name to the next
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Return colour and dash of the line with this index; after the eighth colours come again, with other dashes."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": DASHES[(index + index // len(COLOURS)) % len(DASHES)],
+    }
+
+
+def point_style(index: int) -> dict[str, Any]:
+    """Return colour and marker of the points with this index."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +205,18 @@ def regret(
     xlabel: str = "step t (log scale)",
     ylabel: str = "cumulative regret R(t)",
     top: float | None = None,
+    grey: Collection[str] = (),
 ) -> Figure:
     """Draw curves with their spread against log t: logarithmic growth is a straight line.
 
     Parameters
     ----------
     curves
-        At least one.
+        At least one. Names stand at the ends of the lines if they are short, else below the frame.
     top
         Where the frame ends, if some curve should leave it.
+    grey
+        Labels of curves that are there to compare with.
 
     Examples
     --------
@@ -190,19 +225,90 @@ def regret(
     >>> svg(figure, key="fig-a", alt="Regret of one policy")[:16]
     '<svg xmlns="http'
     """
-    with frame(height=3.2, labels=[curve.label for curve in curves]) as (figure, axes):
-        for index, curve in enumerate(curves):
+    named_at_ends = all(len(curve.label) <= LONGEST for curve in curves) and len(curves) <= len(COLOURS) + len(grey)
+    height = max(3.2, 1.0 + ROOM * len(curves))
+    with frame(height=height, labels=[] if named_at_ends else [curve.label for curve in curves]) as (figure, axes):
+        styles = list(_styles(curves, grey))
+        for curve, style in zip(curves, styles, strict=True):
             mean, low, high = curve.band
-            colour, dash = COLOURS[index % 6], DASHES[(index + index // 6) % 6]
-            axes.plot(curve.steps, mean, color=colour, linestyle=dash, label=curve.label)
-            axes.fill_between(curve.steps, low, high, color=colour, alpha=0.22, linewidth=0)
+            axes.plot(curve.steps, mean, label=curve.label, **style)
+            axes.fill_between(curve.steps, low, high, color=style["color"], alpha=0.22, linewidth=0)
         first, last = min(curve.steps[0] for curve in curves), max(curve.steps[-1] for curve in curves)
         axes.set(xscale="log", xlim=(first, last), xlabel=xlabel, ylabel=ylabel)
         axes.set_ylim(0, top)
         _powers_of_ten(axes.xaxis)
         axes.yaxis.set_major_formatter(lambda value, _: short(value))
-        legend(figure, axes)
+        if named_at_ends:
+            name_ends(axes, [(curve.label, float(curve.band[0, -1])) for curve in curves], styles, height)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # it would find a slightly other layout at every drawing
+        else:
+            legend(figure, axes)
     return figure
+
+
+def _styles(curves: Sequence[Curve], grey: Collection[str]) -> Iterator[dict[str, Any]]:
+    index = 0
+    for curve in curves:
+        if curve.label in grey:
+            yield {"color": GREY, "linestyle": DASHES[2]}
+        else:
+            yield line_style(index)
+            index += 1
+
+
+def name_ends(
+    axes: Axes, ends: Sequence[tuple[str, float]], styles: Sequence[Mapping[str, Any]], height: float
+) -> None:
+    """Write the name of each line to the right of its end, apart from each other; an arrow where it has left the frame.
+
+    Parameters
+    ----------
+    ends
+        Names and last values, on a linear scale.
+    styles
+        Colour and dash of each line.
+    height
+        Of the figure, in inches.
+    """
+    low, high = axes.get_ylim()
+    wanted = [(value - low) / (high - low) for _, value in ends]
+    places = apart([min(max(place, 0.0), 1.0) for place in wanted], gap=ROOM / (0.78 * height))
+    for (name, _), at, place, style in zip(ends, wanted, places, styles, strict=True):
+        axes.annotate(
+            f"{name} ↑" if at > 1 else name,
+            (1, min(max(at, 0.0), 1.0)),
+            (1.06, place),
+            xycoords="axes fraction",
+            va="center",
+            fontsize=11.5,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "linewidth": 1.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5), **style},
+        )
+
+
+def apart(places: Sequence[float], *, gap: float) -> list[float]:
+    """Move places between 0 and 1 as little as need be until no two are closer than a gap; their order stays.
+
+    Examples
+    --------
+    >>> [round(place, 2) for place in apart([0.5, 0.5, 0.9], gap=0.1)]
+    [0.45, 0.55, 0.9]
+    """
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    groups: list[list[float]] = []  # places wanted of those that touch each other, lowest first
+    for index in order:
+        groups.append([places[index]])
+        while len(groups) > 1 and _lowest(groups[-1], gap) - _lowest(groups[-2], gap) < gap * len(groups[-2]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    found = [_lowest(group, gap) + gap * at for group in groups for at in range(len(group))]
+    return [place for _, place in sorted(zip(order, found, strict=True))]
+
+
+def _lowest(group: Sequence[float], gap: float) -> float:
+    """Return where the lowest of a group lies when all stand a gap apart around their mean, within 0 and 1."""
+    length = gap * (len(group) - 1)
+    return max(0.0, min(sum(group) / len(group) - length / 2, 1 - length))
 
 
 def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
@@ -222,13 +328,13 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
     with frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")
         for index, one in enumerate(series):
-            colour = COLOURS[index % 6]
             mean, low, high = np.array([(each.value, each.low, each.high) for each in one.outcomes]).T
             bars = np.clip([mean - low, high - mean], 0, None)
-            style: dict[str, Any] = {"color": colour, "marker": MARKERS[index % 6], "capsize": 3, "linestyle": "none"}
-            axes.errorbar(one.settings, mean, bars, label=_named(one), **style)
+            axes.errorbar(
+                one.settings, mean, bars, label=_named(one), capsize=3, linestyle="none", **point_style(index)
+            )
             if one.slope is not None:
-                _fit(axes, one, one.slope, mean, colour, DASHES[index % 6])
+                _fit(axes, one, one.slope, mean, line_style(index))
         axes.set_xticks(sorted({value for one in series for value in one.settings}))
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         axes.xaxis.set_minor_locator(_no_ticks())
@@ -303,12 +409,14 @@ def _columns(labels: Sequence[str]) -> int:
     return max(1, min(len(labels), 3 if longest <= 12 else 2 if longest <= 24 else 1))
 
 
-def _fit(axes: Axes, one: Series, slope: Estimate, mean: Float64, colour: str, dash: Any) -> None:
+def _fit(axes: Axes, one: Series, slope: Estimate, mean: Float64, style: Mapping[str, Any]) -> None:
     x = np.log(np.geomspace(min(one.settings), max(one.settings), 40))
     centre, level = np.log(one.settings).mean(), np.log(mean).mean()
     line, low, high = (np.exp(level + b * (x - centre)) for b in (slope.value, slope.low, slope.high))
-    axes.plot(np.exp(x), line, color=colour, linestyle=dash, linewidth=1.5)
-    axes.fill_between(np.exp(x), np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
+    axes.plot(np.exp(x), line, linewidth=1.5, **style)
+    axes.fill_between(
+        np.exp(x), np.minimum(low, high), np.maximum(low, high), color=style["color"], alpha=0.2, linewidth=0
+    )
 
 
 def _named(one: Series) -> str:
@@ -327,9 +435,6 @@ def _no_ticks() -> Any:
     from matplotlib.ticker import NullLocator
 
     return NullLocator()
-
-
-RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def short(value: float) -> str:

@@ -18,7 +18,7 @@ from armlet.inference.intervals import SHORTEST, growth
 from armlet.inputs.settings import check_seed
 from armlet.parallel import Pool, reporter
 from armlet.policies import find_policy
-from armlet.report.document import show
+from armlet.report.numbers import show
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.overview import Place, exact, rank, write_overview
 from armlet.simulation.play import Job, Method

@@ -16,7 +16,8 @@ from armlet.inference.intervals import SHORTEST, band, doubling_ratio, paired_di
 from armlet.parallel import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, show, table
+from armlet.report.document import Table, check_pictures, document, figure, table
+from armlet.report.numbers import show
 from armlet.simulation.lab import ResultsError, read_manifest
 from armlet.simulation.results import Result
 from armlet.simulation.run import read

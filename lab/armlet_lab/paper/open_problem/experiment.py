@@ -331,8 +331,8 @@ def _draw(settings: Settings, played: Mapping[str, Counts]) -> Figure:
     lines |= {name: np.array([column.mean() for column in counts.mistakes]) for name, counts in played.items()}
     with plots.frame(height=3.6, labels=list(lines)) as (figure, axes):
         for index, (name, means) in enumerate(lines.items()):
-            style = {"color": plots.COLOURS[index % 6], "linestyle": plots.DASHES[(index + index // 6) % 6]}
-            axes.plot(T, means, label=name, marker=plots.MARKERS[index % 6] if name in CONTROLS else None, **style)
+            marked = plots.point_style(index) if name in CONTROLS else {}
+            axes.plot(T, means, label=name, **plots.line_style(index) | marked)
         axes.set(xscale="log", yscale="log", xlabel="T (log scale)", ylabel="mistakes (log scale)")
         plots.plain_numbers(axes.xaxis)
         plots.plain_numbers(axes.yaxis)
