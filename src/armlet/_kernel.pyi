@@ -1,10 +1,12 @@
 """The compiled part of Armlet. Import it through armlet.kernel."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
 import numpy.random
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import armlet.types
@@ -72,6 +74,7 @@ class Decision:
     @property
     def x(self) -> NDArray[numpy.float64]:
         """A copy of the context as it was given, before `normalize` scales it; empty if it was not kept."""
+    def _repr_html_(self) -> str: ...
     def to_dict(self) -> dict[str, Any]:
         """Everything that a later `learn` and an evaluation need, as plain JSON types."""
     @staticmethod
@@ -235,6 +238,29 @@ class Decisions:
         """
 
     def __repr__(self) -> str: ...
+    def columns(self) -> dict[str, list[Any]]:
+        """Return them by columns, named as the entries of `Decision.to_dict`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the columns in plain JSON types; with a column of rewards, `Bandit.partial_fit` learns them.
+        """
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame, one row a decision."""
+
+    def plot(self) -> Figure:
+        """
+        Draw how often each arm is played, by exploration and not; needs `armlet[plots]`.
+        """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """
+        Write a file, by the ending of its name: .html, .json, .csv, .png or .svg.
+        """
+
+    def _repr_html_(self) -> str: ...
+    def _page(self) -> str: ...
 
 def register(
     *,

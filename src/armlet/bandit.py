@@ -778,7 +778,14 @@ class Bandit(Engine):
     def __repr__(self) -> str:
         if "_settings" not in vars(self):  # in the traceback of a refused one, for instance
             return f"<{type(self).__name__} that was not set up>"
-        return f"Bandit(arms={self.arms}, dim={self._settings.dim}, policy={self.policy}, t={self.t})"
+        from armlet.report.bandits import bandit_text  # not before something is shown
+
+        return bandit_text(self, default_policy())
+
+    def _repr_html_(self) -> str:
+        from armlet.report.bandits import bandit_html
+
+        return bandit_html(self, default_policy())
 
 
 def load(

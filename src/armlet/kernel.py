@@ -62,6 +62,7 @@ from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import win_probabilities as win_probabilities
 from armlet.inputs import columns
 from armlet.inputs.settings import Units
+from armlet.report.decisions import ShownDecision, ShownDecisions, lend
 from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes, Snapshot
 
 if TYPE_CHECKING:
@@ -305,3 +306,5 @@ _kernel.register(
     arrow_table=_arrow_table,
     unpickle_decision=_unpickle_decision,
 )
+lend(Decision, ShownDecision)
+lend(Decisions, ShownDecisions)

@@ -505,7 +505,7 @@ def test_decision_keeps_its_context_when_the_caller_reuses_the_array() -> None:
 def test_decision_says_what_it_is() -> None:
     decision = Bandit(["no'rth"], 1, policy=Algorithm1(p=1), seed=7).decide([1.0])
     assert repr(decision) == f"Decision(id='{decision.id}', arm=\"no'rth\", propensity=1.0, explored=True)"
-    assert repr(make(2, 1).decide_many([[1.0], [2.0]])) == "<2 decisions>"
+    assert repr(make(2, 1).decide_many([[1.0], [2.0]])) == "<2 decisions, steps 1 to 2, 2 explored; 1: 1, 0: 1>"
 
 
 COPIES: dict[str, Callable[[Decision], Decision]] = {

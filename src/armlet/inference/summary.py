@@ -179,7 +179,7 @@ def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
         rows.append(ArmRow(label, n, _mean(model, arm, found), noise, "retired" if label in retired else "plays"))
     what = "rewards" if model.settings.objective == "max" else "costs"
     scaled = ", of contexts scaled to length 1" if model.settings.normalize == "l2" else ""
-    title = f"{model.settings.policy}\n{model.t} decisions; {what}{scaled}, in units as they were given"
+    title = f"{notebook.brief(model.settings.policy)}\n{model.t} decisions; {what}{scaled}, in units as they were given"
     return Summary(title, rows, coefficients(model, ask))
 
 

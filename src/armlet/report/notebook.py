@@ -7,10 +7,11 @@ is escaped. A long table is cut, and says by how much.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 MOST: Final = 30  # rows of a table in a fragment
 LONGEST: Final = 80  # characters of a cell
@@ -100,7 +101,7 @@ def note(text: str) -> str:
 
 def is_numeric(values: Sequence[object]) -> bool:
     """Return whether a column holds numbers, or nothing."""
-    return not any(isinstance(value, str) for value in values)
+    return not any(isinstance(value, str | bool) for value in values)
 
 
 def cell(value: object) -> str:
@@ -134,6 +135,39 @@ def shorten(text: str, longest: int = LONGEST) -> str:
     'aaaaaaa...'
     """
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def brief(settings: object) -> str:
+    """Return a dataclass as it would be made: its name, and only the settings that differ from their defaults.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> brief(armlet.OccasionalOptimism(floor=0.1)), brief(armlet.Greedy())
+    ('OccasionalOptimism(floor=0.1)', 'Greedy()')
+    """
+    if not dataclasses.is_dataclass(settings):
+        return repr(settings)
+    made = [each for each in dataclasses.fields(settings) if each.init and each.repr]
+    told = {each.name: repr(getattr(settings, each.name)) for each in made}  # compared as text: arrays are not equal
+    given = [f"{each.name}={told[each.name]}" for each in made if told[each.name] != repr(_default(each))]
+    return f"{type(settings).__name__}({', '.join(given)})"
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def listed(values: Sequence[object], most: int = 6) -> str:
+    """Return a list as Python writes it, its middle left out if it is long.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(range(100))
+    ("['a', 'b']", '[0, 1, 2, 3, 4, ..., 99]')
+    """
+    told = [repr(value) for value in values]
+    return f"[{', '.join(told if len(told) <= most else [*told[: most - 1], '...', told[-1]])}]"
 
 
 def _shown(value: object) -> str:

@@ -101,10 +101,7 @@ class Result(ABC):
 
     def _page(self) -> str:
         """Return the page that `save` writes."""
-        from armlet.report.document import document  # a notebook does without it
-
-        shown = notebook.fragment(self._title(), *self._html())
-        return document(self._title(), "", [shown], {"version": f"armlet {__version__}"})
+        return page(self._title(), self._repr_html_())
 
     def _repr_html_(self) -> str:
         return notebook.fragment(self._title(), *self._html())
@@ -162,6 +159,13 @@ def save(result: Any, path: str | os.PathLike[str]) -> None:
         *most, last = writers
         raise InvalidValueError(f"path is {str(path)!r}; give a name that ends in {', '.join(most)} or {last}")
     write_atomically(Path(os.path.realpath(path)), [writer()])
+
+
+def page(title: str, shown: str) -> str:
+    """Return a page of its own for what a notebook shows."""
+    from armlet.report.document import document  # a notebook does without it
+
+    return document(title, "", [shown], {"version": f"armlet {__version__}"})
 
 
 def _csv(columns: Mapping[str, Sequence[Any]]) -> str:

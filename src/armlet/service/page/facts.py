@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from armlet.report.notebook import brief
 from armlet.service.page import svg, words
 from armlet.service.page.layout import card, html_text, sign, terms, text
 from armlet.types import Policy
@@ -210,12 +210,7 @@ def policy_words(policy: Policy) -> str:
     >>> policy_words(armlet.OccasionalOptimism(floor=0.1))
     'OccasionalOptimism(floor=0.1)'
     """
-    if not is_dataclass(policy):
-        return words.shorten(words.visible(policy), 200)
-    given = [
-        f"{each.name}={value!r}" for each in fields(policy) if (value := getattr(policy, each.name)) != each.default
-    ]
-    return words.shorten(words.visible(f"{type(policy).__name__}({', '.join(given)})"), 200)
+    return words.shorten(words.visible(brief(policy)), 200)
 
 
 def _rewards(found: Details) -> str:
