@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,3 +55,13 @@ def test_told_costs_it_plays_as_if_told_classes() -> None:
     arms = vowpal.choices(TABLE.X[ORDER], 1 - TABLE.rewards()[ORDER], options, seed=1)
     (wrong,) = vowpal.mistakes(TABLE, ORDER, vowpal.USUAL[:1], seed=1)
     assert np.array_equal(arms != TABLE.y[ORDER], wrong == 1)
+
+
+def test_the_tutorial_shows_what_both_programs_earn() -> None:
+    root, asked = Path(__file__).parents[1], "import vowpalwabbit; print(vowpalwabbit.__path__[0])"
+    found = subprocess.run([str(vowpal.prepare()), "-c", asked], capture_output=True, text=True, check=True)
+    both = {**os.environ, "PYTHONPATH": str(Path(found.stdout.strip()).parent)}
+    example = [sys.executable, str(root / "examples" / "replace_vowpal_wabbit.py")]
+    printed = subprocess.run(example, env=both, capture_output=True, text=True, check=True).stdout
+    assert printed.count("\n") == 5
+    assert printed in (root / "docs" / "tutorials" / "replace-vowpal-wabbit.md").read_text()

@@ -22,6 +22,7 @@ def test_every_example_is_tested_here() -> None:
         "digits",
         "late_clicks",
         "merge_regions",
+        "replace_vowpal_wabbit",
         "web_app",
     }
 
@@ -91,6 +92,14 @@ def test_a_treatment_policy_is_valued_on_patients_that_it_has_not_seen(
     assert "200 of 200 decisions have a reward" in printed
     assert "from zidovudine+didanosine" in printed
     assert "not clear" in printed
+
+
+def test_docs_show_what_the_loop_without_vowpal_wabbit_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines of Vowpal Wabbit itself are compared in `benchmarks/test_vowpal.py`, which installs it."""
+    runpy.run_path(str(EXAMPLES / "replace_vowpal_wabbit.py"))["main"](settings=[])
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 2
+    assert printed in (EXAMPLES.parent / "docs" / "tutorials" / "replace-vowpal-wabbit.md").read_text()
 
 
 def test_docs_show_what_the_digits_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

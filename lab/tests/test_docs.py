@@ -6,6 +6,7 @@ import codeop
 import doctest
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -81,22 +82,47 @@ def test_code_blocks_can_be_pasted_into_the_prompt(page: Path) -> None:
         assert typed == ""
 
 
-def test_the_first_tutorial_works_in_the_prompt(tmp_path: Path) -> None:
-    """Paste all of it into `python -i`, which shows what the page shows."""
-    page = DOCS / "tutorials" / "first-bandit.md"
-    pasted = "\n".join(copied(page))
-    done = subprocess.run(
-        [sys.executable, "-q", "-i"], input=pasted, capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+def examples(page: Path) -> list[doctest.Example]:
+    """List what pytest runs of a page: all but what needs a network."""
+    found = [each for block in cells.BLOCK.findall(page.read_text()) for each in PARSER.get_examples(block)]
+    return [each for each in found if doctest.SKIP not in each.options]
+
+
+PARSER = doctest.DocTestParser()
+
+
+def python(typed: str, folder: Path, *options: str) -> str:
+    """Give Python what somebody typed, see that nothing goes wrong, and return what it shows."""
+    start = {**os.environ, "MPLBACKEND": "agg"}
+    command = [sys.executable, *options]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, cwd=folder, env=start, check=True)
     assert "Error" not in done.stderr
-    shown = [
-        example.want.strip()
-        for block in cells.BLOCK.findall(page.read_text())
-        for example in doctest.DocTestParser().get_examples(block)
-        if example.want and "\n" not in example.want.strip() and "..." not in example.want
-    ]
+    return done.stdout
+
+
+def typed(page: Path) -> str:
+    return "".join(cells.pasteable(each.source) for each in examples(page))
+
+
+def paste(page: Path, folder: Path) -> None:
+    """Paste a page into `python -i`, which shows what the page shows."""
+    said = python(typed(page), folder, "-q", "-i")
+    shown = [each.want.strip() for each in examples(page) if each.want and "..." not in each.want]
     assert shown
-    assert [line for line in shown if line not in done.stdout] == []
+    assert [line for line in shown if "\n" not in line and line not in said] == []
+
+
+def test_the_first_tutorial_works_in_the_prompt(tmp_path: Path) -> None:
+    paste(DOCS / "tutorials" / "first-bandit.md", tmp_path)
+
+
+@pytest.mark.long  # every tutorial is run as doctests already; this is twice more
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_works_in_the_prompt_and_as_a_script(page: Path, tmp_path: Path) -> None:
+    for folder in ("prompt", "script"):
+        (tmp_path / folder).mkdir()
+    paste(page, tmp_path / "prompt")
+    python(typed(page), tmp_path / "script", "-")
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
