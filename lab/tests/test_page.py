@@ -62,7 +62,7 @@ def claim(key: str, text: str) -> Claim:
 @functools.cache
 def picture(key: str, text: str = "a curve") -> Picture:
     band = np.array([[0.0, 1.0], [0.0, 0.9], [0.0, 1.1]])
-    figure = plots.regret([Curve(f"a curve that is called {text}", np.array([1.0, 10.0]), band)])
+    figure = plots.regret([Curve(f"a curve whose name is {text}", np.array([1.0, 10.0]), band)])
     return plots.picture(figure, key=key, alt=f"alt {text}", caption=f"caption {text}")
 
 

@@ -13,8 +13,8 @@ import pytest
 from armlet import cli
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import growth
-from armlet.simulation.compare import make_jobs, rates, report, verdict
-from armlet.simulation.overview import Place, rank
+from armlet.simulation.compare import make_jobs, rates, report
+from armlet.simulation.overview import Place, answer, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
 
@@ -85,11 +85,11 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
         moved(found, values)
         for found, values in ((small[0], by_run), (small[1], by_run + 1), (small[1], by_run[::-1] + 0.1))
     )
-    told = "\n".join(verdict(places(level, above)))
-    assert "Least mean regret at T: Algorithm1(p=12)." in told
-    assert "paid 1 more: these runs tell the two apart" in told
-    assert "these runs cannot tell the two apart" in "\n".join(verdict(places(level, noisy)))
-    assert len(verdict(places(level))) == 1
+    told = answer(places(level, above))
+    assert "Algorithm1(p=12) regrets least after" in told
+    assert told.endswith("in the mean of 8 runs; Algorithm1(p=60) regrets 1 more: these runs tell the two apart.")
+    assert answer(places(level, noisy)).endswith("these runs cannot tell the two apart.")
+    assert "Algorithm1(p=12) regrets 3.5 [" in answer(places(level))
 
 
 def test_growth_is_not_spoken_of_where_runs_are_too_short() -> None:

@@ -32,7 +32,8 @@ def test_a_page_shows_every_policy(jobs: list[Job], tmp_path: Path) -> None:
     assert page.count("<svg") == 1
     for name in ("Algorithm1(p=60)", "Uniform()"):
         assert name in page
-    assert "6 runs in all, up to step 500" in page
+    assert "after 500 steps, in the mean of 3 runs" in page
+    assert "6 in all" in page
 
 
 def test_the_finished_runs_of_an_interrupted_simulation_are_shown(
@@ -50,7 +51,7 @@ def test_the_finished_runs_of_an_interrupted_simulation_are_shown(
     monkeypatch.setattr(runner, "play", interrupt)
     with pytest.raises(KeyboardInterrupt):
         simulate_all(jobs[:1], engine="serial", store=tmp_path)
-    assert "2 runs in all" in write_overview(tmp_path).read_text()
+    assert "2 in all" in write_overview(tmp_path).read_text()
 
 
 def test_a_folder_without_results_is_refused(jobs: list[Job], tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
   .number { white-space: nowrap } }
 @media (max-width: 39.99rem) { .stack thead { position: absolute; left: -999rem }
   .stack :is(tr, th, td) { display: block; border: 0; padding: 0 } .stack tr { border-bottom: 1px solid var(--line);
-  padding: .6rem 0 } .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft) } }
+  padding: .6rem 0 } .stack td:empty { display: none }
+  .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft) } }
 @media print { body { max-width: none; padding: 0 } :is(nav, .skip) { display: none }
   details::details-content { content-visibility: visible; display: block } summary { list-style: none }
   :is(figure, table) { break-inside: avoid } :is(h1, h2, summary) { break-after: avoid } }
@@ -128,7 +129,7 @@ def document(
 
     Examples
     --------
-    >>> page = document("<b>", "It holds.", ["<p>text</p>", section("rest", "The rest", [])], {"seed": 1})
+    >>> page = document("<b>", "It holds.", [section("one", "One", []), section("rest", "The rest", [])], {})
     >>> "&lt;b&gt;" in page, '<p class="answer">It holds.</p>' in page, '<a href="#rest">The rest</a>' in page
     (True, True, True)
     """
@@ -147,7 +148,7 @@ def document(
 
 def _navigation(sections: Sequence[Section]) -> str:
     links = [f'<li><a href="#{each.key}">{escape(each.heading)}</a></li>' for each in sections]
-    return f'\n<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>' if links else ""
+    return f'\n<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>' if len(links) > 1 else ""
 
 
 def check_pictures(pictures: Sequence[Picture]) -> None:

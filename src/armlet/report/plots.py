@@ -163,7 +163,7 @@ DASHES: Final[tuple[Any, ...]] = (
     (0, (10, 3)),
 )
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "p")
-LONGEST: Final = 20  # letters of a name that stands at the end of its line
+LONGEST: Final = 23  # letters of a name that stands at the end of its line
 ROOM: Final = 0.2  # inches from one such name to the next
 
 

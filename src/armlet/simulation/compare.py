@@ -18,9 +18,9 @@ from armlet.inference.intervals import SHORTEST, growth
 from armlet.inputs.settings import check_seed
 from armlet.parallel import Pool, reporter
 from armlet.policies import find_policy
-from armlet.report.numbers import show
+from armlet.report.numbers import column, show
 from armlet.report.plots import require_matplotlib
-from armlet.simulation.overview import Place, exact, rank, write_overview
+from armlet.simulation.overview import Place, answer, exact, rank, write_overview
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import read, simulate_all
@@ -173,7 +173,7 @@ def report(results: Sequence[Result]) -> list[str]:
     places = rank(results)
     lines = ranking(places)
     if all(place.is_told for place in places):
-        lines += ["", *verdict(places), *rates(places)]
+        lines += ["", answer(places), *rates(places)]
     return lines
 
 
@@ -182,19 +182,11 @@ def ranking(places: Sequence[Place]) -> list[str]:
     T = int(places[0].result.steps[-1])
     head = f"{'regret at T = ' + format(T, ','):>36}{'more than the first, paired':>32}"
     lines = [f"{head}{'paid exploring':>17}{'explored':>10}  policy"]
-    for number, place in enumerate(places):
-        found, shown = place.result, show(place.more) if number else ""
+    regrets, more = column(place.regret for place in places), column(place.more for place in places[1:])
+    for place, regret, shown in zip(places, regrets, ["", *more], strict=True):
+        found = place.result
         paid, share = show(exact(float(found.exploring[:, -1].mean()))), found.explored[:, -1].mean() / T
-        lines.append(f"{show(place.regret):>36}{shown:>32}{paid:>17}{share:>10.2%}  {place.name}")
-    return lines
-
-
-def verdict(places: Sequence[Place]) -> list[str]:
-    """Return which policy had the least regret at T, and whether the runs tell it from the next."""
-    lines = [f"Least mean regret at T: {places[0].name}."]
-    for second in places[1:2]:
-        tell = "tell" if second.more is not None and second.more.low > 0 else "cannot tell"
-        lines.append(f"{second.name} paid {show(second.more)} more: these runs {tell} the two apart.")
+        lines.append(f"{regret:>36}{shown:>32}{paid:>17}{share:>10.2%}  {place.name}")
     return lines
 
 
