@@ -92,6 +92,7 @@ VOWPAL_WABBIT = Peer(
         Row("example", "vowpalwabbit cb_explore epsilon, Example", Learner.SGD),
         Row("adf-epsilon", "vowpalwabbit adf epsilon", Learner.SGD),
         Row("adf-squarecb", "vowpalwabbit adf squarecb", Learner.SGD),
+        Row("adf-regcb", "vowpalwabbit adf regcbopt", Learner.SGD),
     ),
 )
 VOWPAL_WABBIT_NEXT = Peer(

@@ -7,6 +7,7 @@ A step is one decision and one update. Reading the clock costs about as much as 
 timed in blocks that last about 20 microseconds: up to 100 steps for a fast policy, a single one for a slow one.
 The median is that of the blocks by the wall clock; the mean is the CPU time of the window over its steps, which
 other processes on the machine cannot inflate. Some more steps, not timed, tell whether the policy learned anything.
+With "fresh": N the first steps are timed instead, without warming up: the median of up to N new policies.
 """
 
 import importlib
@@ -14,6 +15,7 @@ import itertools
 import json
 import statistics
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, perf_counter_ns, process_time_ns
@@ -30,6 +32,7 @@ CHUNK_SECONDS = 0.05
 SLOW_NS = 100_000_000
 EARNING_STEPS = 256
 EARNING_SECONDS = 0.5
+FIRST_BLOCK = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Job:
     steps: int
     seconds: float
     rows: str = ""  # a file of save_stream, instead of the usual environment
+    fresh: int = 0  # policies whose first steps are timed, instead of one that was warmed up
 
 
 class Payout(list[float]):
@@ -113,8 +117,26 @@ def earned(policy: Policy, stream: Stream) -> float:
     return statistics.fmean(paid)
 
 
+def first_steps(job: Job, make: Callable[[str, int, int], Policy], stream: Stream) -> dict[str, float]:
+    """Take the CPU time of the first steps of new policies, until the seconds of the job are used up."""
+    means: list[float] = []
+    fewest, stop = job.steps, perf_counter() + job.seconds
+    while len(means) < job.fresh and (not means or perf_counter() < stop):
+        policy, done = make(job.variant, job.dim, job.n_arms), 0
+        started = process_time_ns()
+        while done < job.steps and (not done or perf_counter() < stop):
+            policy.play(*stream.take(done, FIRST_BLOCK))
+            done += FIRST_BLOCK
+        if done == job.steps or not means:  # one that was cut short counts if there is no other
+            means.append((process_time_ns() - started) / done / 1e3)
+            fewest = min(fewest, done)
+    return {"mean_us": statistics.median(means), "warm_steps": 0, "steps": fewest}
+
+
 def run(job: Job) -> dict[str, float]:
     adapter = importlib.import_module(f"adapters.{job.adapter}")
+    if job.fresh:
+        return first_steps(job, adapter.make, make_stream(job.dim, job.n_arms))
     policy: Policy = adapter.make(job.variant, job.dim, job.n_arms)
     stream = load_stream(Path(job.rows)) if job.rows else make_stream(job.dim, job.n_arms)
     warmed = warm_up(policy, stream, job)

@@ -14,7 +14,11 @@ import vowpalwabbit
 from adapters.base import Policy
 from stream import Contexts, Rewards
 
-ADF_OPTIONS = {"adf-epsilon": "--epsilon 0.05", "adf-squarecb": "--squarecb"}
+ADF_OPTIONS = {
+    "adf-epsilon": "--epsilon 0.05",
+    "adf-squarecb": "--squarecb",
+    "adf-regcb": "--regcbopt --mellowness 0.001",  # as in the bake-off
+}
 
 
 class _Workspace(Policy):

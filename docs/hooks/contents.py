@@ -22,13 +22,13 @@ ARMLET, POLICIES = "docs/reference/api/armlet", "docs/reference/api/policies"
 API = Path(__file__).parents[1] / "reference" / "api"
 LINK = re.compile(r"\]\(([^)#\s]+)\.(?:md|rst)(?:#[^)\s]*)?\)")
 CAPTIONS = {
-    "tutorials/": "Learn by doing",
-    "how-to/": "Do something",
-    "reference/": "Look something up",
-    "explanation/": "Understand",
-    "results/": "What was measured",
-    "decisions/": "Why it is so",
-    "../": "The project",
+    "tutorials/": "Tutorials",
+    "how-to/": "How-to guides",
+    "reference/": "Reference",
+    "explanation/": "Explanation",
+    "results/": "Results",
+    "decisions/": "Decisions",
+    "../": "Project",
 }
 
 
@@ -51,12 +51,12 @@ def contents(text: str) -> Iterator[str]:
     >>> print(*contents("[Digits](tutorials/digits.md), [Why](decisions/README.md)"))
     ```{toctree}
     :hidden:
-    :caption: Learn by doing
+    :caption: Tutorials
     tutorials/digits
     ```
      ```{toctree}
     :hidden:
-    :caption: Why it is so
+    :caption: Decisions
     decisions/README
     ```
     """

@@ -10,6 +10,8 @@ import contextlib
 import io
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +37,12 @@ class Page:
     steps: tuple[Step, ...]
     parts: Mapping[str, str]  # by the name of the mark
     figures: Mapping[str, str] = field(default_factory=dict)  # by the name below docs/figures/
+    quoted_on: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parts of other pages, by their path
+
+    @property
+    def texts(self) -> dict[str, Mapping[str, str]]:
+        """The parts of every page that is written, this one first."""
+        return {self.path: self.parts, **self.quoted_on}
 
 
 def paste(page: str, name: str, text: str) -> str:
@@ -71,21 +79,27 @@ def publish(name: str, run: Run, root: Path = Path()) -> Path:
     if name not in PAGES:
         raise ValueError(f"there is no page {name!r}; {choices(name, PAGES)}")
     page, docs, results = PAGES[name], root / "docs", root / "results"
-    before = (docs / page.path).read_text()  # better refused now than after the computation
-    for mark in page.parts:
-        paste(before, mark, "")
+    before = {path: (docs / path).read_text() for path in page.texts}
+    for path, parts in page.texts.items():  # better refused now than after the computation
+        for mark in parts:
+            paste(before[path], mark, "")
     for step in page.steps:
         if not isinstance(step, tuple):
             step(results)
         elif code := run([part.replace("results/", f"{results}/") for part in step]):
             raise PublishError(f"armlet-lab {' '.join(step)} ended with {code}; {page.path} is as it was")
-    text = before
-    for mark, file in page.parts.items():
-        text = paste(text, mark, (results / file).read_text())
+    made = {path: _pasted(before[path], parts, results) for path, parts in page.texts.items()}
     for figure, file in page.figures.items():
         shutil.copy(results / file, docs / "figures" / figure)
-    (docs / page.path).write_text(text)
+    for path, text in made.items():
+        (docs / path).write_text(text)
     return docs / page.path
+
+
+def _pasted(page: str, parts: Mapping[str, str], results: Path) -> str:
+    for mark, file in parts.items():
+        page = paste(page, mark, (results / file).read_text())
+    return page
 
 
 def _of_experiment(
@@ -142,6 +156,14 @@ def _draw_advice(results: Path) -> None:
     (results / "explore" / "figures" / "clicks.svg").write_text(regret_by_p(advice).svg, encoding="utf-8")
 
 
+def _measure_steps(results: Path) -> None:
+    """Measure the default against its peers; what it prints is seen while it runs."""
+    script = results.parent / "benchmarks" / "steps.py"
+    asked = [sys.executable, str(script), "--out", str(results / "speed")]
+    if code := subprocess.run(asked, check=False).returncode:
+        raise PublishError(f"{script.name} ended with {code}")
+
+
 JUDGED: Final = "80000"
 """The seed of what judges the default policy: constants were chosen on others, below it."""
 
@@ -190,6 +212,15 @@ PAGES: Final[dict[str, Page]] = {
     ),
     "calibration": Page(
         path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
+    ),
+    "speed": Page(
+        path="results/speed.md",
+        steps=(_measure_steps,),
+        parts={name: f"speed/{name}.md" for name in ("conclusion", "peers", "microseconds", "origin")},
+        quoted_on={
+            "../README.md": {"speed": "speed/quoted.md"},
+            "explanation/against-the-others.md": {"speed": "speed/peers.md"},
+        },
     ),
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
     "tournament": _of_experiment("tournament", "mean", "families", "tails", more=("--seed", JUDGED)),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import armlet
+import diagrams
 from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
 from hooks import cells, commands, contents
@@ -172,7 +173,22 @@ def test_figures_about_others_stand_in_the_results() -> None:
     """Tables under such a mark are lines of the page that it names."""
     page = DOCS / "explanation" / "against-the-others.md"
     parts = re.findall(r"<!-- lines of (\S+) -->\n((?:\|.*\n)+)", page.read_text())
-    assert len(parts) == 3
+    assert len(parts) == 2
     for source, table in parts:
         written = (page.parent / source).read_text().splitlines()
         assert [line for line in table.splitlines() if line not in written] == []
+
+
+@pytest.mark.parametrize("name", diagrams.DIAGRAMS)
+def test_diagrams_are_what_the_script_draws_and_stand_on_a_page_with_words(name: str) -> None:
+    assert (DOCS / "figures" / f"{name}.svg").read_text() == diagrams.DIAGRAMS[name]().svg()
+    shown = [re.search(rf"!\[([^]]+)\]\(\S*figures/{name}\.svg\)", page.read_text()) for page in PAGES]
+    assert any(found and len(found[1]) > 20 for found in shown)  # the alternative text
+
+
+def test_the_map_calls_pages_as_the_sidebar_does() -> None:
+    """A list item begins with the title of its page, or with the beginning of it."""
+    items = re.findall(r"^- \[([^]]+)\]\((\S+)\.md\)", (DOCS / "index.md").read_text(), re.MULTILINE)
+    titles = {page: (DOCS / f"{page}.md").read_text().partition("\n")[0].removeprefix("# ") for _, page in items}
+    assert len(items) > 50
+    assert [title for title, page in items if not titles[page].startswith(title)] == []
