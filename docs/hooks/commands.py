@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from armlet.cli import make_parser
+from armlet.cli import COMMANDS, make_parser
+from armlet_lab.cli import COMMANDS as LAB_COMMANDS
 from armlet_lab.cli import make_parser as make_lab_parser
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     --------
     >>> names = [each.prog for each in found(make_parser())]
     >>> names[:2], "armlet log compact" in names
-    (['armlet', 'armlet list'], True)
+    (['armlet', 'armlet evaluate'], True)
     """
     yield parser
     for action in parser._actions:
@@ -41,26 +42,44 @@ def helped(parser: argparse.ArgumentParser) -> str:
     Examples
     --------
     >>> print(helped(make_parser()))  # doctest: +ELLIPSIS
-    usage: armlet [-h] [--version] command ...
+    usage: armlet [-h] [--version] COMMAND ...
     """
     with mock.patch.dict(os.environ, COLUMNS=str(WIDTH + 2)):  # argparse leaves two letters free
         return parser.format_help().rstrip()
 
 
 def page(text: str) -> str:
-    r"""Put a section below a page for each command: commands of commands one level deeper.
+    r"""Put a table of all commands below a page, and a section for each: commands of commands one level deeper.
 
     Examples
     --------
     >>> [line for line in page("# Commands").splitlines() if line.startswith("#")][:3]
-    ['# Commands', '## armlet', '## armlet list']
+    ['# Commands', '## armlet', '## armlet evaluate']
     """
     sections = [
         f"{'#' * max(2, sum(map(str.islower, each.prog.split())))} {each.prog}\n\n```text\n{helped(each)}\n```"
         for parser in (make_parser(), make_lab_parser())
         for each in found(parser)
     ]
-    return "\n\n".join([text.rstrip(), *sections, ""])
+    return "\n\n".join([text.rstrip(), overview(), *sections, ""])
+
+
+def overview() -> str:
+    """Return a table of all commands by what one works with.
+
+    Examples
+    --------
+    >>> print(overview().splitlines()[2])
+    | **work with a log** | [`armlet evaluate`](#armlet-evaluate) | what other policies would have earned |
+    """
+    lines = ["| | command | |", "|---|---|---|"]
+    for prog, groups in (("armlet", COMMANDS), ("armlet-lab", LAB_COMMANDS)):
+        for title, commands in groups.items():
+            for number, each in enumerate(commands):
+                name = f"{prog} {each.name}"
+                group = "" if number else f"**{title}**"
+                lines.append(f"| {group} | [`{name}`](#{name.replace(' ', '-')}) | {each.help} |")
+    return "\n".join(lines)
 
 
 def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:

@@ -128,6 +128,6 @@ def test_compare_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_usual_policies_can_be_made() -> None:
-    jobs = compare.make_jobs("FigureA", [], [], 100, 2, seed=1)
+    jobs = compare.make_jobs("FigureA", [], 100, 2, seed=1)
     assert len(jobs) == len(compare.USUAL)
     assert jobs[0].policy == default_policy()

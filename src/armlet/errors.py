@@ -235,6 +235,10 @@ class MissingConstantError(ArmletError, ValueError):
         self.why = why
 
 
+MANY: Final = 12
+"""Names that an error still lists, if no list of them is printed elsewhere."""
+
+
 def closest(word: str, names: Iterable[str]) -> str | None:
     """Return the name that is closest to a word, ignoring case and punctuation; None if none is close.
 
@@ -250,17 +254,32 @@ def closest(word: str, names: Iterable[str]) -> str | None:
     return known[found[0]] if found else None
 
 
-def choices(word: str, names: Iterable[str]) -> str:
-    """Return the fix for an unknown name: the closest one, or all that there are.
+def choices(word: str, names: Iterable[str], *, listed: str = "") -> str:
+    """Return the fix for an unknown name: the closest one, or those that there are.
+
+    Parameters
+    ----------
+    word
+        The unknown name.
+    names
+        Those that there are.
+    listed
+        Where all of them are listed, if there may be many, such as a command.
 
     Examples
     --------
     >>> choices("LinUBC", ["OFUL", "LinUCB"]), choices("spam", ["OFUL", "LinUCB"])
     ("did you mean 'LinUCB'?", 'choose one of OFUL, LinUCB')
+    >>> choices("LinUBC", ["OFUL", "LinUCB"], listed="armlet list")
+    "did you mean 'LinUCB'? armlet list shows all"
     """
     known = list(names)
     found = closest(word, known)
-    return f"choose one of {', '.join(known)}" if found is None else f"did you mean {found!r}?"
+    if found is not None:
+        return f"did you mean {found!r}?" + (f" {listed} shows all" if listed else "")
+    if listed and len(known) > MANY:
+        return f"{listed} shows all {len(known)}"
+    return f"choose one of {', '.join(known)}"
 
 
 def _bare(word: str) -> str:

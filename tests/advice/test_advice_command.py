@@ -130,9 +130,7 @@ def test_an_environment_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[s
         "--horizon",
         "1e3",
         "--environment",
-        "FigureA",
-        "--environment-set",
-        "n_arms=4",
+        "FigureA:n_arms=4",
         *SIZE,
         "--json",
     ]
@@ -224,8 +222,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
             ["--horizon", "99", "--environment", "FigureA", "--objective", "min"],
             "--environment and --objective do not go together",
         ),
-        (["--horizon", "99", "--environment", "FigureC"], "environment is 'FigureC'; did you mean 'FigureB'?"),
-        (["--horizon", "99", "--environment-set", "n_arms=3"], "missing: --environment (one of Customers, "),
+        (["--horizon", "99", "--environment", "FigureC"], "there is no environment 'FigureC'; did you mean 'FigureB'?"),
         (["--horizon", "99", "--environment", "Drifting"], "arms change over time"),
         (["--horizon", "99", *ARMS], "missing: --noise (the standard deviation of a reward), or --clicks if rewards"),
         (["--horizon", "99", *ARMS, "--effect", "0.1.."], "argument --effect: invalid range: '0.1..'"),
@@ -235,7 +232,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99", *ARMS, "--noise", "1", "--runs", "1"], "runs is 1"),
         (["--horizon", "99", *ARMS, "--noise", "1", "--unit", "x" * 21], "give a word of at most 20 letters"),
         (
-            ["--horizon", "99", "--environment", "FigureA", "--environment-set", "K=2"],
+            ["--horizon", "99", "--environment", "FigureA:K=2"],
             "FigureA has no setting 'K'; choose one of n_arms",
         ),
         (

@@ -64,7 +64,7 @@ def test_the_command_writes_the_page(
     assert cli.main([*KNOWN, "--out", str(path), "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["horizon"] == 2000
-    assert err.splitlines()[-1] == f"Page: {path}"
+    assert "Page" not in err
 
 
 @pytest.mark.parametrize("name", ["usual", "far", "near"])

@@ -51,7 +51,10 @@ def test_json_has_the_same_numbers(log: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--policy", "always:west"], "--policy is always:west, but the arms of the log are north, south"),
+        (
+            ["--policy", "always:west"],
+            "--policy is always:west, but the log has no such arm; choose one of north",
+        ),
         (["--policy", "best"], "--policy has 'best', which is 'best'; give an arm"),
         (["--policy", "uniform", "--level", "2"], "--level is 2.0; give a number between 0 and 1"),
     ],

@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet import cli
 
-ROLES = ["--x", "age,country", "--text", "--arm", "ad", "--reward", "click", "--seed", "7"]
+ROLES = ["--features", "age,country", "--text", "--arm", "ad", "--reward", "click", "--seed", "7"]
 
 
 @pytest.fixture
@@ -51,10 +51,14 @@ def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.Capt
             2,
             "--explored is missing: .* or give --all-explored if all were; see",
         ),
-        (["--policy", "LinUCB", "--x", "age"], 2, "LOG has .* without a column 'arm'; its columns are age, country"),
-        (["--policy", "LinUCB", "--arm", "ad", "--reward", "click"], 2, "--x is missing: name the columns"),
-        (["--policy", "LinUCB", "--arm", "age", *ROLES[:2]], 2, "--arm names 'age', which --x names before"),
-        (["--policy", "Magic", *ROLES], 2, "there is no policy 'Magic'; choose one of"),
+        (
+            ["--policy", "LinUCB", "--features", "age"],
+            2,
+            "LOG has .* without a column 'arm'; its columns are age, country",
+        ),
+        (["--policy", "LinUCB", "--arm", "ad", "--reward", "click"], 2, "--features is missing: name the columns"),
+        (["--policy", "LinUCB", "--arm", "age", *ROLES[:2]], 2, "--arm names 'age', which --features names before"),
+        (["--policy", "Magic", *ROLES], 2, "there is no policy 'Magic'; armlet list shows all"),
         (["--policy", "LinUCB", "--explored", "a", "--all-explored", *ROLES], 2, "are both given; give one"),
         (["--policy", "LinUCB", *ROLES, "--engine", "spark"], 2, "engine is 'spark'"),
         (["--policy", "LinUCB", *ROLES, "--out", "nowhere/model.armlet"], 1, "--out is nowhere/model.armlet, in a"),

@@ -42,7 +42,7 @@ def test_compact_and_export_give_the_log_back(path: Path, capsys: pytest.Capture
     assert "x.0" in pq.read_table(rows).column_names
     assert cli.main(["log", "export", str(rows), str(again)]) == 0
     assert again.read_bytes() == path.read_bytes()
-    assert f"{rows}: " in capsys.readouterr().err
+    assert f"{rows}: " in capsys.readouterr().out
 
 
 def test_import_makes_a_log_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ def test_import_makes_a_log_of_a_table(tmp_path: Path, capsys: pytest.CaptureFix
     ("arguments", "code", "message"),
     [
         (["show", "none.jsonl"], 1, "log is none.jsonl, which does not exist"),
-        (["compact", "a.jsonl", "--out", "a.txt"], 2, "OUT is a.txt; give a name that ends in .parquet"),
+        (["compact", "a.jsonl", "--out", "a.txt"], 2, "--out is a.txt; give a name that ends in .parquet"),
         (["export", "a.jsonl", "a.txt"], 2, "OUT is a.txt; give a name that ends in .jsonl"),
         (["show", "damaged.jsonl"], 1, "event 3 of damaged.jsonl"),
         (["show", "garbage.parquet"], 1, "garbage.parquet cannot be read: "),

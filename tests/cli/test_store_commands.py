@@ -121,7 +121,7 @@ def test_verify_tells_its_progress_where_there_is_much(
     first, last = capsys.readouterr().err.splitlines()
     assert first == "verifying home: 0 %"
     assert last.startswith("verifying home: done in ")
-    assert run("verify", "home", "--json") == 0
+    assert run("verify", "home", "--json", "--quiet") == 0
     assert capsys.readouterr().err == ""
 
 
@@ -130,7 +130,8 @@ def test_export_writes_the_log_of_a_loop(capsys: pytest.CaptureFixture[str]) -> 
     assert run("export", "home", "home.jsonl") == 0
     assert run("export", "home", "home.parquet") == 0
     assert main(["log", "export", "shop.db", "again.jsonl", "--loop", "home"]) == 0
-    assert capsys.readouterr().err == "home.jsonl\nhome.parquet\nagain.jsonl\n"
+    sizes = [f"{name}: {Path(name).stat().st_size:,} bytes" for name in ("home.jsonl", "home.parquet", "again.jsonl")]
+    assert capsys.readouterr().out.splitlines() == sizes
     with armlet.open_store("shop.db") as store:
         assert list(read("home.jsonl")) == list(store.loop("home").log)
     assert Path("again.jsonl").read_bytes() == Path("home.jsonl").read_bytes()
@@ -140,7 +141,7 @@ def test_export_writes_the_log_of_a_loop(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("shop")
 def test_backup_copies_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("backup", "copy.db") == 0
-    assert capsys.readouterr().err.startswith("copy.db: ")
+    assert capsys.readouterr().out.startswith("copy.db: ")
     with armlet.open_store("copy.db") as store:
         assert store.loop("home").model().digest() == digest()
     assert run("backup", "copy.db") == 1
@@ -259,7 +260,7 @@ def test_guards_come_and_go_by_commands(capsys: pytest.CaptureFixture[str]) -> N
     assert (guards()["control"], guards()["share"]) == ('always "a"', 0.1)
     assert run("promote", "home") == 1
     assert capsys.readouterr().out.startswith("home: not promoted\n")
-    assert run("promote", "home", "--gate", "off", "--control", "0.2") == 0
+    assert run("promote", "home", "--gate", "off", "--share", "0.2") == 0
     assert guards()["share"] == 0.2
     assert run("change", "home", "--control", "none") == 0
     assert guards()["control"] is None

@@ -67,7 +67,7 @@ STARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit": (("log.jsonl",), ("log.jsonl", "--start", "log.start.armlet")),
     "summary": (("model.armlet",),),
     "intervals": (("model.armlet", "--json"),),
-    "fit": (("rows.parquet", "--x", "age", "--arm", "ad", "--reward", "click", "--out", "out.armlet"),),
+    "fit": (("rows.parquet", "--features", "age", "--arm", "ad", "--reward", "click", "--out", "out.armlet"),),
     "list": ((), ("LinUCB",)),
     "log": (
         ("show", "log.jsonl"),
@@ -94,7 +94,7 @@ OPTIONS = (
     "--weights",
     "--out",
     "--json",
-    "--x",
+    "--quiet",
     "--engine",
     "--workers",
     "--candidate",
@@ -126,7 +126,7 @@ OPTIONS = (
 
 
 @functools.cache
-def _sound() -> Path:
+def sound_files() -> Path:
     """Make the files once; cases work on copies."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER))
     rng = np.random.default_rng(1)
@@ -157,7 +157,7 @@ def play(case: int) -> int:
     with tempfile.TemporaryDirectory(dir=FOLDER) as name, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         folder = Path(name) / "files"
-        shutil.copytree(_sound(), folder)
+        shutil.copytree(sound_files(), folder)
         _damage(rng, folder)
         with contextlib.chdir(folder):
             for _ in range(LENGTH):

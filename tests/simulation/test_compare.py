@@ -13,7 +13,7 @@ import pytest
 from armlet import cli
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import growth
-from armlet.simulation.compare import make_jobs, rates, report
+from armlet.simulation.compare import Comparison, make_jobs, rates
 from armlet.simulation.overview import Place, answer, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
@@ -24,13 +24,18 @@ POLICIES = [*(f"Algorithm1:p={p}" for p in P), "Uniform"]
 
 @pytest.fixture(scope="module")
 def small() -> list[Result]:
-    return simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
+    return simulate_all(make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED), engine="serial")
+
+
+def report(results: list[Result]) -> list[str]:
+    where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
+    return Comparison(where, rank(results), Path("report.html")).lines(theory=True)
 
 
 def test_uniform_regret_per_step_matches_its_exact_mean(small: list[Result]) -> None:
     # the regret of one step is one of 8 x 6 equally likely values, independent over steps and runs,
     # so the mean over runs * T steps has standard error sd / sqrt(runs * T); five of them
-    environment = make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED)[0].environment
+    environment = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
     assert isinstance(environment, FigureA)
     mu = environment.means(environment.support())
     losses = mu.max(axis=1, keepdims=True) - mu
@@ -63,9 +68,9 @@ def test_the_report_gives_every_policy_its_numbers_least_first(small: list[Resul
 
 
 def test_the_same_seed_repeats_every_word_and_another_does_not(small: list[Result]) -> None:
-    again = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED), engine="serial")
+    again = simulate_all(make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED), engine="serial")
     assert report(again) == report(small)
-    other = simulate_all(make_jobs("FigureA", [], POLICIES, HORIZON, RUNS, SEED + 1), engine="serial")
+    other = simulate_all(make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED + 1), engine="serial")
     assert report(other) != report(small)
 
 
@@ -93,7 +98,7 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
 
 
 def test_growth_is_not_spoken_of_where_runs_are_too_short() -> None:
-    short = simulate_all(make_jobs("FigureA", [], POLICIES[:1], 99, 2, SEED), engine="serial")
+    short = simulate_all(make_jobs("FigureA", POLICIES[:1], 99, 2, SEED), engine="serial")
     assert rates(rank(short)) == []
 
 
@@ -125,7 +130,7 @@ def test_equal_comparisons_draw_equal_figures(tmp_path: Path) -> None:
 
 
 def test_terminal_and_page_show_the_same_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["compare", "--horizon", "400", "--runs", "6", "--engine", "serial", "--out", str(tmp_path)]
+    words = ["compare", "--horizon", "400", "--runs", "6", "--engine", "serial", "--verbose", "--out", str(tmp_path)]
     assert cli.main([*words, *(word for policy in POLICIES for word in ("--policy", policy))]) == 0
     told = capsys.readouterr().out
     page = (tmp_path / "report.html").read_text()

@@ -311,7 +311,7 @@ def test_another_table_is_not_taken_for_results(tmp_path: Path) -> None:
 def test_the_command_writes_a_table_and_prints_what_it_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = "simulate --environment FigureA --policy Algorithm1 --set p=30 --horizon 1e3 --runs 3 --engine serial"
+    words = "simulate --environment FigureA --policy Algorithm1:p=30 --horizon 1e3 --runs 3 --engine serial"
     for _ in range(2):
         assert cli.main([*words.split(), "--out", str(tmp_path / "a")]) == 0
         out, err = capsys.readouterr()

@@ -304,12 +304,22 @@ def test_misspelt_names_are_told_the_closest() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compar"], "invalid choice: 'compar'; did you mean 'compare'"),
-        (["list", "LinUBC"], "NAME is 'LinUBC'; did you mean 'LinUCB'"),
+        (["compar"], "there is no command 'compar'; did you mean 'compare'"),
+        (
+            ["list", "LinUBC"],
+            "there is no environment or policy 'LinUBC'; did you mean 'LinUCB'? armlet list shows all",
+        ),
         (
             ["simulate", "--environment", "FigureA", "--policy", "LinUBC"],
-            "there is no policy 'LinUBC'; did you mean 'LinUCB'",
+            "there is no policy 'LinUBC'; did you mean 'LinUCB'? armlet list shows all",
         ),
+        (
+            ["compare", "--horizn", "100"],
+            "there is no option --horizn; did you mean --horizon?; see armlet compare --help",
+        ),
+        (["evaluate", "log.jsonl", "--polcy=uniform"], "there is no option --polcy; did you mean --policy?"),
+        (["--versoin"], "there is no option --versoin; did you mean --version?"),
+        (["store", "shop.db", "verfy"], "there is no action 'verfy'; did you mean 'verify'?"),
     ],
 )
 def test_commands_suggest_the_closest_name(
@@ -323,14 +333,14 @@ def test_commands_suggest_the_closest_name(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--environment", "Mars", "--policy", "Uniform"], "environment is 'Mars'; choose one of Customers"),
-        (["--environment", "FigureA", "--policy", "Luck"], "there is no policy 'Luck'; choose one of Algorithm1"),
+        (["--environment", "Mars", "--policy", "Uniform"], "there is no environment 'Mars'; armlet list shows all "),
+        (["--environment", "FigureA", "--policy", "Luck"], "there is no policy 'Luck'; armlet list shows all "),
         (
             ["--environment", "FigureA", "--policy", "Algorithm1"],
-            "Algorithm1 needs p; give it with",
+            "Algorithm1 needs p; write Algorithm1:p=VALUE",
         ),
-        (["--environment", "FigureA", "--policy", "Uniform", "--set", "q=1"], "no setting 'q'; choose one of ridge"),
-        (["--environment", "FigureA", "--policy", "Uniform", "--set", "q"], "'q' is no setting; write NAME=VALUE"),
+        (["--environment", "FigureA", "--policy", "Uniform:q=1"], "no setting 'q'; choose one of ridge"),
+        (["--environment", "FigureA", "--policy", "Uniform:q"], "'q' is not a setting; write KEY=VALUE"),
         (["--environment", "FigureA", "--policy", "Uniform", "--horizon", "1.5"], "invalid count: '1.5'"),
         (["--environment", "FigureA", "--policy", "Uniform", "--engine", "spark"], "engine is 'spark'"),
     ],

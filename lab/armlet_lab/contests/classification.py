@@ -13,8 +13,9 @@ import numpy as np
 
 from armlet import datasets
 from armlet.bandit import Bandit
+from armlet.inputs.named import parse_named
 from armlet.parallel import Seeds
-from armlet.simulation.compare import make_policy, parse_policy
+from armlet.simulation.compare import make_policy
 from armlet.simulation.lab import Arrays
 from armlet.types import Float64, Int64, Policy
 from armlet_lab.contests import contest, mabwiser, vowpal
@@ -75,7 +76,7 @@ def make(text: str, rows: int) -> Policy:
     >>> make("AutoEpsilonGreedy:horizon={rows}", 500).horizon
     500
     """
-    return make_policy(*parse_policy(text.replace("{rows}", str(rows))))
+    return make_policy(*parse_named(text.replace("{rows}", str(rows))))
 
 
 def contexts(table: datasets.Table, policy: Policy) -> Float64:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,9 +19,10 @@ from armlet.advice.words import exact, interval, number
 from armlet.disk import write_atomically
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError
+from armlet.inputs.named import parse_named
 from armlet.inputs.settings import Objective
 from armlet.log.tables import Roles
-from armlet.parallel import reporter
+from armlet.parallel import Progress
 from armlet.report import plots
 from armlet.report.document import Section, Table, check_pictures, document, figure, section, table
 from armlet.report.numbers import RAISED
@@ -38,7 +37,7 @@ from armlet.report.plots import (
     require_matplotlib,
     short,
 )
-from armlet.simulation.compare import make_environment, parse_settings
+from armlet.simulation.compare import make_environment
 from armlet.types import Estimate, __version__
 
 if TYPE_CHECKING:
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
 LONGEST_UNIT: Final = 20  # next to the axis of a figure on a phone
 
 LAW, TABLE, GUESSED = "--environment", "--log", "--arms, --dim and --effect"
-GUESS: Final = ("arms", "dim", "effect", "noise", "level", "clicks")
+GUESS: Final = ("arms", "dim", "effect", "noise", "mean", "clicks")
 LOG: Final = ("features", "arm", "reward", "propensity", "arm_names", "objective")
-KINDS: Final = {LAW: ("environment", "environment_set"), TABLE: ("log", *LOG), GUESSED: GUESS}
+KINDS: Final = {LAW: ("environment",), TABLE: ("log", *LOG), GUESSED: GUESS}
 ABOUT: Final = {
     "environment": f"one of {', '.join(ENVIRONMENTS)}",
     "log": "a table of earlier decisions",
@@ -76,7 +75,6 @@ class Request:
     seed: int
     problems: int | None
     runs: int | None
-    form: Literal["words", "json"]
     out: Path | None
     notes: tuple[str, ...] = ()  # on how a log was read
 
@@ -94,14 +92,13 @@ def read_request(options: Mapping[str, Any]) -> Request:
         seed=options["seed"],
         problems=options["problems"],
         runs=options["runs"],
-        form="json" if options["json"] else "words",
         out=None if options["out"] is None else _target(Path(options["out"])),
         notes=notes,
     )
 
 
-def ask(request: Request) -> Advice:
-    """Simulate, telling on stderr how far it is."""
+def ask(request: Request, progress: Progress) -> Advice:
+    """Simulate, telling how far it is."""
     advice = advise(
         request.source,
         horizon=request.horizon,
@@ -110,22 +107,16 @@ def ask(request: Request) -> Advice:
         runs=request.runs,
         unit=request.unit,
         objective=request.objective,
-        progress=reporter("simulating"),
+        progress=progress,
     )
     return dataclasses.replace(advice, notes=(*request.notes, *advice.notes))
 
 
-def tell(request: Request, advice: Advice) -> None:
-    """Print the advice, and write its page if there is to be one."""
-    if request.form == "json":
-        print(json.dumps(to_json(advice, request.per_day), indent=2, allow_nan=False))
-    else:
-        print(*advice.lines(request.per_day), sep="\n")
-    if request.out is not None:
-        html = render(advice, per_day=request.per_day, seed=request.seed)
-        request.out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(request.out, [html.encode()])
-        print(f"Page: {request.out}", file=sys.stderr if request.form == "json" else sys.stdout)
+def save(request: Request, advice: Advice, path: Path) -> None:
+    """Write the page."""
+    html = render(advice, per_day=request.per_day, seed=request.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, [html.encode()])
 
 
 def to_json(advice: Advice, per_day: int | None) -> dict[str, Any]:
@@ -180,29 +171,29 @@ def _source(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
     (kind,) = _kinds(options)
     if kind == TABLE:
         return _pilot(options)
-    return _law(options["environment"], options["environment_set"]) if kind == LAW else _prior(options), ()
+    return _law(options["environment"]) if kind == LAW else _prior(options), ()
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _law(name: str, pairs: list[str]) -> Callable[[np.random.Generator], Environment]:
+def _law(text: str) -> Callable[[np.random.Generator], Environment]:
     """Return an environment's law, which draws other arms every time, with some of its settings fixed."""
-    settings = parse_settings(pairs)
+    name, settings = parse_named(text)
     make_environment(name, settings, seed=0)  # says what is wrong with the name or a setting
 
     def draw(rng: np.random.Generator) -> Environment:
         return ENVIRONMENTS[name].draw(rng, **settings)
 
-    draw.__qualname__ = f"{name}.draw" + (f" with {', '.join(pairs)}" if pairs else "")
+    draw.__qualname__ = f"{name}.draw" + (f" with {text.partition(':')[2]}" if settings else "")
     return draw
 
 
 def _prior(options: Mapping[str, Any]) -> Prior:
-    if options["clicks"] is not None and options["level"] is not None:
+    if options["clicks"] is not None and options["mean"] is not None:
         raise InvalidValueError(
-            "--level and --clicks do not go together: the share of clicks is a level; give one of them"
+            "--mean and --clicks do not go together: the share of clicks is a mean; give one of them"
         )
     return Prior(
         n_arms=options["arms"],
@@ -210,7 +201,7 @@ def _prior(options: Mapping[str, Any]) -> Prior:
         effect=options["effect"],
         noise=options["noise"],
         rewards="numbers" if options["clicks"] is None else "clicks",
-        base_rate=options["level"] if options["clicks"] is None else options["clicks"],
+        base_rate=options["mean"] if options["clicks"] is None else options["clicks"],
     )
 
 

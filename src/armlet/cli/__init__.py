@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Final
 
 from armlet.cli import command, evaluation, logs, models, serve, simulation, stores, watch
 
-COMMANDS = (
-    simulation.list_names,
-    simulation.compare,
-    simulation.advise,
-    simulation.simulate,
-    models.fit,
-    logs.data,
-    logs.log,
-    stores.store,
-    serve.serve,
-    watch.watch,
-    evaluation.evaluate,
-    evaluation.rejection_replay,
-    logs.audit,
-    evaluation.gate,
-    evaluation.search,
-    models.summary,
-    models.intervals,
-)
-EXAMPLES = """\
+COMMANDS: Final[command.Groups] = {
+    "work with a log": (
+        evaluation.evaluate,
+        evaluation.gate,
+        logs.log,
+        logs.audit,
+        evaluation.search,
+        evaluation.rejection_replay,
+    ),
+    "work with a model": (models.fit, models.summary, models.intervals),
+    "simulate": (simulation.compare, simulation.advise, simulation.simulate, simulation.list_names, logs.data),
+    "serve, and work with stores": (serve.serve, watch.watch, stores.store),
+}
+EXAMPLES: Final = """\
 examples:
-  armlet list                                          name every environment and policy
-  armlet list LinUCB FigureA                           what these are, and their settings
-  armlet compare --environment FigureA                 rank policies on the same runs, draw their regret
-  armlet advise --horizon 1e5 --environment FigureA    how much to explore, and what it costs
-  armlet evaluate decisions.jsonl --policy model.armlet     what it would have earned
-  armlet audit decisions.jsonl                         replay a log from its start model, and compare bit for bit
-  armlet store shop.db verify                          replay all loops of a store, and compare
-  armlet serve shop.db --loop home --arms sale,new --features age,basket     decisions over HTTP
-  armlet watch shop.db                                 a page for each loop, next to the process that runs it
-  armlet simulate --environment FigureB --environment-set I=100 --policy Algorithm1 --set p=120
+  armlet evaluate decisions.jsonl --policy model.armlet    what it would have earned
+  armlet gate decisions.jsonl --candidate model.armlet     keep it, kill it, or not yet
+  armlet summary model.armlet                              what a model has learned
+  armlet compare --environment FigureA                     rank policies on the same runs
+  armlet advise --horizon 1e5 --environment FigureA        which policy, and what it costs
+  armlet list LinUCB FigureA                               what these are, and their settings
+  armlet serve shop.db --loop home --arms sale,new --features age,basket
+  armlet store shop.db verify                              replay all loops, and compare
 """
 
 
@@ -66,5 +59,5 @@ def make_parser() -> argparse.ArgumentParser:
         COMMANDS,
         description="Contextual linear bandits in constant time and memory.",
         examples=EXAMPLES,
-        version="say the version, and which instructions of this processor the kernel uses",
+        version="show the version and the CPU instruction set in use",
     )

@@ -1,8 +1,8 @@
 """What commands share: the decorator that declares one, words at the command line as values, and how a command ends.
 
 A command is a function of its arguments that imports what it needs when it is called, so that `--help` stays fast. It
-returns an exit code, or nothing, or a function that does the work: an error before that is a wrong call and ends with
-2, an error afterwards is a failure and ends with 1.
+returns an `Answer`, or a function that does the work and returns one: an error before that is a wrong call and ends
+with 2, an error afterwards is a failure and ends with 1. Options that several commands have are declared here, once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from armlet.errors import ArgumentError, ArmletError, choices
+from armlet.cli.answer import Answer
+from armlet.errors import ArgumentError, ArmletError, choices, closest
 from armlet.types import __version__
+
+if TYPE_CHECKING:
+    from armlet.parallel import Progress
 
 THOUSANDS: Final = {"k": 10**3, "m": 10**6}  # what may follow a count
 MOST: Final = 10**18  # of a count: steps have 64 bits
@@ -27,8 +32,8 @@ MOST: Final = 10**18  # of a count: steps have 64 bits
 Argument: TypeAlias = Callable[[argparse._ActionsContainer], None]
 """Adds an argument to a parser, or a group of them."""
 
-Work: TypeAlias = Callable[[], int | None]
-Call: TypeAlias = Callable[[argparse.Namespace], "int | Work | None"]
+Work: TypeAlias = Callable[[], Answer | int | None]
+Call: TypeAlias = Callable[[argparse.Namespace], "Answer | int | Work | None"]
 
 
 def arg(*names: str, **settings: Any) -> Argument:
@@ -100,7 +105,36 @@ def names(text: str) -> tuple[str, ...]:
 
 
 LOG: Final = arg("log", type=Path, metavar="LOG", help="a log, .jsonl or .parquet")
-JSON: Final = arg("--json", action="store_true", help="print JSON and nothing else")
+JSON: Final = arg("--json", action="store_true", help="print the result as JSON")
+QUIET: Final = arg("--quiet", action="store_true", help="print the result only: no progress, no notes")
+REPEATED: Final = "may be repeated"
+NAMED: Final = "NAME or NAME:KEY=VALUE,...; see armlet list"
+
+
+def level(what: str = "how often intervals cover the true value") -> Argument:
+    """Declare the level of intervals."""
+    return arg("--level", type=float, default=0.95, metavar="SHARE", help=f"{what}; default: 0.95")
+
+
+def seed(what: str, default: int | None = None, told: str = "drawn at random") -> Argument:
+    """Declare the seed of what is drawn; `told` says what None stands for."""
+    shown = told if default is None else default
+    return arg("--seed", type=int, default=default, metavar="N", help=f"of {what}; default: {shown}")
+
+
+def named_policy(*notes: str, **settings: Any) -> Argument:
+    """Declare a policy by name and settings, with what else is to be said of it."""
+    return arg("--policy", metavar="POLICY", help="; ".join((NAMED, *notes)), **settings)
+
+
+def named_environment(*notes: str, **settings: Any) -> Argument:
+    """Declare an environment by name and settings."""
+    return arg("--environment", metavar="NAME", help="; ".join((NAMED, *notes)), **settings)
+
+
+def out_folder(default: str) -> Argument:
+    """Declare the folder of results."""
+    return arg("--out", default=default, metavar="DIR", help=f"where to write; default: {default}")
 
 
 def engine(default: str = "processes") -> tuple[Argument, Argument]:
@@ -110,6 +144,13 @@ def engine(default: str = "processes") -> tuple[Argument, Argument]:
         arg("--engine", default=default, help=f"where to compute: {known}; default: {default}"),
         arg("--workers", type=count, metavar="N", help="default: as many as there are processors"),
     )
+
+
+def progress(arguments: argparse.Namespace, what: str) -> Progress:
+    """Return what tells on stderr how far a command is; nothing with `--quiet`."""
+    from armlet.parallel import reporter, silent
+
+    return silent if arguments.quiet else reporter(what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +163,28 @@ class Command:
     examples: str = ""  # after the arguments
     arguments: tuple[Argument, ...] = ()  # made by `arg`, `group` and `engine`
     _: KW_ONLY
-    actions: tuple[Command, ...] = ()
+    actions: Groups = field(default_factory=dict)
     call: Call = lambda _: None
     options: Mapping[str, str] = field(default_factory=dict)  # for arguments of the library that are called otherwise
     extras: tuple[str, ...] = ()  # modules that an optional dependency brings: if one is missing, the error says how
     refused: tuple[type[Exception], ...] = (ValueError, TypeError)  # by a wrong call, which ends with 2
     code: int = 1  # of all other errors of ours
     interrupted: str = ""  # what an interrupt leaves behind; arguments may be named in braces
+    answers: tuple[Argument, ...] = (JSON, QUIET)  # nothing of a command that serves, and so has no result
 
     def add(self, commands: argparse._SubParsersAction[Any]) -> None:
         """Add the command to those of a parser."""
-        shape = argparse.RawDescriptionHelpFormatter if self.examples else argparse.HelpFormatter
         parser = commands.add_parser(
-            self.name, help=self.help, description=self.description, epilog=self.examples, formatter_class=shape
+            self.name, help=self.help, description=self.description, epilog=self.examples, formatter_class=Help
         )
         for each in self.arguments:
             each(parser)
         if self.actions:
-            below = parser.add_subparsers(title="actions", metavar="action", required=True)
-            for action in self.actions:
-                action.add(below)
-        else:
-            parser.set_defaults(command=self.run, parser=parser)
+            add_commands(parser, self.actions, "ACTION")
+            return
+        for each in self.answers:
+            each(parser)
+        parser.set_defaults(command=self.run, parser=parser)
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Call the function, and end as its errors ask for."""
@@ -153,7 +194,8 @@ class Command:
                 done = self.call(arguments)
             except self.refused as error:
                 parser.error(error.told(self._options(parser)) if isinstance(error, ArgumentError) else str(error))
-            code = done() if callable(done) else done
+            found = done() if callable(done) else done
+            code = self._tell(found, arguments)
         except KeyboardInterrupt:
             if self.interrupted:
                 print(f"\ninterrupted: {self.interrupted.format(**vars(arguments))}", file=sys.stderr)
@@ -167,10 +209,20 @@ class Command:
         if code:
             parser.exit(code)
 
+    def _tell(self, found: Answer | int | None, arguments: argparse.Namespace) -> int:
+        if not isinstance(found, Answer):
+            return found or 0
+        found.write(sys.stdout, form="json" if arguments.json else "text")
+        return found.code
+
     def _options(self, parser: argparse.ArgumentParser) -> dict[str, str]:
         """Map the library's arguments to what the command line calls them."""
         same = {each.dest: [str(each.metavar), *each.option_strings][-1] for each in parser._actions}
         return same | dict(self.options)
+
+
+Groups: TypeAlias = Mapping[str, Sequence[Command]]
+"""Commands by what one works with, the most used first."""
 
 
 def command(name: str, help: str, *arguments: Argument, **settings: Any) -> Callable[[Call], Command]:  # noqa: A002
@@ -190,12 +242,45 @@ def _words(error: Exception) -> str:
     return str(error)
 
 
+class Help(argparse.HelpFormatter):
+    """Fills paragraphs, and leaves examples and tables, which have indented lines, as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(
+            part if "\n  " in part else textwrap.fill(part, width, initial_indent=indent, subsequent_indent=indent)
+            for part in text.rstrip().split("\n\n")
+        )
+
+
 class Parser(argparse.ArgumentParser):
-    """Names the closest choice, and ends a refusal with the way to the help."""
+    """Names the closest command or option, and ends a refusal with the way to the help."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an unknown option before anything else is missed: it may be the misspelt one."""
+        given = sys.argv[1:] if args is None else list(args)
+        known = self._option_string_actions
+        for word in self._own(given):
+            name = word.partition("=")[0]
+            if name.startswith("--") and not any(each.startswith(name) for each in known):
+                near = closest(name, known)
+                self.error(f"there is no option {name}" + ("" if near is None else f"; did you mean {near}?"))
+        return super().parse_known_args(given, namespace)
+
+    def _own(self, given: Sequence[str]) -> Sequence[str]:
+        """Return the words that are for this parser: those before a command, and before two dashes."""
+        end = given.index("--") if "--" in given else len(given)
+        if self._subparsers is None:
+            return given[:end]
+        return given[: next((at for at, word in enumerate(given[:end]) if not word.startswith("-")), end)]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {choices(str(value), action.choices)}")
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, argparse._SubParsersAction):  # the help, which every error names, shows all
+            near = closest(str(value), action.choices)
+            meant = "" if near is None else f"; did you mean {near!r}?"
+            self.error(f"there is no {str(action.metavar).lower()} {value!r}{meant}")
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {choices(str(value), action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         """End with 2 and one line."""
@@ -214,16 +299,28 @@ class Version(argparse.Action):
 
 
 def new_parser(
-    prog: str, commands: Iterable[Command], *, description: str, examples: str, version: str
+    prog: str, commands: Groups, *, description: str, examples: str, version: str
 ) -> argparse.ArgumentParser:
     """Make the parser of a program from its commands; `version` is the help of the option that prints it."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog=prog, description=description, epilog=examples, formatter_class=raw)
+    parser = Parser(prog=prog, description=description, epilog=examples, formatter_class=Help)
     parser.add_argument("--version", action=Version, nargs=0, help=version)
-    below = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for each in commands:
-        each.add(below)
+    add_commands(parser, commands, "COMMAND")
     return parser
+
+
+def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) -> None:
+    """Add commands to a parser, whose help then has a section for each group in place of argparse's one for all."""
+    below = parser.add_subparsers(metavar=metavar, required=True)
+    own = [str(each.metavar) for each in parser._get_positional_actions() if each is not below]
+    options = [f"[{each.option_strings[0]}]" for each in parser._get_optional_actions()]
+    parser.usage = " ".join(["%(prog)s", *options, *own, metavar, "..."])
+    for title, commands in groups.items():
+        section = parser.add_argument_group(title)
+        first = len(below._choices_actions)
+        for each in commands:
+            each.add(below)
+        section._group_actions.extend(below._choices_actions[first:])
+    below.help = argparse.SUPPRESS  # it is shown by its groups
 
 
 def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:

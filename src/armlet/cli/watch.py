@@ -21,10 +21,11 @@ MOST: Final = 65_535
 
 @command(
     "watch",
-    "show a page for each loop of a store, next to the process that runs it",
+    "a page for each loop, next to its process",
     STORE,
     arg("loop", nargs="?", metavar="NAME", help="whose page to name; default: the only one, or a list of all"),
-    arg("--port", type=int, default=0, help="where to listen, on this machine; default: any that is free"),
+    arg("--port", type=int, default=0, metavar="N", help="where to listen, on this machine; default: any that is free"),
+    answers=(),
     extras=EXTRAS,
     refused=(ArgumentError,),
 )

@@ -97,7 +97,9 @@ def find_policy(name: str) -> type[Policy]:
     if name in brought:
         return brought[name]
     hint = "" if brought else "; policies of the literature are in the package armlet-lab: pip install armlet-lab"
-    raise UnknownNameError(f"there is no policy {name!r}; {choices(name, [*_FILES, *brought])}{hint}")
+    raise UnknownNameError(
+        f"there is no policy {name!r}; {choices(name, [*_FILES, *brought], listed='armlet list')}{hint}"
+    )
 
 
 def is_registered(policy: Policy) -> bool:

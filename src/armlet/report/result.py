@@ -124,7 +124,7 @@ def plain(value: Any) -> Any:
     {'x': [1.0, None], '3': [True, 0.5]}
     """
     if hasattr(value, "to_dict"):
-        return value.to_dict()
+        return plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return fields_of(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -133,6 +133,8 @@ def plain(value: Any) -> Any:
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    if isinstance(value, Path):
+        return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

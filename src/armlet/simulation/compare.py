@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +16,9 @@ import numpy as np
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError, UnknownNameError, choices, load_pyarrow
 from armlet.inference.intervals import SHORTEST, growth
+from armlet.inputs.named import parse_named
 from armlet.inputs.settings import check_seed
-from armlet.parallel import Pool, reporter
+from armlet.parallel import Pool, Progress, silent
 from armlet.policies import find_policy
 from armlet.report.numbers import column, show
 from armlet.report.plots import require_matplotlib
@@ -27,26 +29,7 @@ from armlet.simulation.run import read, simulate_all
 from armlet.types import Policy
 
 T = TypeVar("T")
-
-
-def parse_settings(given: Iterable[str]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value that is no Python literal is a word.
-
-    Examples
-    --------
-    >>> parse_settings(["p=120", "ridge=1/n", "warmup=uniform"])
-    {'p': 120, 'ridge': '1/n', 'warmup': 'uniform'}
-    """
-    found = {}
-    for pair in given:
-        name, equals, text = pair.partition("=")
-        if not (name and equals):
-            raise InvalidValueError(f"{pair!r} is no setting; write NAME=VALUE, as in p=120")
-        try:
-            found[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            found[name] = text
-    return found
+WIDTH = 92  # columns of text
 
 
 def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Environment:
@@ -85,13 +68,13 @@ def make_policy(name: str, settings: Mapping[str, Any], environment: Environment
     missing = [field for field in inspect.signature(kind).parameters if _needs(kind, field)]
     for field in missing:
         if field not in {**known, **settings}:
-            raise InvalidValueError(f"{name} needs {field}; give it with --set {field}=VALUE")
+            raise InvalidValueError(f"{name} needs {field}; write {name}:{field}=VALUE")
     return kind(**{**known, **settings})
 
 
 def _find(what: str, name: str, registry: Mapping[str, T]) -> T:
     if name not in registry:
-        raise InvalidValueError(f"{what} is {name!r}; {choices(name, registry)}")
+        raise InvalidValueError(f"there is no {what} {name!r}; {choices(name, registry, listed='armlet list')}")
     return registry[name]
 
 
@@ -121,73 +104,98 @@ USUAL = (
 """What is compared if nothing else is asked for, in so many steps: first the policy of a Bandit that is given none."""
 
 
-def parse_policy(text: str) -> tuple[str, dict[str, object]]:
-    """Read NAME or NAME:KEY=VALUE,KEY=VALUE.
-
-    Examples
-    --------
-    >>> parse_policy("LinUCB:alpha=0.5,ridge=2")
-    ('LinUCB', {'alpha': 0.5, 'ridge': 2})
-    """
-    name, _, settings = text.partition(":")
-    return name, parse_settings(settings.split(",") if settings else [])
-
-
-def make_jobs(
-    environment: str, environment_settings: Sequence[str], policies: Sequence[str], horizon: int, runs: int, seed: int
-) -> list[Job]:
+def make_jobs(environment: str, policies: Sequence[str], horizon: int, runs: int, seed: int) -> list[Job]:
     """Make a job for each policy, all of them on the same contexts and noise.
 
     Examples
     --------
-    >>> [type(job.policy).__name__ for job in make_jobs("FigureA", [], ["LinUCB", "Uniform"], 100, 4, seed=1)]
+    >>> [type(job.policy).__name__ for job in make_jobs("FigureA", ["LinUCB", "Uniform"], 100, 4, seed=1)]
     ['LinUCB', 'Uniform']
     """
-    where = make_environment(environment, parse_settings(environment_settings), seed)
+    where = make_environment(*parse_named(environment), seed)
     asked = policies or [text.format(horizon=horizon) for text in USUAL]
-    made = [make_policy(*parse_policy(text), where) for text in asked]
+    made = [make_policy(*parse_named(text), where) for text in asked]
     # one method for all: within it, contexts and noise are the same for every policy
     return [
         Job(environment=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made
     ]
 
 
-def compare(jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str]) -> None:
-    """Run the jobs, keep them in a folder, print the ranking and write a page and its figure."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Policies in the order of their regret, and where the page of it is."""
+
+    environment: Environment
+    places: Sequence[Place]
+    page: Path
+
+    @property
+    def figure(self) -> Path:
+        """The file of the figure."""
+        return self.page.with_name("regret.svg")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON types, the policies ranked."""
+        first = self.places[0].result
+        return {
+            "environment": first.settings["environment"],
+            "horizon": int(first.steps[-1]),
+            "runs": len(first.runs),
+            "answer": answer(self.places),
+            "policies": [_as_dict(place) for place in self.places],
+            "page": str(self.page),
+            "figure": str(self.figure),
+        }
+
+    def lines(self, *, theory: bool = False) -> list[str]:
+        """Return the ranking and what it says; with `theory` also the environment's constants and rates of growth."""
+        lines = [*ranking(self.places), "", *textwrap.wrap(answer(self.places), WIDTH)]
+        if theory:
+            lines += [*rates(self.places), "", *self.environment.describe()]
+        return [*lines, "", f"Report: {self.page}", f"Figure: {self.figure}"]
+
+
+def _as_dict(place: Place) -> dict[str, Any]:
+    found, T = place.result, int(place.result.steps[-1])
+    return {
+        "policy": place.name,
+        "settings": found.settings["policy"],
+        "regret": asdict(place.regret),
+        "more_than_first": None if place.more is None else asdict(place.more),
+        "paid_exploring": float(found.exploring[:, -1].mean()),
+        "explored": float(found.explored[:, -1].mean() / T),
+        "doubling_ratio": None if place.ratio is None else asdict(place.ratio),
+    }
+
+
+def compare(
+    jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str], progress: Progress = silent
+) -> Comparison:
+    """Run the jobs, keep them in a folder, and write a page and its figure."""
     require_matplotlib()  # better now than after the computation
     load_pyarrow()
     (folder := Path(out)).mkdir(parents=True, exist_ok=True)
-    print(*jobs[0].environment.describe(), sep="\n", flush=True)
     try:
         with engine:
-            results = simulate_all(jobs, engine=engine, store=folder, progress=reporter("simulating"))
+            results = simulate_all(jobs, engine=engine, store=folder, progress=progress)
     except KeyboardInterrupt:
         print(f"\ninterrupted: finished runs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise
-    page = write_overview(folder)
-    print("", *report(results), f"Report: {page}", f"Figure: {folder / 'regret.svg'}", sep="\n")
-
-
-def report(results: Sequence[Result]) -> list[str]:
-    """Return who regrets least and whether the runs can tell, and how fast the regret of each grows."""
-    places = rank(results)
-    lines = ranking(places)
-    if all(place.is_told for place in places):
-        lines += ["", answer(places), *rates(places)]
-    return lines
+    return Comparison(jobs[0].environment, rank(results), write_overview(folder))
 
 
 def ranking(places: Sequence[Place]) -> list[str]:
     """Describe what each policy regrets, least first, how much more than the first, and how it explored."""
     T = int(places[0].result.steps[-1])
-    head = f"{'regret at T = ' + format(T, ','):>36}{'more than the first, paired':>32}"
-    lines = [f"{head}{'paid exploring':>17}{'explored':>10}  policy"]
-    regrets, more = column(place.regret for place in places), column(place.more for place in places[1:])
-    for place, regret, shown in zip(places, regrets, ["", *more], strict=True):
-        found = place.result
-        paid, share = show(exact(float(found.exploring[:, -1].mean()))), found.explored[:, -1].mean() / T
-        lines.append(f"{regret:>36}{shown:>32}{paid:>17}{share:>10.2%}  {place.name}")
-    return lines
+    cells = [
+        [f"regret at T = {T:,}", *column(place.regret for place in places)],
+        ["more than the first", "", *column(place.more for place in places[1:])],
+        ["paid exploring", *(show(exact(float(place.result.exploring[:, -1].mean()))) for place in places)],
+        ["explored", *(f"{place.result.explored[:, -1].mean() / T:.2%}" for place in places)],
+    ]
+    widths = [max(map(len, each)) for each in cells]
+    lines = zip(*cells, ["policy", *(place.name for place in places)], strict=True)
+    return ["  ".join([*map(str.rjust, line, widths), line[-1]]) for line in lines]
 
 
 def rates(places: Sequence[Place]) -> list[str]:
@@ -198,46 +206,70 @@ def rates(places: Sequence[Place]) -> list[str]:
     return ["", head, *(f"  {place.name}: {growth(place.ratio)}" for place in places)]
 
 
-def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str]) -> None:
-    """Run a job, keep it in a folder, and print what was found."""
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What a policy paid, and where its runs are kept."""
+
+    job: Job
+    result: Result
+    folder: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the single runs, which are in the table, in JSON types."""
+        found = self.result
+        at = [
+            {
+                "step": step,
+                "regret": asdict(found.estimate(step)),
+                "paid_exploring": float(found.exploring[:, number].mean()),
+                "explored": float(found.explored[:, number].mean()),
+            }
+            for step, number in checkpoints(self.job, found)
+        ]
+        names = {name: found.settings[name] for name in ("environment", "policy")}
+        runs, method = len(found.runs), self.job.method
+        return {**names, "runs": runs, "method": method, "at": at, "results": str(self.folder / "results.parquet")}
+
+    def lines(self, *, theory: bool = False) -> list[str]:
+        """Return what the policy paid; with `theory` also the environment's constants."""
+        files = f"Written: {self.folder / 'results.parquet'}, {self.folder / 'manifest.json'}"
+        constants = ["", *self.job.environment.describe()] if theory else []
+        return [*summary(self.job, self.result), *constants, "", files]
+
+
+def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str], progress: Progress = silent) -> Simulation:
+    """Run a job, and keep it in a folder."""
     folder = Path(out)
-    print(*job.environment.describe(), sep="\n", flush=True)
     try:
         with engine:
-            result = simulate_all([job], engine=engine, store=folder, progress=reporter("simulating"))[0]
+            result = simulate_all([job], engine=engine, store=folder, progress=progress)[0]
     except KeyboardInterrupt:
         kept = sum(len(part.runs) for part in read(folder)) if (folder / "manifest.json").exists() else 0
         print(
             f"\ninterrupted: {kept} of {job.runs} runs are kept in {folder}; the same command goes on", file=sys.stderr
         )
         raise
-    print("", *summary(job, result), f"Written: {folder / 'results.parquet'}, {folder / 'manifest.json'}", sep="\n")
+    return Simulation(job, result, folder)
 
 
-def make_job(
-    environment: str,
-    environment_settings: Sequence[str],
-    policy: str,
-    policy_settings: Sequence[str],
-    *,
-    horizon: int,
-    runs: int,
-    seed: int,
-    method: Method,
-) -> Job:
+def make_job(environment: str, policy: str, *, horizon: int, runs: int, seed: int, method: Method) -> Job:
     """Turn what the command line says into a job, or say what is wrong with it."""
-    where = make_environment(environment, parse_settings(environment_settings), seed)
-    chosen = make_policy(policy, parse_settings(policy_settings), where)
+    where = make_environment(*parse_named(environment), seed)
+    chosen = make_policy(*parse_named(policy), where)
     return Job(environment=where, policy=chosen, horizon=horizon, runs=runs, seed=seed, method=method)
+
+
+def checkpoints(job: Job, result: Result) -> list[tuple[int, int]]:
+    """Return T/4, T/2 and T, each with its place among the steps of a result."""
+    steps = sorted({max(1, job.horizon // part) for part in (4, 2, 1)})
+    return [(step, int(np.searchsorted(result.steps, step))) for step in steps]
 
 
 def summary(job: Job, result: Result) -> list[str]:
     """Describe what a policy paid at T/4, T/2 and T."""
-    steps = sorted({max(1, job.horizon // part) for part in (4, 2, 1)})
     lines = [f"{job.policy}: {job.runs} runs, method {job.method!r}", ""]
     lines.append(f"{'step':>18}{'regret [95 % interval]':>38}{'paid exploring':>20}{'explored':>18}")
-    for step in steps:
-        at = int(np.searchsorted(result.steps, step))
+    for step, at in checkpoints(job, result):
         regret = f"{result.estimate(step):,.1f}" if job.runs > 1 else f"{result.mean[at]:,.1f}"
         paid, explored = (curve[:, at].mean() for curve in (result.exploring, result.explored))
         lines.append(f"{step:18,}{regret:>38}{paid:20,.1f}{explored:18,.1f}")

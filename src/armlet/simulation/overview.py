@@ -17,7 +17,7 @@ from armlet.inference.intervals import SHORTEST, band, doubling_ratio, paired_di
 from armlet.parallel import Seeds
 from armlet.policies import POLICIES, plugged_policies
 from armlet.report import plots
-from armlet.report.document import Table, check_pictures, document, figure, folded_section, table
+from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
 from armlet.report.numbers import column, show
 from armlet.simulation.lab import ResultsError, read_manifest
 from armlet.simulation.results import Result
@@ -176,7 +176,7 @@ def render_overview(results: Sequence[Result], manifest: dict[str, Json], shown:
     """Return the page: the answer, a figure of all curves, who follows by how much, and the rest folded."""
     check_pictures([shown])
     places = rank(results)
-    parts = [
+    parts: list[str | Section] = [
         figure(shown),
         table(_ranking(places)),
         f"<p>{escape(_reading(places))}</p>",

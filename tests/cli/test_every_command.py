@@ -1,0 +1,198 @@
+"""What holds for every command of the parser: options of one form, examples of its own, and JSON for its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+import pytest
+
+import armlet
+from armlet import cli
+from armlet.cli.answer import tinted
+from fuzz.commands import sound_files
+
+WIDTH = 92  # columns: what a page of the site shows without scrolling
+SERVERS = {"armlet serve", "armlet watch"}  # run until they are stopped, and have no result
+DOWNLOADS = {"armlet data fetch", "armlet data log"}  # tests/datasets runs them
+METAVARS = {
+    "--arm": {"NAME"},
+    "--arms": {"NAMES", "K"},
+    "--default-reward": {"X"},
+    "--environment": {"NAME"},
+    "--features": {"NAMES"},
+    "--horizon": {"T"},
+    "--level": {"SHARE"},
+    "--loop": {"NAME"},
+    "--out": {"FILE", "DIR"},
+    "--policy": {"POLICY"},
+    "--port": {"N"},
+    "--reward-range": {"LOW..HIGH"},
+    "--runs": {"N"},
+    "--seed": {"N"},
+    "--share": {"SHARE"},
+    "--workers": {"N"},
+}
+SMALL = "--horizon 50 --runs 2 --engine serial --out out"
+ROLES = "--features age --arm ad --reward click"
+SAMPLES = {  # what makes a command do its work on the files of the fixture
+    "armlet list": "LinUCB FigureA",
+    "armlet compare": f"--policy Uniform --policy LinUCB {SMALL}",
+    "armlet advise": "--horizon 500 --environment FigureA --problems 2 --runs 2",
+    "armlet simulate": f"--environment FigureA --policy Uniform {SMALL}",
+    "armlet fit": f"rows.parquet {ROLES} --out out.armlet",
+    "armlet data list": "",
+    "armlet log show": "log.jsonl",
+    "armlet log tail": "log.jsonl",
+    "armlet log compact": "log.jsonl --out out.parquet",
+    "armlet log export": "log.jsonl out.csv",
+    "armlet log import": f"rows.csv out.jsonl {ROLES} --propensity p",
+    "armlet store STORE list": "",
+    "armlet store STORE show": "home",
+    "armlet store STORE verify": "home",
+    "armlet store STORE export": "home out.jsonl",
+    "armlet store STORE backup": "copy.db",
+    "armlet store STORE forget": "home e1",
+    "armlet store STORE prune": "--before 90d",
+    "armlet store STORE change": "home --shadow LinUCB --refit",
+    "armlet store STORE freeze": "home",
+    "armlet store STORE thaw": "home",
+    "armlet store STORE promote": "home --gate off",
+    "armlet store STORE delete": "home --yes",
+    "armlet evaluate": "log.jsonl --policy uniform --policy other.armlet",
+    "armlet rejection-replay": "log.jsonl --policy LinUCB",
+    "armlet audit": "log.jsonl",
+    "armlet gate": "log.jsonl --candidate other.armlet --reward-range 0..1",
+    "armlet search": "log.jsonl --around other.armlet --reward-range 0..1 --policies 20",
+    "armlet summary": "model.armlet",
+    "armlet intervals": "model.armlet",
+}
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    if not below:
+        yield parser
+    for each in below:
+        for command in each.choices.values():
+            yield from leaves(command)
+
+
+COMMANDS = {parser.prog: parser for parser in leaves(cli.make_parser())}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_has_a_result_has_it_as_json(name: str) -> None:
+    options = COMMANDS[name]._option_string_actions
+    assert {"--json", "--quiet"} <= options.keys() or name in SERVERS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_of_one_name_have_one_form(name: str) -> None:
+    for option, action in COMMANDS[name]._option_string_actions.items():
+        if option in METAVARS:
+            assert action.metavar in METAVARS[option], option
+        if isinstance(action, argparse._AppendAction):
+            assert "may be repeated" in str(action.help), option
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_fits_a_page_and_shows_examples_of_its_own(name: str) -> None:
+    with mock.patch.dict(os.environ, COLUMNS=str(WIDTH + 2)):  # argparse leaves two columns free
+        lines = COMMANDS[name].format_help().splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    words = name.replace("STORE", "shop.db")
+    examples = lines[lines.index("examples:") + 1 :]
+    first_blank = examples.index("") if "" in examples else len(examples)
+    for line in examples[:first_blank]:
+        assert line.startswith((f"  {words}", " " * 6)), line
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = shutil.copytree(sound_files(), tmp_path / "files")
+    monkeypatch.chdir(folder)
+    other = armlet.Bandit(["a", "b"], features=["age"], seed=2)
+    for x in range(8):
+        other.learn(other.decide([float(x % 3)]), float(x % 2))
+    other.save("other.armlet")
+    with armlet.open_store("shop.db") as store:
+        loop = store.loop("home", arms=["a", "b"], features=["age"], policy=armlet.Algorithm1(p=4), seed=3)
+        loop.decide_many([[1.0], [2.0]], events=["e1", "e2"])
+        loop.reward_many([("e1", 1.0), ("e2", 0.0)])
+    return folder
+
+
+def strictly(text: str) -> Any:
+    """Read JSON, which has no NaN."""
+
+    def refuse(word: str) -> NoReturn:
+        raise AssertionError(f"{word} in JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def run(words: Sequence[str]) -> int:
+    try:
+        return cli.main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - SERVERS - DOWNLOADS))
+def test_json_is_one_object_on_stdout_and_quiet_says_nothing_else(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name.endswith("promote"):
+        run(["store", "shop.db", *["change", "home", "--shadow", "LinUCB", "--refit"]])
+        capsys.readouterr()
+    words = name.replace("STORE", "shop.db").split()[1:]
+    assert run([*words, *SAMPLES[name].split(), "--json", "--quiet"]) in (0, 3, 4)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.count("\n") == 1
+    assert isinstance(strictly(out), dict)
+
+
+@pytest.mark.usefixtures("files")
+def test_json_has_the_keys_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", *SAMPLES["armlet compare"].split(), "--json", "--quiet"]) == 0
+    found = strictly(capsys.readouterr().out)
+    assert {"environment", "horizon", "runs", "answer", "policies", "page", "figure"} == found.keys()
+    first, second = found["policies"]
+    assert first["regret"]["value"] <= second["regret"]["value"]
+    assert first["more_than_first"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert found["policies"][0]["doubling_ratio"] is None  # 50 steps are too few
+    assert run(["log", "tail", "log.jsonl", "-n", "2", "--json"]) == 0
+    assert len(strictly(capsys.readouterr().out)["events"]) == 2
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_ranks_first_and_keeps_theory_for_those_who_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", *SAMPLES["armlet compare"].split(), "--quiet"]
+    assert run(words) == 0
+    told = capsys.readouterr().out
+    assert told.lstrip().startswith("regret at T = 50")
+    assert "sigma_min" not in told
+    assert run([*words, "--verbose"]) == 0
+    assert "sigma_min" in capsys.readouterr().out
+
+
+def test_groups_have_headings_and_no_line_of_argparse() -> None:
+    told = cli.make_parser().format_help()
+    for title in cli.COMMANDS:
+        assert f"\n{title}:\n" in told
+    assert not re.search(r"^ *(command|COMMAND)$", told, re.MULTILINE)
+
+
+def test_verdicts_are_coloured_where_they_stand_and_nowhere_else() -> None:
+    told = tinted("always:a  0.2  better\nthe better of two", {"better": "good"})
+    assert told == "always:a  0.2  \x1b[32mbetter\x1b[0m\nthe better of two"
