@@ -37,13 +37,16 @@ release = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_copybutton",
+    "sphinx_codeautolink",
     "hooks.cells",
     "hooks.commands",
     "hooks.contents",
     "hooks.figures",
     "hooks.plain",
+    "hooks.reference",
     "hooks.signatures",
     "hooks.mathml",
 ]
@@ -72,9 +75,12 @@ autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ALIASES} | {"npt.ArrayLike": "ArrayLike"}
+autosummary_generate = False
 numpydoc_show_class_members = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
+
+codeautolink_concat_default = True
 
 html_theme = "furo"
 html_title = f"Armlet {release}"

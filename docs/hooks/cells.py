@@ -15,7 +15,7 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +140,7 @@ def notebook(text: str) -> str:
     >>> page.startswith("---\nfile_format: mystnb"), page.endswith("python\n1 + 1\n```\n")
     (True, True)
     """
-    title, rest = text.split("\n", 1)
+    title, rest = SKIP.sub("", text).split("\n", 1)
     found = BLOCK.sub(lambda block: "\n\n".join(cells(block[1])), rest)
     if SKIP.search(text):
         found = f"{found}\n{cell(COMPARISON.format(text=SKIP.sub('', text)), 'remove-cell')}\n"
@@ -151,15 +151,8 @@ def _on_source(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname.startswith(KIND):
         source[0] = notebook(source[0])
     else:
-        source[0] = END.sub("\n```\n", BLOCK.sub(lambda block: f"```python\n{session(block[1])}```", source[0]))
-
-
-def _on_tree(_: Sphinx, tree: Any) -> None:
-    """Take the marks for pytest out of what readers see; whatever they are for has been run by now."""
-    for block in tree.findall(lambda node: node.tagname == "literal_block"):
-        if SKIP.search(block.astext()):
-            block.rawsource = SKIP.sub("", block.astext())
-            block.children = [type(block.children[0])(block.rawsource)]
+        text = BLOCK.sub(lambda block: f"```python\n{session(block[1])}```", SKIP.sub("", source[0]))
+        source[0] = END.sub("\n```\n", text)
 
 
 def _on_start(app: Sphinx) -> None:
@@ -175,5 +168,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Have every tutorial run when it is read."""
     app.connect("builder-inited", _on_start)
     app.connect("source-read", _on_source)
-    app.connect("doctree-read", _on_tree)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codeop
 import doctest
 import importlib
@@ -18,13 +19,14 @@ import armlet
 import diagrams
 from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
-from hooks import cells, commands, contents
+from hooks import cells, commands, contents, reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 API = DOCS / "reference" / "api"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(API.glob("*.rst")), *sorted(ROOT.glob("*.md"))]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+TYPED = re.compile(r"^(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
 
 
 def pages_of(index: Path) -> set[Path]:
@@ -133,7 +135,12 @@ def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
     assert blocks
     assert [block for block in blocks if not block.startswith(">>> ")] == []
     shown = cells.notebook(page.read_text())
-    typed = [line[4:] for block in blocks for line in block.splitlines() if line.startswith((">>> ", "... "))]
+    typed = [
+        cells.SKIP.sub("", line[4:])
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith((">>> ", "... "))
+    ]
     assert [line for line in typed if line not in shown] == []
     assert "\n>>> " not in shown
 
@@ -152,6 +159,23 @@ def test_the_page_of_the_commands_has_what_each_of_them_prints() -> None:
     assert len(parsers) > 15
     for each in parsers:
         assert f"# {each.prog}\n\n```text\nusage: {each.prog} [-h]" in page
+
+
+def imported(page: Path) -> set[str]:
+    """Return the dotted names that the Python blocks of a page import from us."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    parser = doctest.DocTestParser()
+    code = ["".join(each.source for each in parser.get_examples(block)) or block for block in blocks]
+    lines = [node for each in code for node in ast.walk(ast.parse(each)) if isinstance(node, ast.ImportFrom)]
+    return {f"{line.module}.{name.name}" for line in lines for name in line.names if f"{line.module}."[:6] == "armlet"}
+
+
+def test_what_guides_import_is_in_the_reference() -> None:
+    names = set().union(*map(imported, [*TUTORIALS, *(DOCS / "how-to").glob("*.md")]))
+    assert "armlet.testing.check_policy" in names
+    known = {id(reference.found(name)) for name in reference.documented()}
+    modules = {f"armlet.{path.stem}" for path in API.glob("*.rst")}
+    assert [name for name in names - modules if id(reference.found(name)) not in known] == []
 
 
 def read(module: str) -> str:
