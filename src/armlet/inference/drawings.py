@@ -15,7 +15,7 @@ import numpy as np
 from armlet.errors import require_package
 from armlet.report.notebook import shorten
 from armlet.report.plots import COLOURS
-from armlet.types import Arm
+from armlet.types import Arm, Float64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,29 +29,29 @@ ACROSS: Final = 4  # panels next to each other
 ARMS: Final = 12  # of a panel
 STEPS: Final = 12  # features of a waterfall
 BLUE, ORANGE = COLOURS[:2]
-GREY: Final = "0.4"
+GREY, FAINT = "0.45", "0.6"
 
 
 def forest(rows: Sequence[Coefficient]) -> Figure:
     """Draw every coefficient with its interval, a panel a feature; those without an interval are empty circles."""
     require_package("matplotlib", "plots need")
-    from armlet.report.drawing import Drawing
+    from armlet.report.drawing import drawing
 
     features, arms = _telling(rows), _most_rows(rows)
     across = min(ACROSS, max(len(features), 1))
     down = math.ceil(len(features) / across)
     left = _left_out(rows, features, arms)
-    figure = Drawing(2.2 * across + 0.8, down * (0.26 * len(arms) + 0.75) + (0.3 if left else 0.0) + 0.1)
-    panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
-    for axes, feature in zip(panels, features, strict=False):
-        _panel(axes, [row for row in rows if row.feature == feature and row.arm in arms])
-        axes.set_title(_label(feature, 24), fontsize=9)
-    for axes in panels[len(features) :]:
-        axes.set_axis_off()
-    panels[0].set_yticks(range(len(arms)), [_label(arm, 16) for arm in arms])
-    panels[0].set_ylim(len(arms) - 0.5, -0.5)
-    if left:
-        figure.supxlabel(left, fontsize=8, color=GREY)
+    with drawing(2.2 * across + 0.8, down * (0.26 * len(arms) + 0.75) + (0.3 if left else 0.0) + 0.1) as figure:
+        panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+        for axes, feature in zip(panels, features, strict=False):
+            _panel(axes, [row for row in rows if row.feature == feature and row.arm in arms])
+            axes.set_title(shorten(feature, 24), fontsize=9)
+        for axes in panels[len(features) :]:
+            axes.set_axis_off()
+        panels[0].set_yticks(range(len(arms)), [shorten(str(arm), 16) for arm in arms])
+        panels[0].set_ylim(len(arms) - 0.5, -0.5)
+        if left:
+            figure.supxlabel(left, fontsize=8)
     return figure
 
 
@@ -86,7 +86,7 @@ def _left_out(rows: Sequence[Coefficient], features: Sequence[str], arms: Sequen
 
 
 def _panel(axes: Axes, rows: Sequence[Coefficient]) -> None:
-    axes.axvline(0.0, color="0.6", linewidth=0.8)
+    axes.axvline(0.0, color=FAINT, linewidth=0.8)
     for place, row in enumerate(rows):
         if row.value is not None:
             _point(axes, place, row.value, row.low, row.high)
@@ -105,39 +105,43 @@ def _point(axes: Axes, place: float, value: float, low: float | None, high: floa
 def waterfall(found: Explanation) -> Figure:
     """Draw how base and features add up to the estimate of the best arm, and of the next, on one scale."""
     require_package("matplotlib", "plots need")
-    from armlet.report.drawing import Drawing
+    from armlet.report.drawing import drawing
 
     arms = (found.ranked or found.arms)[:2]
-    rows = [found.arms.index(arm) for arm in arms]
-    parts = found.contributions[rows]  # (1 or 2, d)
-    order = np.argsort(-np.abs(parts).max(axis=0), kind="stable")
-    shown, rest = order[:STEPS], order[STEPS:]
-    names = ["base", *(_label(found.features[j], 28) for j in shown)]
-    steps = np.column_stack([found.base[rows], parts[:, shown]])
-    if len(rest):
-        names.append(f"{len(rest):,} other features")
-        steps = np.column_stack([steps, parts[:, rest].sum(axis=1)])
-    figure = Drawing(4.2 * len(arms) + 1.0, 0.32 * (len(names) + 1) + 0.9)
-    panels = figure.subplots(1, len(arms), squeeze=False, sharex=True, sharey=True)[0]
-    for axes, arm, row, which in zip(panels, arms, steps, ("best", "next"), strict=False):
-        _falls(axes, row.tolist())
-        axes.set_title(f"{_label(arm, 24)} ({which}): {row.sum():.4g}", fontsize=10)
+    names, steps = _steps(found, [found.arms.index(arm) for arm in arms])
     ends = np.cumsum(steps, axis=1)
     low, high = min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
     room = high - low or 1.0
-    panels[0].set_xlim(low - 0.05 * room, high + 0.2 * room)  # on the right, for the numbers at the bars
-    panels[0].set_yticks(range(len(names) + 1), [*names, "estimate"])
-    panels[0].set_ylim(len(names) + 0.5, -0.5)
+    with drawing(4.2 * len(arms) + 1.0, 0.32 * (len(names) + 1) + 0.9) as figure:
+        panels = figure.subplots(1, len(arms), squeeze=False, sharex=True, sharey=True)[0]
+        for axes, arm, row, which in zip(panels, arms, steps, ("best", "next"), strict=False):
+            _falls(axes, row.tolist())
+            axes.set_title(f"{shorten(str(arm), 24)} ({which}): {row.sum():.4g}", fontsize=10)
+        panels[0].set_xlim(low - 0.05 * room, high + 0.2 * room)  # on the right, for the numbers at the bars
+        panels[0].set_yticks(range(len(names) + 1), [*names, "estimate"])
+        panels[0].set_ylim(len(names) + 0.5, -0.5)
     return figure
+
+
+def _steps(found: Explanation, rows: Sequence[int]) -> tuple[list[str], Float64]:
+    """Return what adds up, and how much each adds for every row: base, the largest features, the others together."""
+    parts = found.contributions[rows]  # (rows, d)
+    order = np.argsort(-np.abs(parts).max(axis=0), kind="stable")
+    shown, rest = order[:STEPS], order[STEPS:]
+    names = ["base", *(shorten(found.features[j], 28) for j in shown)]
+    steps = np.column_stack([found.base[rows], parts[:, shown]])
+    if len(rest):
+        return [*names, f"{len(rest):,} other features"], np.column_stack([steps, parts[:, rest].sum(axis=1)])
+    return names, steps
 
 
 def _falls(axes: Axes, steps: Sequence[float]) -> None:
     """Draw each step from where the last one ended, and the sum of all from 0."""
     ends = np.cumsum(steps).tolist()
-    axes.axvline(0.0, color="0.6", linewidth=0.8)
+    axes.axvline(0.0, color=FAINT, linewidth=0.8)
     for place, (step, end) in enumerate(zip(steps, ends, strict=True)):
         if place:
-            axes.plot([end - step] * 2, [place - 1, place], color="0.6", linewidth=0.8)
+            axes.plot([end - step] * 2, [place - 1, place], color=FAINT, linewidth=0.8)
         colour = GREY if place == 0 else BLUE if step >= 0 else ORANGE
         axes.barh(place, step, left=end - step, height=0.6, color=colour)
         axes.annotate(
@@ -153,19 +157,15 @@ def _falls(axes: Axes, steps: Sequence[float]) -> None:
 def contrast_figure(found: Contrast) -> Figure:
     """Draw a difference with its interval next to 0."""
     require_package("matplotlib", "plots need")
-    from armlet.report.drawing import Drawing
+    from armlet.report.drawing import drawing
 
-    figure = Drawing(6.0, 1.3)
-    axes = figure.subplots()
-    axes.axvline(0.0, color="0.6", linewidth=0.8)
-    if found.value is not None:
-        _point(axes, 0, found.value, found.low, found.high)
-    axes.set_yticks([0], [f"{_label(found.first, 20)} - {_label(found.second, 20)}"])
-    axes.set_ylim(0.6, -0.6)
-    axes.set_title(found.where, fontsize=9)
+    with drawing(6.0, 1.3) as figure:
+        axes = figure.subplots()
+        axes.axvline(0.0, color=FAINT, linewidth=0.8)
+        if found.value is not None:
+            _point(axes, 0, found.value, found.low, found.high)
+        axes.set_yticks([0], [f"{shorten(str(found.first), 20)} - {shorten(str(found.second), 20)}"])
+        axes.set_ylim(0.6, -0.6)
+        axes.set_title(found.where, fontsize=9)
+        axes.tick_params(labelsize=9)
     return figure
-
-
-def _label(text: object, longest: int) -> str:
-    """Return a name as matplotlib shows it unchanged: between two dollar signs it would look for a formula."""
-    return shorten(str(text), longest).replace("$", r"\$")

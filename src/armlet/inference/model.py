@@ -235,12 +235,15 @@ class Contrast(Result):
         return contrast_figure(self)
 
     def _title(self) -> str:
-        return f"{self.first} - {self.second}, {self.where}"
+        return "Contrast"
+
+    def _answer(self) -> str:
+        return str(self)
 
     def _html(self) -> Iterable[str]:
         numbers = ("value", "error", "low", "high")
         columns = {"first": [self.first], "second": [self.second], **{name: [getattr(self, name)] for name in numbers}}
-        return [notebook.table(columns), notebook.note(f"{100 * self.level:g} % interval. {self.words}")]
+        return [notebook.table(columns)]
 
 
 @dataclass(frozen=True, slots=True)

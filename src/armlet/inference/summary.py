@@ -166,8 +166,11 @@ class Summary(Result):
     def _title(self) -> str:
         return "Summary"
 
+    def _answer(self) -> str:
+        return " ".join(self.title.splitlines())
+
     def _html(self) -> Iterable[str]:
-        return [notebook.note(self.title), notebook.table(self._arm_columns()), *self.coefficients._html()]
+        return [notebook.table(self._arm_columns()), *self.coefficients._html()]
 
 
 def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
@@ -232,7 +235,12 @@ class Explanation(Result):
         return waterfall(self)
 
     def _title(self) -> str:
-        return f"Estimates: {self.ranked[0]} is best" if self.ranked else "Estimates"
+        return "Estimates"
+
+    def _answer(self) -> str:
+        total = dict(zip(self.arms, self.total.tolist(), strict=True))
+        told = [f"{arm}: {total[arm]:.4g}" for arm in self.ranked[:2]]
+        return f"Best estimate {', then '.join(told)}." if told else "No arm may be played."
 
     def _html(self) -> Iterable[str]:
         """Show one column an arm, as there are more features than arms; the best first, the largest part on top."""
@@ -243,7 +251,11 @@ class Explanation(Result):
         values = np.column_stack([self.total[rows], self.base[rows], self.contributions[rows][:, parts]])
         shown = {"": named, **{str(arm): row for arm, row in zip(order, values.tolist(), strict=True)}}
         left = len(self.arms) - len(order)
-        return [notebook.table(shown), notebook.note(f"{left:,} more arms" if left > 0 else "")]
+        return [
+            notebook.note(self._answer()),
+            notebook.table(shown),
+            notebook.note(f"{left:,} more arms" if left > 0 else ""),
+        ]
 
 
 def explanation(

@@ -450,6 +450,16 @@ class Encoder(Estimator):
         """
         return {"columns": self._fitted.to_list(), "extra": self.extra}
 
+    def _repr_html_(self) -> str:
+        from armlet.report import notebook  # not before something is shown
+
+        if not self.is_fitted:
+            return notebook.fragment(repr(self), notebook.note("Not fitted: call encoder.fit(table) first."))
+        codes, kinds = self._fitted.codes, [each["kind"] for each in self._fitted.to_list()]
+        features = [notebook.shorten(", ".join(code.names)) for code in codes]
+        shown = {"column": [code.column for code in codes], "becomes": kinds, "features": features}
+        return notebook.fragment(f"{self!r}: {self.dim:,} features", notebook.table(shown))
+
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Make an encoder that does what `to_dict` says, or refuse."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -34,6 +34,8 @@ from armlet.log.guarded import read_guarded
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast, is_unplayable, play
+from armlet.report import notebook
+from armlet.report.result import Columns, Result, fields_of
 from armlet.types import Policy
 
 Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]
@@ -54,9 +56,9 @@ class Mismatch:
         return f"event {self.seq:,} ({self.kind}): {self.what}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """What an audit found, as far as it went."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit(Result):
+    """What an audit found, as far as it went. It has no `plot`: it is a verdict and four counts."""
 
     events: int
     decisions: int
@@ -93,6 +95,26 @@ class Audit:
         elif self.incomplete is not None:
             told.insert(0, f"incomplete: {self.incomplete}")
         return "\n".join([*told, *([self.note] if self.note else [])])
+
+    def columns(self) -> Columns:
+        """Return it as a table of one row."""
+        mismatch = None if self.mismatch is None else str(self.mismatch)
+        counts = {name: [getattr(self, name)] for name in ("events", "decisions", "checkpoints", "unsealed", "digest")}
+        return {"status": [self.status], **counts, "mismatch": [mismatch], "incomplete": [self.incomplete]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {"ok": self.ok, "status": self.status, **fields_of(self)}
+
+    def _title(self) -> str:
+        return f"Audit: {self.status}"
+
+    def _answer(self) -> str:
+        return str(self.mismatch or self.incomplete or "Everything is as it was written, and proved.")
+
+    def _html(self) -> Iterable[str]:
+        names = ("events", "decisions", "checkpoints", "unsealed", "digest", "note")
+        return [notebook.facts({name: getattr(self, name) for name in names})]
 
 
 def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: str | None = None) -> Audit:

@@ -30,7 +30,7 @@ from armlet.log.events import (
     is_beginning,
     reading,
 )
-from armlet.log.reader import LogFile, last_stretch, read_file
+from armlet.log.reader import LogFile, last_stretch, log_html, read_file
 from armlet.log.replaying import replay
 from armlet.log.writer import Flush, Journal
 from armlet.types import Policy
@@ -295,7 +295,15 @@ class Log:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Log({str(self.path)!r}, flush={self._flush!r})"
+        journal = self._journal
+        flush = "" if self._flush == "block" else f", flush={self._flush!r}"
+        if journal is None:
+            return f"Log({str(self.path)!r}{flush})"
+        state = "open" if journal.sink.refusal is None else "closed"
+        return f"Log({str(self.path)!r}{flush}, events={journal.events}, {state})"
+
+    def _repr_html_(self) -> str:
+        return log_html(repr(self), self.path, self.file)
 
 
 def start_beside(path: Path) -> Path:

@@ -42,6 +42,7 @@ from armlet.log.events import (
     read_lines,
     reading,
 )
+from armlet.log.reader import log_html
 from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]
@@ -315,6 +316,12 @@ class ParquetLog:
     def about(self) -> Mapping[str, Any]:
         """The fields of the start."""
         return self._about
+
+    def __repr__(self) -> str:
+        return f"ParquetLog({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        return log_html(repr(self), self.path, lambda: self)
 
     def __iter__(self) -> Iterator[Event]:
         for _, event in self.with_lines():

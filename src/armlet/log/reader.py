@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -65,6 +65,12 @@ class LogFile:
                 raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
             return decode(line, 0, 0, self.name)[0]
 
+    def __repr__(self) -> str:
+        return f"LogFile({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        return log_html(repr(self), self.path, lambda: self)
+
     def _open(self) -> IO[bytes]:
         check_ordinary(self.path, "log")
         return self.path.open("rb", buffering=2**20)
@@ -113,6 +119,27 @@ class LogFile:
                 return parse(line + b"\n", None, self.name)
             place = data.find(wanted, place + 1)
         return None
+
+
+def log_html(title: str, path: Path, open_log: Callable[[], LogFile | ParquetLog]) -> str:
+    """Return a log as a notebook shows it: what it is of, from its first event, and how large it is; O(1)."""
+    from armlet.report import notebook  # not before something is shown
+
+    try:
+        about = open_log().about
+    except LogError as error:
+        return notebook.fragment(title, notebook.note(str(error)))
+    policy = about.get("policy") or {}
+    features = about.get("features")
+    told = {
+        "policy": policy.get("name"),
+        "arms": notebook.listed(about.get("arms") or []),
+        "features": notebook.listed(features) if features else f"{about.get('dim')} without names",
+        "objective": about.get("objective"),
+        "size": f"{path.stat().st_size:,} bytes",
+        "start model": f"{path.stem}.start.armlet",
+    }
+    return notebook.fragment(title, notebook.facts(told))
 
 
 def read(log: Source) -> Events:

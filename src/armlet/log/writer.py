@@ -118,6 +118,11 @@ class Journal:
         self._lines = HeldLines(0, 0)
         self._sealer = Sealer(b"")
 
+    @property
+    def events(self) -> int:
+        """How many events it has taken, those before it was opened included."""
+        return self._lines.seq
+
     def seal_by(self, start: bytes) -> None:
         """Take the key of the seals from the bytes of the start model."""
         self._sealer = Sealer(start)

@@ -87,7 +87,7 @@ class ShownDecisions(Decisions):
     def plot(self) -> Figure:
         """Draw how often each arm is played, by exploration and not; needs `armlet[plots]`."""
         explored = Counter(arm for arm, is_explored in zip(self.arms, self.explored, strict=True) if is_explored)
-        return _plays(Counter(self.arms), explored)
+        return plays_figure(Counter(self.arms), explored)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, by the ending of its name: .html, .json, .csv, .png or .svg."""
@@ -99,6 +99,11 @@ class ShownDecisions(Decisions):
         return f"<{_counted(self)}>"
 
     def _repr_html_(self) -> str:
+        from armlet.report.notebook import fragment
+
+        return fragment(_counted(self), *self._html())
+
+    def _html(self) -> list[str]:
         from armlet.report import notebook
 
         rows = [self[place] for place in range(min(len(self), notebook.MOST))]
@@ -110,13 +115,12 @@ class ShownDecisions(Decisions):
             "context": [_values(row.x.tolist()) for row in rows],
         }
         left = len(self) - len(rows)
-        more = notebook.note(f"{left:,} more decisions" if left else "")
-        return notebook.fragment(_counted(self), notebook.table(shown), more)
+        return [notebook.table(shown), notebook.note(f"{left:,} more decisions" if left else "")]
 
     def _page(self) -> str:
         from armlet.report.result import page
 
-        return page("Decisions", self._repr_html_())
+        return page(self, "Decisions", _counted(self), self._html())
 
 
 def lend(borrower: type, lender: type) -> None:
@@ -151,21 +155,22 @@ def _counted(decisions: Decisions) -> str:
     return f"{what}, {when}, {int(decisions.explored.sum()):,} explored; {told}{others}"
 
 
-def _plays(plays: Counter[Arm], explored: Counter[Arm]) -> Figure:
+def plays_figure(plays: Counter[Arm], explored: Counter[Arm]) -> Figure:
+    """Draw how often arms were played, by exploration and not."""
     require_package("matplotlib", "plots need")
-    from armlet.report.drawing import Drawing
+    from armlet.report.drawing import drawing
     from armlet.report.plots import COLOURS
 
     arms = [arm for arm, _ in plays.most_common(BARS)]
-    figure = Drawing(7.0, 0.3 * len(arms) + 1.1)
-    axes = figure.subplots()
     coins = [explored[arm] for arm in arms]
-    axes.barh(range(len(arms)), coins, color=COLOURS[1], label="explored")
-    rest = [plays[arm] - explored[arm] for arm in arms]
-    axes.barh(range(len(arms)), rest, left=coins, color=COLOURS[0], label="not explored")
-    axes.set_yticks(range(len(arms)), [str(arm).replace("$", r"\$") for arm in arms])
-    axes.set_ylim(max(len(arms), 1) - 0.5, -0.5)
-    left = f"; {len(plays) - BARS:,} arms with fewer are not drawn" if len(plays) > BARS else ""
-    axes.set_xlabel(f"decisions{left}")
-    figure.legend(loc="outside upper right", ncols=2, frameon=False)
+    with drawing(7.0, 0.3 * len(arms) + 1.2) as figure:
+        axes = figure.subplots()
+        axes.barh(range(len(arms)), coins, color=COLOURS[1], label="explored")
+        rest = [plays[arm] - explored[arm] for arm in arms]
+        axes.barh(range(len(arms)), rest, left=coins, color=COLOURS[0], label="not explored")
+        axes.set_yticks(range(len(arms)), [str(arm) for arm in arms])
+        axes.set_ylim(max(len(arms), 1) - 0.5, -0.5)
+        left = f"; {len(plays) - BARS:,} arms with fewer are not drawn" if len(plays) > BARS else ""
+        axes.set_xlabel(f"decisions{left}")
+        figure.legend(loc="outside upper right", ncols=2)
     return figure

@@ -45,7 +45,8 @@ def fragment(title: str, *parts: str) -> str:
     >>> "<b>a &lt; b</b>" in fragment("a < b", note("checked"))
     True
     """
-    return "\n".join([f'<div class="armlet-shown">{STYLE}', f"<p><b>{escape(title)}</b></p>", *parts, "</div>"])
+    head = [f"<p><b>{escape(title)}</b></p>"] if title else []
+    return "\n".join([f'<div class="armlet-shown">{STYLE}', *head, *parts, "</div>"])
 
 
 def facts(pairs: Mapping[str, object]) -> str:

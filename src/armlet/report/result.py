@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ import numpy as np
 from armlet.disk import write_atomically
 from armlet.errors import InvalidValueError, load_package
 from armlet.report import notebook
-from armlet.types import __version__
 
 LINES: Final = 40  # of a repr
 
@@ -95,16 +95,20 @@ class Result(ABC):
         """Return what stands on top of it in a notebook and on a page."""
         return type(self).__name__
 
+    def _answer(self) -> str:
+        """Return what was found, in a sentence, for the top."""
+        return ""
+
     def _html(self) -> Iterable[str]:
         """Return what it shows in a notebook and on a page, as HTML: see `armlet.report.notebook`."""
         return [notebook.table(self.columns())]
 
     def _page(self) -> str:
         """Return the page that `save` writes."""
-        return page(self._title(), self._repr_html_())
+        return page(self, self._title(), self._answer(), self._html())
 
     def _repr_html_(self) -> str:
-        return notebook.fragment(self._title(), *self._html())
+        return notebook.fragment(self._title(), notebook.note(self._answer()), *self._html())
 
 
 # ---- what they share with results of compiled classes, which cannot have a base
@@ -163,11 +167,15 @@ def save(result: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(Path(os.path.realpath(path)), [writer()])
 
 
-def page(title: str, shown: str) -> str:
-    """Return a page of its own for what a notebook shows."""
-    from armlet.report.document import document  # a notebook does without it
+def page(result: Any, title: str, answer: str, parts: Iterable[str]) -> str:
+    """Return a page: the answer, the plot if there is one and something to draw it with, and what a notebook shows."""
+    from armlet.report.document import document, figure  # a notebook does without them
+    from armlet.report.plots import page_picture
 
-    return document(title, "", [shown], {"version": f"armlet {__version__}"})
+    shown = [notebook.fragment("", *parts)]
+    if hasattr(result, "plot") and find_spec("matplotlib") is not None:
+        shown.insert(0, figure(page_picture(result.plot(), key="plot", alt=f"Plot: {title}", caption="")))
+    return document(title, [answer] if answer else [], shown, {})
 
 
 def _csv(columns: Mapping[str, Sequence[Any]]) -> str:

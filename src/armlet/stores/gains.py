@@ -8,12 +8,18 @@ is nothing to say, and the note says which share would answer, and by when.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from armlet.report import notebook
+from armlet.report.result import Columns, Result
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import LEAST, Against, Comparison
 from armlet.types import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Answer: TypeAlias = Literal["yes", "not yet", "no", "nothing to say"]
 
@@ -24,8 +30,8 @@ DAY: Final = 86_400_000_000  # microseconds
 MANY: Final = 12.5  # times variance over gain^2: rows of a comparison until the interval leaves 0, about
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Gain(Result):
     """What one policy has gained over another so far; in reward units, where more is better (saved costs too).
 
     Against "uniform" and "control" it is the live policy's gain, for "shadow" that of the shadow over the live policy.
@@ -49,6 +55,26 @@ class Gain:
         fields = asdict(self)
         interval = None if self.interval is None else list(self.interval)
         return {**fields, "interval": interval, "history": [list(each) for each in self.history]}
+
+    def columns(self) -> Columns:
+        """Return how the interval of the mean gain has moved, by columns."""
+        return {name: [each[at] for each in self.history] for at, name in enumerate(("decisions", "low", "high"))}
+
+    def plot(self) -> Figure:
+        """Draw the interval of the mean gain as decisions came in; needs `armlet[plots]`."""
+        from armlet.report.loops import gain_figure
+
+        return gain_figure(self)
+
+    def _title(self) -> str:
+        return f"Gain: {self.answer}"
+
+    def _answer(self) -> str:
+        return str(self)
+
+    def _html(self) -> Iterable[str]:
+        told = {"seen so far": self.seen, "rows": self.rows, "of these compared": self.compared}
+        return [notebook.facts({**told, "share now": self.share, "decisions until an answer": self.longer})]
 
     def __str__(self) -> str:
         ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, refusing
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import Range, chance
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
+from armlet.report.notebook import fragment, note
 from armlet.stores import maintenance
 from armlet.stores.asking import Asking, Probabilities, options_of, rewarding, rewarding_many, told_of
 from armlet.stores.draft import Draft, Transaction
@@ -543,7 +544,13 @@ class Loop:
         return self.details().gains
 
     def __repr__(self) -> str:
-        return f"<Loop {self.name!r}>"
+        return self._runner.text()
+
+    def _repr_html_(self) -> str:
+        try:
+            return self.details()._repr_html_()
+        except StoreError as error:  # closed or deleted, for instance
+            return fragment(repr(self), note(str(error)))
 
 
 def _checked_control(control: object) -> Control | Keep | None:

@@ -7,10 +7,10 @@ many decisions there are. They are the same from memory (`Loop.details`) and nex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
 from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
+from armlet.report import notebook
+from armlet.report.result import Columns, Result, table_text
 from armlet.stores.gains import Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
@@ -30,6 +32,9 @@ from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
 from armlet.types import Arm, Interval, Policy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MICROSECONDS: Final = 1e6
 DAY: Final = 86_400e6  # microseconds
@@ -138,8 +143,8 @@ class Guards:
     is_frozen: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Details(Result):
     """A loop as it is: what it was made with, what was counted, what it gains, and what is wrong with it."""
 
     name: str
@@ -178,6 +183,35 @@ class Details:
         return {name: _plain(getattr(self, name)) for name in self.__slots__ if name != "policy"} | {
             "policy": policy_header(self.policy)
         }
+
+    def columns(self) -> Columns:
+        """Return the arms by columns."""
+        names = ("arm", "decisions", "explored", "share", "rewards", "defaults", "mean")
+        ends = {end: [getattr(arm.value, end, None) for arm in self.by_arm] for end in ("low", "high")}
+        told = {name: [getattr(arm, name) for arm in self.by_arm] for name in names}
+        return {**told, **ends, "state": ["retired" if arm.is_retired else "plays" for arm in self.by_arm]}
+
+    def plot(self) -> Figure:
+        """Draw the shares of arms over the decisions so far; needs `armlet[plots]`."""
+        from armlet.report.loops import shares_figure
+
+        return shares_figure(self)
+
+    def __str__(self) -> str:
+        return "\n".join([self._answer(), table_text(self.columns()), *map(str, self.gains), *map(str, self.alarms)])
+
+    def _title(self) -> str:
+        return f"Loop {self.name!r}"
+
+    def _answer(self) -> str:
+        trouble = f"{len(self.alarms):,} alarms" if self.alarms else "no alarm"
+        return f"{self.decisions:,} decisions, {self.rewards:,} rewarded, {self.open:,} open; {trouble}."
+
+    def _html(self) -> Iterable[str]:
+        told = {"policy": notebook.brief(self.policy), "objective": self.objective, "reward range": self.reward_range}
+        guards = {"control": self.guards.control, "shadow": self.guards.shadow, "frozen": self.guards.is_frozen or None}
+        notes = [notebook.note(str(each)) for each in (*self.gains, *self.alarms)]
+        return [notebook.facts({**told, **guards}), notebook.table(self.columns()), *notes]
 
 
 def _plain(value: object) -> Any:

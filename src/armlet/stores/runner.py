@@ -19,6 +19,7 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, size_of
 from armlet.policies import is_registered
+from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
@@ -126,6 +127,12 @@ class LoopRunner:
         """Let go of the memory that it takes; the rows know all."""
         self.stale()
         self.tally = ASLEEP
+
+    def text(self) -> str:
+        """Return the loop in a line, by what this process knows of it: nothing is read."""
+        bandit = self._bandit
+        known = "" if bandit is None else f", arms={notebook.listed(bandit.arms)}, t={bandit.t}"
+        return f"Loop({self.name!r}{known})"
 
     @property
     def is_asleep(self) -> bool:

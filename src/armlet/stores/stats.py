@@ -6,20 +6,26 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from armlet.report.decisions import plays_figure
+from armlet.report.result import Columns, Result
 from armlet.stores.tally import ArmCounts, Tally
 from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MICROSECONDS: Final = 1e6
 
 Kind: TypeAlias = Literal["counter", "gauge"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stats(Result):
     """What a loop has done so far.
 
     Examples
@@ -95,6 +101,21 @@ class Stats:
             "rewarded_by_age": [list(pair) for pair in self.rewarded_by_age],
             "arms": list(fields["arms"]),
         }
+
+    def columns(self) -> Columns:
+        """Return the arms that were played, by columns."""
+        return {name: [getattr(arm, name) for arm in self.arms] for name in ArmCounts.__slots__}
+
+    def plot(self) -> Figure:
+        """Draw how often each arm was played, by exploration and not; needs `armlet[plots]`."""
+        plays, explored = ({arm.arm: getattr(arm, name) for arm in self.arms} for name in ("decisions", "explored"))
+        return plays_figure(Counter(plays), Counter(explored))
+
+    def _title(self) -> str:
+        return f"Loop {self.name!r}"
+
+    def _answer(self) -> str:
+        return f"{self.decisions:,} decisions, {self.explored:,} explored; {self.rewards:,} rewards; {self.open:,} open"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

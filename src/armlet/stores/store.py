@@ -17,6 +17,7 @@ from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, Stor
 from armlet.inputs.columns import check_labels, listed
 from armlet.inputs.settings import Normalize, Objective, Range, Units
 from armlet.log.guarded import Control, guards_of, read_guarded
+from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
 from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
 from armlet.stores.draft import Transaction
@@ -408,6 +409,19 @@ class Store:
     def _stale(self) -> None:
         for runner in self._runners.values():
             runner.stale()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"loops in use: {len(self._runners):,}"
+        return f"<{type(self).__name__} in {type(self._ledger).__name__}, {state}>"
+
+    def _repr_html_(self) -> str:
+        if self._is_closed:
+            return fragment(repr(self))
+        used = dict(self._runners)  # which the thread that writes may change
+        rows = [runner.text() for runner in used.values()]
+        others = [name for name in self.loops if name not in used]
+        left = note(f"not in use: {', '.join(others)}" if others else "")
+        return fragment(repr(self), table({"in use": rows}) if rows else "", left)
 
     def __enter__(self) -> Self:
         return self
