@@ -30,8 +30,9 @@ LATE = Budget(100_000, 60.0, 20_000, 1.0)
 LATE_PEER = Budget(100_000, 5.0, 20_000, 1.0)  # a slow peer is measured where it is after five seconds
 FRESH = 15  # new policies whose first steps are timed
 WINDOWS = ("first", "late")
+NO_BREAK = "\N{NO-BREAK SPACE}"
 PLACES = [(size, window) for size in SIZES for window in WINDOWS]
-HEADS = [f"{size.label}, {name}" for size in SIZES for name in ("first 1,000", "late")]
+HEADS = [f"{size.label.replace(' ', NO_BREAK)} {window}" for size in SIZES for window in WINDOWS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ def draw(runs: dict[str, npt.NDArray[np.float64]], out: Path) -> None:
         axes.text(steps[-1] + 20, LABELS.get(name, right[:, -1].mean()), name, color=COLOURS[colour])
     axes.set(xlabel="pictures seen", ylim=(0, 1), xlim=(0, 2250), xticks=range(0, 1801, 300))
     axes.set_title("Right, of the last 100 guesses: mean and range of all orders", loc="left", fontsize=12)
+    axes.spines["bottom"].set_bounds(0, 1800)
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     figure.savefig(out, metadata={"Date": None})
     out.write_text(two_schemes(out.read_text()))

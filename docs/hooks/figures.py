@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-FIGURES = re.compile(r"[-+~<>=\d.,:;/%()\[\] \u00b1\u00b5e]|\b(?:to|none|s|ms|us|ns|kB|MB|GB)\b")
+FIGURES = re.compile(r"[-+~<>=\d.,:;/%()\[\] \u00b1e]|\u00b5s|\b(?:to|none|s|ms|us|ns|kB|MB|GB)\b")
 WIDEST = 32  # letters: a longer cell may break, or tables would be wider than need be
 LONG = 24
 
@@ -18,8 +18,8 @@ def kind(text: str) -> str:
 
     Examples
     --------
-    >>> [kind(text) for text in ("0.031 [0.019 to 0.047]", "34-3 (27-1)", "3.945 %", "8.9e+09, 24, 20")]
-    ['figures', 'figures', 'figures', 'figures']
+    >>> [kind(text) for text in ("0.031 [0.019 to 0.047]", "34-3 (27-1)", "3.945 %", "8.9e+09", "0.5 \u00b5s")]
+    ['figures', 'figures', 'figures', 'figures', 'figures']
     >>> kind("VW RegCB-opt"), kind("an arm here is a label with a model of its own"), kind("")
     ('', 'words', '')
     """
