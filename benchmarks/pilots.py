@@ -18,15 +18,15 @@ import numpy as np
 
 import armlet
 from armlet.advice import Pilot, Prior
-from armlet.advice.comparison import DEFAULT, StepTask, play_steps, played
+from armlet.advice.comparison import DEFAULT, StepTask, play_steps
 from armlet.advice.pilot import as_source
-from armlet.advice.runs import Sample, mean_interval
+from armlet.advice.runs import Sample, mean_interval, predictive
 from armlet.environments.environment import FiniteEnvironment
 from armlet.simulation.play import play_table
 from armlet.types import Interval
 
 ARMS, DIM, ENVIRONMENTS = 4, 6, 40
-CLICKS = Prior(n_arms=ARMS, dim=DIM, effect=(0.003, 0.01), rewards="clicks", base_rate=(0.02, 0.05))
+CLICKS = Prior(n_arms=ARMS, dim=DIM, effect=(0.003, 0.01), rewards="clicks", mean=(0.02, 0.05))
 
 
 def draw_environment(kind: str, seed: int) -> FiniteEnvironment:
@@ -56,10 +56,11 @@ def draw_pilot(environment: FiniteEnvironment, rows: int, seed: int) -> Pilot:
 def by_parts(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, Interval, Interval | None]]:
     """Return the default's interval as `armlet.advise` finds it, and that of its mean, without the search for p."""
     problems = as_source(pilot, horizon, "max").sample(ENVIRONMENTS, seed)
-    tasks = [StepTask(problem.table, DEFAULT, horizon, (seed, i)) for i, problem in enumerate(problems)]
-    values = np.array([[play_steps(task)] for task in tasks])
-    row = played(DEFAULT, values, None, horizon * max(problem.table.gap for problem in problems))
-    return {"the default": (DEFAULT, row.interval, mean_interval(Sample(values.ravel(), np.arange(len(values)))))}
+    at = np.array([horizon])
+    tasks = [StepTask(problem.table, DEFAULT, at, (seed, i)) for i, problem in enumerate(problems)]
+    sample = Sample(np.concatenate([play_steps(task) for task in tasks]), np.arange(len(tasks)))
+    one = predictive(sample, horizon * max(problem.table.gap for problem in problems))
+    return {"the default": (DEFAULT, one, mean_interval(sample))}
 
 
 def whole(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, Interval, Interval | None]]:
@@ -70,7 +71,7 @@ def whole(pilot: Pilot, horizon: int, seed: int) -> Mapping[str, tuple[object, I
     return {
         f"{row.name}, with a floor" if "floor" in row.setting else row.name: (
             eval(row.code),
-            row.interval,
+            row.lost_range,
             found.row.interval if row is o.exploring else None,
         )
         for row in o.rows

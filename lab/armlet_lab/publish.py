@@ -149,7 +149,7 @@ def _calibrate(results: Path) -> None:
 def _draw_advice(results: Path) -> None:
     """Ask the advisor about customers that click, and draw what it says."""
     from armlet.advice import advise
-    from armlet.advice.command import regret_by_p
+    from armlet.advice.page import regret_by_p
     from armlet.environments import Customers
 
     advice = advise(Customers.draw, horizon=100_000, seed=1, unit="clicks")

@@ -55,7 +55,7 @@ def test_the_parts_of_an_advice_agree_with_each_other(advice: Advice) -> None:
     assert row.spread[0] <= row.mean == min(row.mean for row in advice.grid) <= row.spread[1]
     assert advice.bill.explored == pytest.approx(explorations(advice.p, advice.n_arms, 5000), rel=0.1)
     assert advice.bill.lost == pytest.approx(advice.bill.explored * 0.075)  # what a random action loses a step
-    assert advice.policies.random == pytest.approx(0.075 * 5000)
+    assert advice.policies.random.lost == pytest.approx(0.075 * 5000)
     assert advice.more_data.regret == 0  # there is one problem, and it is known
 
 
@@ -87,14 +87,16 @@ def test_every_number_is_taken_from_the_same_runs(source: str) -> None:
 
 
 def test_advice_becomes_json_and_lines(advice: Advice) -> None:
-    document = json.loads(json.dumps(advice.to_json(), allow_nan=False))
+    document = json.loads(json.dumps(advice.to_dict(), allow_nan=False))
     assert document["p"] == advice.p
     assert document["grid"][0]["p"] == advice.grid[0].p
     assert document["policies"]["rows"][0]["name"] == "OccasionalOptimism"
     assert " ".join(advice.lines()).startswith(f"{document['answer']} {document['for_a_log']} ")
     assert any("clicks" in line for line in advice.lines())
     assert not any(", day " in line for line in advice.lines())
-    assert any(", day " in line for line in advice.lines(per_day=100)) == (advice.found_by is not None)
+    found = replace(advice, found_by=401, per_day=100)
+    assert any("by decision 401, day 5 of 50" in line for line in found.lines())
+    assert found.to_dict()["found_by_day"] == 5
 
 
 @pytest.mark.parametrize("family", ["clicks 3 % or 4 %", "gaussian d = 10"])
@@ -104,7 +106,7 @@ def test_the_same_question_has_the_same_answer_whatever_the_workers(family: str)
     for workers in (1, 4, 4):
         with ThreadPoolExecutor(workers) as pool:
             asked = advise(FAMILIES[family], horizon=3000, seed=5, problems=6, runs=2, executor=pool)
-        documents.append(json.dumps(asked.to_json()))
+        documents.append(json.dumps(asked.to_dict()))
     assert documents[0] == documents[1] == documents[2]
 
 
@@ -112,7 +114,7 @@ def test_the_budget_alone_gives_the_same_answer_whatever_the_workers() -> None:
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as one:
         patch.setattr(ask, "BUDGET", 2e5)
         several, single = (advise(Customers.draw, horizon=3000, seed=5, executor=pool) for pool in (None, one))
-    assert several.to_json() == single.to_json()
+    assert several.to_dict() == single.to_dict()
 
 
 def test_tasks_can_go_to_other_processes() -> None:
@@ -130,7 +132,7 @@ def test_progress_never_falls_and_ends_complete() -> None:
 def test_a_law_of_problems_leaves_something_to_know() -> None:
     found = advise(FigureA.draw, horizon=3000, problems=24, runs=4, seed=1)
     assert (found.problems, found.n_arms, found.dim) == (24, 6, 3)
-    assert found.row.mean < found.policies.random
+    assert found.row.mean < found.policies.random.lost
     assert found.theorem_p is not None
     assert found.theorem_p > 3000
 
@@ -224,7 +226,7 @@ def test_the_theorem_is_refused_in_plain_words() -> None:
 @pytest.mark.parametrize("rewards", ["numbers", "clicks"])
 def test_a_prior_draws_problems_of_the_stated_size(rewards: str) -> None:
     if rewards == "clicks":
-        prior = Prior(n_arms=(2, 5), dim=3, effect=(0.01, 0.02), rewards="clicks", base_rate=(0.05, 0.1))
+        prior = Prior(n_arms=(2, 5), dim=3, effect=(0.01, 0.02), rewards="clicks", mean=(0.05, 0.1))
     else:
         prior = Prior(n_arms=(2, 5), dim=3, effect=(0.01, 0.02), noise=0.3)
     problems = prior.sample(20, seed=4)
@@ -247,8 +249,8 @@ def test_a_prior_draws_problems_of_the_stated_size(rewards: str) -> None:
         ({"effect": (0.5, 0.1)}, r"effect is \(0.5, 0.1\)"),
         ({"effect": 0}, "effect is 0; give something above 0"),
         ({"rewards": "clicks"}, "leave it out"),
-        ({"rewards": "clicks", "noise": None}, "base_rate is None"),
-        ({"rewards": "clicks", "noise": None, "base_rate": 0.03}, "effect is 0.1 but base_rate is 0.03"),
+        ({"rewards": "clicks", "noise": None}, "mean is None"),
+        ({"rewards": "clicks", "noise": None, "mean": 0.03}, "effect is 0.1 but mean is 0.03"),
         ({"rewards": "stars"}, "choose 'numbers' or 'clicks'"),
     ],
 )
@@ -280,7 +282,7 @@ def test_runs_on_fresh_problems_fall_into_the_predictive_interval(family: str) -
     with ThreadPoolExecutor(2) as pool:
         bench = Bench(problems=fresh, steps=checkpoints(3000), seeds=Seeds(7), executor=pool)
         values = bench.run([found.p], 100, 1)[..., 0, -1]
-    low, high = found.policies.exploring.interval
+    low, high = found.policies.exploring.lost_range
     # 95 promised; 60 problems behind the interval and 100 judging it give a standard deviation of about 3
     assert np.mean((values >= low) & (values <= high)) >= 0.87
 
@@ -288,7 +290,7 @@ def test_runs_on_fresh_problems_fall_into_the_predictive_interval(family: str) -
 def test_the_level_of_rewards_changes_no_advice() -> None:
     """Units are free: a guess at level 0 or 512 is the same problem to the policy, to rounding."""
     found = [
-        advise(Prior(n_arms=3, dim=2, effect=0.3, noise=1.0, base_rate=level), horizon=2000, problems=8, runs=8)
+        advise(Prior(n_arms=3, dim=2, effect=0.3, noise=1.0, mean=level), horizon=2000, problems=8, runs=8)
         for level in (0.0, 512.0)
     ]
     assert found[0].p == found[1].p

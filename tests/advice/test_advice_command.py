@@ -24,6 +24,8 @@ from armlet.advice import command as advice_command
 from armlet.cli.command import count
 from armlet.environments import FigureA
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
+from armlet.report.numbers import percent, show
+from armlet.types import Estimate
 
 SIZE = ["--problems", "3", "--runs", "2", "--seed", "1"]
 ARMS = ["--arms", "3", "--dim", "2", "--effect", "0.3"]
@@ -40,6 +42,12 @@ def ending(arguments: Sequence[str]) -> int | str | None:
 def printed(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert cli.main(list(arguments)) == 0
     return capsys.readouterr().out
+
+
+def without_command(document: dict[str, Any]) -> dict[str, Any]:
+    """An advice as JSON has it, but for the line that asked."""
+    kept: dict[str, Any] = json.loads(json.dumps(document))
+    return {name: value for name, value in kept.items() if name not in ("command", "per_day")}
 
 
 @pytest.fixture(scope="module")
@@ -71,25 +79,39 @@ def pilot(log: pa.Table, tmp_path: Path) -> list[str]:
 def test_json_is_the_advice_and_nothing_else(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*KNOWN, "--json"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == json.loads(json.dumps(advice.to_json()))
+    found = json.loads(out)
+    assert without_command(found) == without_command(advice.to_dict())
+    assert found["command"] == f"armlet {' '.join(KNOWN)} --json"
     assert err.splitlines()[-1].startswith("simulating: done in ")
 
 
 def test_the_words_tell_every_number_that_a_reader_needs(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(printed([*KNOWN, "--unit", "euros"], capsys).split())
-    number, o = words.number, advice.policies
-    assert f"loses about {number(o.recommended.mean)} {words.interval(o.recommended.interval)} euros" in text
-    assert f"about {advice.bill.explored:,.0f} of 2,000 decisions ({advice.bill.share:.2%})" in text
-    assert f"that costs about {number(advice.bill.lost)} euros" in text
-    assert f"between {number(o.recommended.interval.low)} and {number(o.recommended.interval.high)} euros" in text
-    assert f"with probability {advice.sureness.chance:.0%}" in text or "above 99%" in text
-    assert f"at most {number(advice.more_data.regret)} euros" in text
-    for row in o.rows[1:]:
-        assert f"{row.code.removeprefix('armlet.')} {number(row.mean)} {words.interval(row.interval)}" in text
+    o = advice.policies
+    gain = show(Estimate(o.recommended.gain.value, *o.recommended.gain_range))
+    assert f"over 2,000 decisions instead of {show(o.ab_test.played.total, 0)} with an A/B test, {gain} more;" in text
+    assert f"about {advice.bill.explored:,.0f} of 2,000 decisions ({percent(advice.bill.share)})" in text
+    assert f"that costs about {show(advice.bill.lost)} euros" in text
+    assert f"every arm equally likely for {o.ab_test.plan.decisions:,} decisions" in text
+    assert f"with probability {advice.sureness.chance:.0%}" in text or "above 99 %" in text
+    assert f"at most {show(advice.more_data.regret)} euros" in text
+    for name, total, gain in words.policies(advice).rows:
+        assert f"{name} {total} {gain}" in text
     for wrong in (advice.half, advice.double):
-        assert wrong is None or f"p = {wrong.p:g} would regret {wrong.extra:.0%} more" in text
+        assert wrong is None or f"p = {wrong.p:g} would lose {100 * wrong.extra:.0f} % more" in text
     assert advice.theorem_p is not None
-    assert f"Theorem 2 as printed asks for p = {number(advice.theorem_p)}" in text
+    assert f"Theorem 2 as printed asks for p = {show(advice.theorem_p)}" in text
+
+
+def test_a_value_tells_everything_in_money_too(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed([*KNOWN, "--unit", "clicks", "--value", "0.30", "--currency", "EUR"], capsys)
+    assert max(map(len, out.splitlines())) <= words.WIDTH
+    best = advice.policies.recommended
+    worth = show(Estimate(*(0.3 * each for each in (best.gain.value, *best.gain_range))))
+    said = f"At EUR 0.30 each, that is about EUR {worth} more than an A/B test over 2,000 decisions."
+    assert said in " ".join(out.split())
+    found = json.loads(printed([*KNOWN, "--value", "0.30", "--currency", "EUR", "--json"], capsys))
+    assert (found["in_money"], found["money"]) == (said, {"value": 0.3, "currency": "EUR"})
 
 
 def test_no_line_is_wider_than_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,8 +130,7 @@ def test_the_code_that_it_prints_makes_the_policies_that_it_names(advice: Advice
 
 
 def test_a_large_p_is_printed_to_the_last_digit() -> None:
-    row = comparison.played(ContextualEpsilonGreedy(p=1048577.0), np.ones((2, 2)), None, 9.0)
-    assert row.code == "armlet.ContextualEpsilonGreedy(p=1048577)"
+    assert comparison.given(ContextualEpsilonGreedy(p=1048577.0)) == "p=1048577"
 
 
 def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,8 +140,8 @@ def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pyt
         200,
         found["found_by"] and math.ceil(found["found_by"] / 200),
     )
-    assert found == json.loads(json.dumps(advice.to_json()))
-    told = words.about_p(dataclasses.replace(advice, found_by=401), 200)
+    assert without_command(found) == without_command({**advice.to_dict(), "per_day": None})
+    told = words.about_p(dataclasses.replace(advice, found_by=401, per_day=200))
     assert dict(told)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
 
 
@@ -140,7 +161,7 @@ def test_an_environment_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("option", "words"), [("--clicks", "clicks at 0.1 to 0.2"), ("--noise", "noise 0.1 to 0.2, mean reward 0")], ids=str
+    ("option", "words"), [("--clicks", "clicks at 0.1 to 0.2"), ("--noise", "noise 0.1 to 0.2")], ids=str
 )
 def test_a_guess_may_have_ranges(option: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["advise", "--horizon", "1000", "--arms", "2..3", "--dim", "2", "--effect", "0.02..0.04"]
@@ -151,7 +172,8 @@ def test_a_guess_may_have_ranges(option: str, words: str, capsys: pytest.Capture
 def test_a_guess_is_a_prior(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(["advise", "--horizon", "2000", *ARMS, "--noise", "0.5", *SIZE, "--json"], capsys))
     prior = Prior(n_arms=3, dim=2, effect=0.3, noise=0.5)
-    assert found == json.loads(json.dumps(advise(prior, horizon=2000, problems=3, runs=2, seed=1).to_json()))
+    asked = advise(prior, horizon=2000, problems=3, runs=2, seed=1)
+    assert without_command(found) == without_command(asked.to_dict())
 
 
 def test_the_same_log_in_every_format_gives_the_same_advice(
@@ -165,15 +187,15 @@ def test_the_same_log_in_every_format_gives_the_same_advice(
     outs = set()
     for path in sorted(tmp_path.iterdir()):
         command = ["advise", "--horizon", "2000", "--log", str(path), *COLUMNS, "--propensity", "prob", *SIZE, "--json"]
-        outs.add(printed(command, capsys))
+        outs.add(json.dumps(without_command(json.loads(printed(command, capsys)))))
     assert len(outs) == 1
     country = np.array(log["country"].to_pylist())
     X = np.column_stack([np.ones(400), log["age"], country == "de", country == "fr"]).astype(float)
     direct = Pilot(X, log["ad"].to_pylist(), log["click"].to_pylist(), log["prob"].to_pylist())
-    wanted, found = advise(direct, horizon=2000, problems=3, runs=2, seed=1).to_json(), json.loads(outs.pop())
+    wanted, found = advise(direct, horizon=2000, problems=3, runs=2, seed=1).to_dict(), json.loads(outs.pop())
     note = "country is text: 2 flags stand for it, country=de, country=fr; give the bandit the same"
     assert found.pop("notes") == [note, *wanted.pop("notes")]
-    assert found == json.loads(json.dumps(wanted))
+    assert found == without_command(wanted)
     assert [check["arm"] for check in found["checks"]] == ["loud", "plain"]
 
 
@@ -182,10 +204,13 @@ def test_costs_are_rewards_turned_round(log: pa.Table, tmp_path: Path, capsys: p
     negative = pa.array(-np.array(pay))
     pa.parquet.write_table(log.append_column("pay", pay).append_column("cost", negative), tmp_path / "log.parquet")
     command = ["advise", "--horizon", "2000", "--log", str(tmp_path / "log.parquet"), *COLUMNS[:4], *SIZE, "--json"]
-    earned = printed([*command, "--reward", "pay"], capsys)
-    spent = printed([*command, "--reward", "cost", "--objective", "min"], capsys)
-    assert earned == spent
-    assert earned != printed([*command, "--reward", "cost"], capsys)
+    asked = (["--reward", "pay"], ["--reward", "cost", "--objective", "min"], ["--reward", "cost"])
+    earned, spent, wrong = (json.loads(printed([*command, *each], capsys)) for each in asked)
+    assert earned["grid"] == spent["grid"] != wrong["grid"]
+    for one, other in zip(earned["policies"]["rows"], spent["policies"]["rows"], strict=True):
+        assert (one["total"], one["gain"], one["lost"]) == (-other["total"], other["gain"], other["lost"])
+    assert "it earns about" in earned["answer"]
+    assert "it costs about" in spent["answer"]
 
 
 def test_a_constant_is_added_where_features_hold_none(pilot: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +224,8 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
     numbered = log.set_column(2, "ad", pa.array([1 if ad == "loud" else 2 for ad in log["ad"].to_pylist()]))
     pa.csv.write_csv(numbered, tmp_path / "log.csv")
     command = ["advise", "--horizon", "2000", "--log", str(tmp_path / "log.csv"), *COLUMNS, *SIZE, "--json"]
-    assert printed(command, capsys) == printed([*command, "--arm-names", "1,2"], capsys)
+    plain, named = (json.loads(printed(each, capsys)) for each in (command, [*command, "--arm-names", "1,2"]))
+    assert without_command(plain) == without_command(named)
     assert ending([*command, "--arm-names", "1,b"]) == 2
     assert "--arm-names has 'b', but the log names arms by whole numbers" in capsys.readouterr().err
 
@@ -209,7 +235,7 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
     [
         (
             ["--environment", "FigureA"],
-            "missing: --horizon (how many decisions there will be), or --per-day and --days; see",
+            "missing: --horizon (how many decisions there will be), or --per-day and --days; for example: armlet",
         ),
         (["--days", "3", "--environment", "FigureA"], "missing: --per-day (decisions a day), or --horizon in place of"),
         (["--horizon", "9", "--per-day", "3", "--days", "3"], "--horizon is 9 but --days is 3 too; give one of them"),
@@ -219,8 +245,23 @@ def test_arms_may_be_numbers(log: pa.Table, tmp_path: Path, capsys: pytest.Captu
         (["--horizon", "99"], "missing: what is known (one of --environment; --log; --arms, --dim and --effect)"),
         (["--horizon", "99", "--environment", "FigureA", "--dim", "3"], "--environment and --dim do not go together"),
         (
-            ["--horizon", "99", "--environment", "FigureA", "--objective", "min"],
-            "--environment and --objective do not go together",
+            ["--horizon", "99", "--environment", "Customers", "--objective", "min"],
+            "objective is 'min' but rewards are 0 or 1; count what is wanted",
+        ),
+        (["--horizon", "99", *ARMS, "--noise", "1", "--current", "a"], "--current and --arms do not go together"),
+        (["--horizon", "99", *ARMS, "--clicks", "0.5", "--mean", "0.5"], "--mean and --clicks do not go together"),
+        (["--horizon", "99", *ARMS, "--noise", "1", "--value", "0.3"], "missing: --currency (of --value, such as EUR)"),
+        (
+            ["--horizon", "99", *ARMS, "--noise", "1", "--value", "0", "--currency", "EUR"],
+            "--value is 0.0; give what one unit of reward is worth, such as 0.30",
+        ),
+        (
+            ["--horizon", "99", *ARMS, "--noise", "1", "--value", "1", "--currency", "doubloons"],
+            "--currency is 'doubloons'; give a word of at most 8 letters, such as EUR",
+        ),
+        (
+            ["--horizon", "99", *ARMS, "--noise", "1", "--out", "advice.pdf"],
+            "--out is advice.pdf; give a name that ends",
         ),
         (["--horizon", "99", "--environment", "FigureC"], "there is no environment 'FigureC'; did you mean 'FigureB'?"),
         (["--horizon", "99", "--environment", "Drifting"], "arms change over time"),
@@ -255,9 +296,13 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ([], ["--horizon", "--environment", "--log", "--arms"]),
+        (
+            [],
+            ["--horizon", "--environment", "--log", "--arms", "; for example: armlet advise --horizon 100k --arms 5 "],
+        ),
         (["--arms", "3"], ["--horizon", "--dim", "--effect", "--noise", "--clicks"]),
-        (["--days", "3", "--reward", "click"], ["--per-day", "--log", "--features", "--arm "]),
+        (["--arms", "3", "--currency", "EUR"], ["--horizon", "--dim", "--effect", "--noise", "--value (what one unit"]),
+        (["--days", "3", "--reward", "click"], ["--per-day", "--log pilot.csv", "--features", "--arm "]),
     ],
 )
 def test_all_that_is_missing_is_named_at_once(
@@ -296,6 +341,7 @@ def test_what_is_no_whole_number_is_no_count(text: str) -> None:
         (["--propensity", "age"], "--propensity names 'age', which --features names before"),
         (["--arm-names", "plain,loud,loudest"], "the pilot never tried arm 'loudest', so nothing is known of it"),
         (["--arm-names", "plain,loudest"], "arms has 'loud', which --arm-names lacks"),
+        (["--current", "loudest"], "current is 'loudest'; choose one of 'loud', 'plain'"),
     ],
 )
 def test_a_log_that_cannot_be_used_is_refused_by_the_name_of_the_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from armlet import cli
 from armlet.advice import Advice, words
+from armlet.report.numbers import show
 from support import advices
 
 KNOWN = ["advise", "--horizon", "2000", "--environment", "FigureA", "--problems", "3", "--runs", "2", "--seed", "1"]
@@ -27,25 +29,25 @@ def far(advice: Advice) -> Advice:
 
 
 def test_what_is_missing_is_said_to_be_missing(far: Advice) -> None:
-    told = dict(words.about_p(far, None))
+    told = dict(words.about_p(far))
     assert told["Best arm found"].startswith("not within 2,000 decisions: ")
     assert told["Half or twice"] == "half of it would not try every arm; twice of it takes too long to simulate."
-    late = dict(words.about_p(dataclasses.replace(far, p=501.0), None))  # 2 p is beyond half of the horizon
+    late = dict(words.about_p(dataclasses.replace(far, p=501.0)))  # 2 p is beyond half of the horizon
     assert late["Half or twice"].endswith("twice of it is too much for so few decisions.")
     assert told["The theorem"] == "Theorem 2 gives no p here: two arms are alike."
-    text = "\n".join(words.lines(far, None))
-    assert text.count("[unknown]") == 12  # five losses, four differences, and in words: loss, price, the least loss
+    text = "\n".join(words.lines(far))
+    assert text.count("[-∞ to ∞]") == 6  # the average gain of five policies, and in words of the best
     assert "they disagree" in text
 
 
 def test_the_theorem_is_called_useless_only_beyond_the_horizon(advice: Advice) -> None:
-    beyond = dict(words.about_p(dataclasses.replace(advice, theorem_p=2e4), None))["The theorem"]
+    beyond = dict(words.about_p(dataclasses.replace(advice, theorem_p=2e4)))["The theorem"]
     assert beyond.endswith(
         "p = 20,000, 10 times the horizon: every decision would be random, so it is useless in practice."
     )
-    within = dict(words.about_p(dataclasses.replace(advice, theorem_p=200.0), None))["The theorem"]
+    within = dict(words.about_p(dataclasses.replace(advice, theorem_p=200.0)))["The theorem"]
     # 200 (1 + ln 10) of 2,000 decisions are explored, up to a thousandth
-    assert "asks for p = 200, which explores 33% of all decisions and loses " in within
+    assert "asks for p = 200, which explores 33 % of all decisions and loses " in within
     assert "useless" not in within
 
 
@@ -60,7 +62,12 @@ def test_the_command_writes_the_page(
     path = tmp_path / "new" / "page.html"
     assert cli.main([*KNOWN, "--out", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"Page: {path}"
-    assert path.read_bytes() == pages["usual"].read_bytes()
+    typed, called = (
+        re.subn(r"<dt>command</dt><dd>.*?</dd>", "", page.read_text("utf-8")) for page in (path, pages["usual"])
+    )
+    assert typed == called
+    assert typed[1] == 1
+    assert f"<dd>armlet {' '.join(KNOWN)} --out {path}</dd>" in path.read_text("utf-8")
     assert cli.main([*KNOWN, "--out", str(path), "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["horizon"] == 2000
@@ -80,9 +87,23 @@ def test_every_figure_has_words_for_those_who_cannot_see_it(pages: dict[str, Pat
     text = pages["usual"].read_text(encoding="utf-8")
     said = re.findall(r'<svg [^>]*aria-label="([^"]*)"', text)
     assert len(said) == text.count("<svg ") == text.count("<figcaption>") == 3
-    assert all(row.name in said[0] for row in advice.policies.rows[1:])
+    assert f"{show(advice.policies.over_time.policy.mean[-1])} rewards by the default policy" in said[0]
     assert f"p = {advice.p:g} is recommended" in said[1]
     assert f"for {advice.bill.explored:,.0f} explored decisions" in said[2]
+
+
+def test_the_page_opens_with_the_answer_and_folds_the_rest(pages: dict[str, Path], advice: Advice) -> None:
+    text = html.unescape(pages["usual"].read_text(encoding="utf-8"))
+    order = [f'<p class="answer">{words.headline(advice)}</p>', words.for_a_log(advice), "<svg ", "yours will be one"]
+    places = [text.lower().index(part.lower()) for part in [*order, "<details>", "What made this"]]
+    assert places == sorted(places)
+    assert text.count("<details>") >= 4
+    assert "<h2" not in text[: places[2]]
+
+
+def test_lines_are_named_at_their_ends(advice: Advice) -> None:
+    drawn = {text.get_text() for text in advice.plot().axes[0].texts}
+    assert drawn == {"the default", "A/B test", "best possible", "doing nothing"}
 
 
 def test_the_theorems_p_is_marked_where_it_is_or_by_an_arrow_at_the_edge(pages: dict[str, Path]) -> None:

@@ -14,6 +14,7 @@ CHECKS = [
     check for check in browser.CHECKS if check not in (browser.shows_every_verdict, browser.leads_to_every_section)
 ]
 """A page of advice has no verdicts and no overview."""
+OPEN = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("screen", browser.SCREENS)
 def test_the_page_in_a_real_browser(chromium: Browser, pages: dict[str, Path], name: str, screen: str) -> None:
     with browser.visit(chromium, pages[name], screen) as opened:
+        assert opened.page.locator("figure:visible").count() == 1  # the others are folded
+        opened.page.evaluate(OPEN)
         for check in CHECKS:
             check(opened)
         assert opened.page.locator("figure").count() == 3

@@ -7,7 +7,7 @@ import functools
 import math
 from pathlib import Path
 
-from armlet.advice import Advice, advise, command
+from armlet.advice import Advice, advise
 from armlet.advice.pilot import ArmCheck
 from armlet.environments import FigureA
 from armlet.types import Estimate, Interval
@@ -23,7 +23,7 @@ def far(advice: Advice) -> Advice:
     """Return advice with every part that may be missing missing, and words that would like to be HTML."""
     unknown = Estimate(1.0, -math.inf, math.inf)
     policies = tuple(
-        dataclasses.replace(row, interval=Interval(0.0, math.inf), difference=unknown if row.difference else None)
+        dataclasses.replace(row, gain=unknown, difference=unknown if row.difference else None)
         for row in advice.policies.rows
     )
     rows = tuple(dataclasses.replace(row, interval=Interval(0.0, math.inf)) for row in advice.grid)
@@ -44,9 +44,7 @@ def far(advice: Advice) -> Advice:
 
 def write_pages(advice: Advice, folder: Path) -> dict[str, Path]:
     """Write the page of an advice, of one that lacks all it may, and of one whose theorem asks for a p close by."""
-    near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401)
-    texts = {"usual": command.render(advice, seed=1), "far": command.render(far(advice), seed=1)}
-    texts["near"] = command.render(near, seed=1, per_day=200)
-    for name, text in texts.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in texts}
+    near = dataclasses.replace(advice, theorem_p=2 * advice.grid[-1].p, found_by=401, per_day=200)
+    for name, each in {"usual": advice, "far": far(advice), "near": near}.items():
+        each.save(folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in ("usual", "far", "near")}

@@ -1,4 +1,4 @@
-"""The advice, and how it is found: from what is known of a problem to the policy and the p that lose least.
+"""The advice, and how it is found: from what is known of a problem to the policy that earns most, and to p.
 
 Plays the default and other policies step by step, and ContextualEpsilonGreedy (free units, evidence as the clock)
 exactly in law, in jumps, so that long horizons cost little more than short ones. About ten seconds on two cores for
@@ -11,22 +11,30 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from html import escape
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from armlet.advice import words
 from armlet.advice.comparison import Comparison, compare
-from armlet.advice.pilot import ArmCheck, Posterior, SourceLike, as_source
-from armlet.advice.problem import PLACE, SampledProblem, Source, theorem_p
+from armlet.advice.pilot import ArmCheck, Pilot, Posterior, SourceLike, as_source
+from armlet.advice.problem import PLACE, Prior, SampledProblem, Source, theorem_p
 from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, Trial, checkpoints, mean_interval
 from armlet.errors import InvalidValueError
 from armlet.inference.intervals import spread
-from armlet.inputs.settings import Objective, check_seed, one_of, optional, whole
+from armlet.inputs.settings import Objective, check_seed, one_of, optional, positive, whole
 from armlet.parallel import Seeds
-from armlet.types import Float64, Interval
+from armlet.report import notebook
+from armlet.report.result import Columns, Result, fields_of
+from armlet.types import Arm, Float64, Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LONGEST_CURRENCY: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +84,45 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """Which policy to take, what it loses, and how much to explore by p; `armlet.advise` makes one."""
+class Money:
+    """What one unit of reward is worth."""
 
-    policies: Comparison  # the policy to take among them
+    value: float
+    currency: str
+
+    def __post_init__(self) -> None:
+        self.check(self.value, self.currency)
+
+    @staticmethod
+    def check(value: object, currency: object, names: tuple[str, str] = ("value", "currency")) -> None:
+        """Refuse what is no amount of money."""
+        positive(fix="give what one unit of reward is worth, such as 0.30")(names[0], value)
+        if not (isinstance(currency, str) and 1 <= len(currency.strip()) <= LONGEST_CURRENCY):
+            text = f"give a word of at most {LONGEST_CURRENCY} letters, such as EUR"
+            raise InvalidValueError(f"{names[1]} is {currency!r}; {text}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Advice(Result):
+    """Which policy to take, what it earns, and how much to explore by p; `armlet.advise` makes one."""
+
+    policies: Comparison  # the policy to take among them, an A/B test and doing nothing
     p: float  # of ContextualEpsilonGreedy, for a log to evaluate other policies from
     horizon: int
     n_arms: int  # the largest, if problems differ
     dim: int
     unit: str
+    objective: Objective
+    money: Money | None
+    mean: Literal["known", "unknown"]  # of a random arm; where unknown, totals are counted from there
+    current: Arm | None  # the arm that is played today
+    per_day: int | None  # decisions
     source: str
     problems: int
     runs: int  # all p of the grid together
-    grid: tuple[Row, ...]  # every p on the same problems and seeds; every number below is taken from these runs
+    seed: int
+    command: str  # that asked
+    grid: tuple[Row, ...]  # every p on the same problems and seeds; all that is said of p is taken from these runs
     bill: Bill
     found_by: int | None  # from here on 95 % of the runs earn 95 % of what is to be gained over random play
     half: Wrong | None  # None if half of p would not try every arm
@@ -100,32 +134,52 @@ class Advice:
     checks: tuple[ArmCheck, ...]  # of a pilot with propensities
     notes: tuple[str, ...]  # approximations and warnings
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold, with the answer in the words of the terminal and the page."""
-        document = {"answer": words.headline(self), "for_a_log": words.for_a_log(self), **asdict(self)}
-        for check, values in zip(self.checks, document["checks"], strict=True):
-            values["agrees"] = check.agrees
-        plain: dict[str, Any] = _plain(document)
-        return plain
-
     @property
     def row(self) -> Row:
         """The recommended p on all problems and runs."""
         return next(row for row in self.grid if row.p == self.p)
 
-    def lines(self, per_day: int | None = None) -> list[str]:
-        """Put the advice into words; with traffic, times are told in days too."""
-        return words.lines(self, per_day)
+    def columns(self) -> Columns:
+        """Return what every choice earns, by columns."""
+        return words.frame(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types, with the answer in the words of the terminal and the page."""
+        answer = {"answer": words.headline(self), "in_money": words.in_money(self), "for_a_log": words.for_a_log(self)}
+        document = {**answer, "policy": self.policies.recommended.code, **fields_of(self)}
+        for check, values in zip(self.checks, document["checks"], strict=True):
+            values["agrees"] = check.agrees
+        if self.per_day is not None:
+            document["found_by_day"] = None if self.found_by is None else words.day(self.found_by, self.per_day)
+        return document
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return None
-    return value
+    def plot(self) -> Figure:
+        """Draw what is earned beyond doing nothing over time, by the policy to take and by an A/B test."""
+        from armlet.advice.page import over_time  # matplotlib is heavy
+
+        return over_time(self)
+
+    def lines(self) -> list[str]:
+        """Put the advice into words for a terminal; with traffic, times are told in days too."""
+        return words.lines(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return "\n".join(words.answer(self))
+
+    def _title(self) -> str:
+        return words.TITLE
+
+    def _html(self) -> list[str]:
+        said = [f"<p>{escape(sentence)}</p>" for sentence in words.answer(self)]
+        return [*said, notebook.table(self.columns()), notebook.note(words.basis(self))]
+
+    def _page(self) -> str:
+        from armlet.advice.page import render  # matplotlib is heavy
+
+        return render(self)
 
 
 def silent(done: int, total: int) -> None:
@@ -141,10 +195,14 @@ def advise(
     runs: int | None = None,
     unit: str = "rewards",
     objective: Objective = "max",
+    value: float | None = None,
+    currency: str | None = None,
+    current: Arm | None = None,
+    per_day: int | None = None,
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Advice:
-    """Recommend a policy, say what it will lose, and how much to explore for a log to evaluate other policies from.
+    """Recommend a policy, and say what it earns next to an A/B test and to doing nothing.
 
     Parameters
     ----------
@@ -161,7 +219,14 @@ def advise(
     unit
         What rewards are counted in, for the words.
     objective
-        "min" if a pilot's rewards are costs; environments and priors are rewards anyway.
+        "min" if rewards are costs.
+    value, currency
+        What one unit of reward is worth, such as 0.30 and "EUR"; both or neither.
+    current
+        The arm that is played today, if one of a pilot or of a single environment is; else doing nothing means one arm
+        that may be any.
+    per_day
+        Decisions a day, to tell times in days too.
     executor
         Where runs take place; threads, one for each processor, if left out.
     progress
@@ -171,23 +236,74 @@ def advise(
     --------
     >>> from armlet.environments import Customers
     >>> advice = advise(Customers.draw(np.random.default_rng(1)), horizon=10_000, runs=20, unit="clicks")
-    >>> advice.policies.recommended.code, round(advice.policies.random)
+    >>> advice.policies.recommended.code, round(advice.policies.random.lost)
     ('armlet.OccasionalOptimism()', 50)
     """
     horizon = whole(2)("horizon", horizon)  # type: ignore[assignment]
     optional(whole(1))("problems", problems)
     optional(whole(2))("runs", runs)
+    optional(whole(1))("per_day", per_day)
     one_of("max", "min")("objective", objective)
+    money, place, sign = check_money(value, currency), place_of(current, source), 1.0 if objective == "max" else -1.0
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count())) if executor is None else executor
         drawn = as_source(source, horizon, objective)
-        search = prepare(drawn, horizon, check_seed(seed), pool, problems, runs, BUDGET, _part(progress, 0, 50))
+        search = prepare(drawn, horizon, check_seed(seed), pool, problems, runs, BUDGET, _part(progress, 0, 40))
         trial = search.settle()
-        policies = compare(search.bench, trial, _part(progress, 50, 99))
-    advice = _answer(drawn, search.bench, trial, policies, unit)
+        policies = compare(search.bench, trial, _part(progress, 40, 99), sign, place)
+    asked = Asked(
+        unit=unit,
+        objective=objective,
+        money=money,
+        mean="unknown" if isinstance(source, Prior) and source.mean is None else "known",
+        current=current,
+        per_day=per_day,
+        seed=seed,
+    )
+    advice = _answer(drawn, search.bench, trial, policies, asked)
     advice = replace(advice, notes=(*advice.notes, *search.note(trial)))
     progress(100, 100)
     return advice
+
+
+class Asked(NamedTuple):
+    """What was asked for, beyond what was simulated."""
+
+    unit: str
+    objective: Objective
+    money: Money | None
+    mean: Literal["known", "unknown"]
+    current: Arm | None
+    per_day: int | None
+    seed: int
+
+
+def place_of(arm: Arm | None, source: SourceLike) -> int | None:
+    """Return the place of the arm that is played today; refuse one that cannot be told from the others."""
+    if arm is None:
+        return None
+    if isinstance(source, Pilot):
+        names: list[Arm] = source.arm_names
+    elif isinstance(source, Prior) or not hasattr(source, "n_arms"):
+        raise InvalidValueError(
+            f"current is {arm!r}, but in a guess or a law of environments no arm is known from another; leave it out"
+        )
+    else:
+        names = list(range(source.n_arms))
+    if arm not in names:
+        raise InvalidValueError(f"current is {arm!r}; choose one of {', '.join(map(repr, names))}")
+    return names.index(arm)
+
+
+def check_money(value: float | None, currency: str | None) -> Money | None:
+    """Return what a unit of reward is worth; refuse one of both without the other."""
+    if value is None and currency is None:
+        return None
+    if value is None:
+        raise InvalidValueError(f"currency is {currency!r} but value is missing; give what one unit of reward is worth")
+    if currency is None:
+        raise InvalidValueError(f"value is {value!r} but currency is missing; give one, such as 'EUR'")
+    return Money(value=value, currency=currency)
 
 
 def prepare(
@@ -213,10 +329,10 @@ def _part(progress: Progress, start: int, end: int) -> Callable[[float], None]:
     return lambda share: progress(round(start + (end - start) * share), 100)
 
 
-def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, unit: str) -> Advice:
+def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, asked: Asked) -> Advice:
     used = bench.problems[: trial.problems]
     p, mean = trial.ps[trial.best], float(trial.means[trial.best])
-    asked, reason = _theorem(used)
+    theorem, reason = _theorem(used)
     checks = source.checks() if isinstance(source, Posterior) else ()
     low, high = trial.close()
     saved = trial.saving()
@@ -226,7 +342,8 @@ def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, un
         horizon=bench.horizon,
         n_arms=max(problem.n_arms for problem in used),
         dim=max(problem.dim for problem in used),
-        unit=unit,
+        **asked._asdict(),
+        command=f"armlet.advise(..., horizon={bench.horizon}, seed={asked.seed})",
         source=source.words(),
         problems=len(used),
         runs=trial.regret.size,
@@ -235,7 +352,7 @@ def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, un
         found_by=found_by(trial, np.array([problem.table.gap for problem in used])),
         half=_wrong(trial, -2),
         double=_wrong(trial, 2),
-        theorem_p=asked,
+        theorem_p=theorem,
         theorem_reason=reason,
         sureness=Sureness(low=low, high=high, chance=trial.chance(bench.seeds.rng("chance"))),
         more_data=Saving(regret=saved, share=saved / mean if mean > 0 else 0.0),

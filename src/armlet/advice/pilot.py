@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from armlet.advice.problem import (
     FEW,
+    Costs,
     Draw,
     Drawn,
     Known,
@@ -462,11 +463,16 @@ SourceLike: TypeAlias = Environment | Draw | Prior | Pilot
 
 
 def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
-    """Make a source of problems of what a user gave."""
-    if isinstance(source, Prior):
-        return source
+    """Make a source of problems of what a user gave; what is to be made small there is to be made large in them."""
     if isinstance(source, Pilot):
         return Posterior.of(source, objective, varied_size(source.n_arms, source.dim + 1))
+    given = _as_source(source, horizon)
+    return given if objective == "max" else Costs(given)
+
+
+def _as_source(source: SourceLike, horizon: int) -> Source:
+    if isinstance(source, Prior):
+        return source
     if isinstance(source, type):
         raise InvalidTypeError(
             f"source is the class {source.__name__}; give an instance, or {source.__name__}.draw for a law"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from armlet.environments.environment import Environment, FiniteEnvironment, bit_law, check_still
+from armlet.environments.environment import Environment, FiniteEnvironment, Noise, bit_law, check_still
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.settings import unboxed
 from armlet.parallel import Seeds
@@ -25,6 +25,9 @@ from armlet.types import Float64
 PLACE: Final = "advice"  # of the seeds of an advice
 FEW: Final = 64  # distinct contexts that are kept as they are; more are sampled, because runs cost O(M) an exploration
 MANY: Final = 1024  # contexts at most, unless there are more than 256 features
+ZERO_ONE: Final = (
+    "objective is 'min' but rewards are 0 or 1; count what is wanted (1 where there was no cost) and leave it out"
+)
 REPEATS: Final = 16  # rewards drawn for each sampled context and arm, to measure the noise
 
 
@@ -50,13 +53,42 @@ class SampledProblem:
     @property
     def noise(self) -> float:
         """The standard deviation of a reward around its mean, root mean square over contexts and arms."""
-        t = self.table
-        if t.noise == "gaussian":
-            return t.scale
-        if t.noise == "none":
-            return 0.0
-        variance = t.means * (1 - t.means) if t.noise == "bernoulli" else np.square(t.scale * t.means) / 3
-        return math.sqrt(float(t.chances @ variance.mean(axis=1)))
+        return math.sqrt(float(self.table.chances @ _variance(self.table, self.table.means).mean(axis=1)))
+
+
+class Stakes(NamedTuple):
+    """What an environment pays a decision."""
+
+    best: float  # with the best arm of every context
+    losses: Float64  # (K,): what one arm for all contexts pays less
+    deviation: float  # of a reward of the best arms, by its context and its noise
+    noise: Noise
+
+
+def stakes(table: FiniteEnvironment) -> Stakes:
+    """Return what there is to earn and to lose in an environment.
+
+    Examples
+    --------
+    >>> found = stakes(FiniteEnvironment(contexts=np.eye(2), chances=np.array([0.9, 0.1]), means=np.eye(2)))
+    >>> found.best, found.losses.round(3).tolist()
+    (1.0, [0.1, 0.9])
+    """
+    top = table.means.max(axis=1)
+    best = float(table.chances @ top)
+    between = float(table.chances @ np.square(top - best))
+    within = float(table.chances @ _variance(table, top))
+    return Stakes(best, best - table.chances @ table.means, math.sqrt(between + within), table.noise)
+
+
+def _variance(table: FiniteEnvironment, means: Float64) -> Float64:
+    """Return the variance of rewards of such means."""
+    if table.noise == "gaussian":
+        return np.full(means.shape, table.scale**2)
+    if table.noise == "none":
+        return np.zeros(means.shape)
+    variance: Float64 = means * (1 - means) if table.noise == "bernoulli" else np.square(table.scale * means) / 3
+    return variance
 
 
 class Source(Protocol):
@@ -180,18 +212,18 @@ class Prior:
         The standard deviation of a reward around its mean; not for "clicks", whose noise follows from their rates.
     rewards
         "numbers", with gaussian noise, or "clicks", 0 or 1.
-    base_rate
-        The level of rewards, the mean of a random arm: for clicks a rate between 0 and 1, which must be given; for
-        numbers 0 if left out.
+    mean
+        What a random arm earns a decision: for clicks a rate between 0 and 1, which must be given; for numbers it may
+        be left out, and what is earned is then counted from there.
 
     Examples
     --------
     >>> prior = Prior(n_arms=5, dim=(2, 4), effect=(0.1, 0.5), noise=1.0)
     >>> [problem.dim for problem in prior.sample(4, seed=1)]
     [4, 3, 3, 3]
-    >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", base_rate=0.03)
+    >>> Prior(n_arms=5, dim=2, effect=0.5, rewards="clicks", mean=0.03)
     Traceback (most recent call last):
-    armlet.errors.ArgumentError: effect is 0.5 but base_rate is 0.03: at such a rate 5 arms differ by 0.12 ...
+    armlet.errors.ArgumentError: effect is 0.5 but mean is 0.03: at such a rate 5 arms differ by 0.12 ...
     """
 
     n_arms: int | tuple[int, int]
@@ -199,7 +231,7 @@ class Prior:
     effect: Between
     noise: Between | None = None
     rewards: Literal["numbers", "clicks"] = "numbers"
-    base_rate: Between | None = None
+    mean: Between | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("n_arms", 2), ("dim", 1)):
@@ -217,25 +249,25 @@ class Prior:
             if self.noise is None:
                 raise InvalidValueError("noise is missing; give the standard deviation of a reward around its mean")
             _positive("noise", self.noise)
-            if self.base_rate is not None:
-                _ends("base_rate", self.base_rate)
+            if self.mean is not None:
+                _ends("mean", self.mean)
             return
         if self.noise is not None:
             raise InvalidValueError(
                 f"noise is {self.noise!r}, but that of clicks follows from their rate; leave it out"
             )
-        low, high = _ends("base_rate", self.base_rate)
+        low, high = _ends("mean", self.mean)
         if not 0 < low <= high < 1:
-            text = "{base_rate} is {value!r}; give a share of clicks between 0 and 1, such as 0.03"
-            raise ArgumentError(text, value=self.base_rate)
+            text = "{mean} is {value!r}; give a share of clicks between 0 and 1, such as 0.03"
+            raise ArgumentError(text, value=self.mean)
         arms, effect = int(_ends("n_arms", self.n_arms)[0]), _ends("effect", self.effect)[1]
         most = min((arms - 1) * low, 1 - high)  # one arm has all the clicks that there are; no rate is above 1
         if effect > most:
             raise ArgumentError(
-                "effect is {asked:g} but {base_rate} is {rate}: at such a rate {arms} arms differ by {most:g} at most; "
-                "give a smaller effect or a higher {base_rate}",
+                "effect is {asked:g} but {mean} is {rate}: at such a rate {arms} arms differ by {most:g} at most; "
+                "give a smaller effect or a higher {mean}",
                 asked=effect,
-                rate=_say(self.base_rate),
+                rate=_say(self.mean),
                 arms=arms,
                 most=most,
             )
@@ -246,14 +278,23 @@ class Prior:
         Examples
         --------
         >>> Prior(n_arms=5, dim=(2, 4), effect=0.1, noise=1.0).words()
-        'a guess: 5 arms, contexts of 2 to 4 values, effect 0.1, noise 1, mean reward 0'
+        'a guess: 5 arms, contexts of 2 to 4 values, effect 0.1, noise 1'
         """
         if self.rewards == "clicks":
-            spread = f"clicks at {_say(self.base_rate)}"
+            spread = f"clicks at {_say(self.mean)}"
         else:
-            spread = f"noise {_say(self.noise)}, mean reward {_say(self.base_rate or 0.0)}"
+            spread = f"noise {_say(self.noise)}" + ("" if self.mean is None else f", mean reward {_say(self.mean)}")
         shape = f"{_say(self.n_arms)} arms, contexts of {_say(self.dim)} values"
         return f"a guess: {shape}, effect {_say(self.effect)}, {spread}"
+
+    def as_costs(self) -> Prior:
+        """Return the same guess with costs as negative rewards."""
+        if self.rewards == "clicks":
+            raise InvalidValueError(ZERO_ONE)
+        if self.mean is None:
+            return self
+        low, high = _pair(self.mean)
+        return replace(self, mean=(-high, -low))
 
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same for any n."""
@@ -262,7 +303,7 @@ class Prior:
     def _draw(self, rng: np.random.Generator) -> SampledProblem:
         K, d = _whole(rng, self.n_arms), _whole(rng, self.dim)
         effect = _log_uniform(rng, self.effect)
-        level = 0.0 if self.base_rate is None else float(rng.uniform(*_pair(self.base_rate)))
+        level = 0.0 if self.mean is None else float(rng.uniform(*_pair(self.mean)))
         X, chances = self._contexts(rng, d)
         clicks = self.rewards == "clicks"
         theta = rng.uniform(-1.0, 1.0, (K, d)) if clicks else rng.standard_normal((K, d))
@@ -306,8 +347,8 @@ def _scale(centred: Float64, chances: Float64, level: float, effect: float) -> f
         high *= 2
     else:
         raise ArgumentError(
-            "effect is {asked:.3g} but {base_rate} is {level:.3g}, and rates below 0 or above 1 do not exist; "
-            "give a smaller effect or a higher {base_rate}",
+            "effect is {asked:.3g} but {mean} is {level:.3g}, and rates below 0 or above 1 do not exist; "
+            "give a smaller effect or a higher {mean}",
             asked=effect,
             level=level,
         )
@@ -392,3 +433,27 @@ class Drawn:
     def sample(self, n: int, seed: int) -> list[SampledProblem]:
         """Draw n problems; the first ones are the same for any n."""
         return [condense(self.draw(rng), rng, self.horizon) for rng in draw_from(n, seed)]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Problems whose rewards are costs: the same, with all signs changed."""
+
+    source: Source
+
+    def words(self) -> str:
+        """Describe what they are."""
+        return f"{self.source.words()}, as costs"
+
+    def sample(self, n: int, seed: int) -> list[SampledProblem]:
+        """Draw n problems; the first ones are the same for any n."""
+        if isinstance(self.source, Prior):
+            return self.source.as_costs().sample(n, seed)
+        return [_turned(problem) for problem in self.source.sample(n, seed)]
+
+
+def _turned(problem: SampledProblem) -> SampledProblem:
+    if problem.table.noise == "bernoulli":
+        raise InvalidValueError(ZERO_ONE)
+    theta = None if problem.theta is None else -problem.theta
+    return replace(problem, table=replace(problem.table, means=-problem.table.means), theta=theta)

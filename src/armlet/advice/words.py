@@ -1,14 +1,20 @@
-"""What `armlet advise` says: sentences and tables that the terminal and the page share."""
+"""What `armlet advise` says: sentences and tables that the terminal, the page and JSON share.
+
+A policy comes first, with what is earned next to an A/B test and to doing nothing; then p, for a log to evaluate other
+policies from. In sentences brackets hold the range for a single run, 95 of 100; tables say what theirs hold.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from armlet.advice.ab_test import LEVEL, POWER
 from armlet.advice.runs import explorations, explorations_as_printed
+from armlet.errors import InvalidValueError
 from armlet.report.document import Table
+from armlet.report.numbers import column, common_places, percent, show, show_interval
 from armlet.types import Estimate
 
 if TYPE_CHECKING:
@@ -17,17 +23,17 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100  # of the terminal's lines
 LABEL: Final = 20
+TITLE: Final = "Which policy to take, and what it earns"
 
 
-def lines(advice: Advice, per_day: int | None) -> list[str]:
+def lines(advice: Advice) -> list[str]:
     """Describe it all for a terminal."""
-    listed = [*textwrap.wrap(headline(advice), WIDTH), *textwrap.wrap(for_a_log(advice), WIDTH)]
-    listed += [*textwrap.wrap(basis(advice), WIDTH), "", *columns(policies(advice)), ""]
-    listed += _labelled(sentences(advice))
-    listed += ["", *columns(choices(advice)), "", *_labelled(about_p(advice, per_day))]
+    listed = [line for sentence in answer(advice) for line in textwrap.wrap(sentence, WIDTH)]
+    listed += ["", *columns(policies(advice)), "", *_labelled(sentences(advice)), ""]
+    listed += [*columns(choices(advice)), "", *_labelled(about_p(advice))]
     if advice.checks:
         listed += ["", *columns(checks(advice))]
-    listed += ["", "How to use it:", *(f"  {line}" for line in usage(advice))]
+    listed += ["", "How to use it:", *(f"  {line}" for line in usage(advice)), "", *textwrap.wrap(basis(advice), WIDTH)]
     for note in advice.notes:
         listed += textwrap.wrap(f"Note: {note}.", WIDTH, subsequent_indent="  ")
     return listed
@@ -41,14 +47,45 @@ def _labelled(said: list[tuple[str, str]]) -> list[str]:
     ]
 
 
+def answer(advice: Advice) -> list[str]:
+    """Return which policy to take and what that earns, in money too if asked; then what to take for a log."""
+    return [sentence for sentence in (headline(advice), in_money(advice), for_a_log(advice)) if sentence]
+
+
 def headline(advice: Advice) -> str:
-    """Return which policy to take, and what it loses."""
-    o = advice.policies
-    best, unit = o.recommended, advice.unit
-    loses = f"loses about {number(best.mean)} {interval(best.interval)} {unit} over {_span(advice)}"
-    if best.difference is None:
-        return f"Leave policy= out: the default {loses}."
-    return f"Take {_short(best)}: it {loses}, {more(best.difference)} than the default."
+    """Return which policy to take, and what it earns next to an A/B test and to doing nothing."""
+    o, unit, over = advice.policies, advice.unit, _span(advice)
+    best, gain = o.recommended, _gain(o.recommended)
+    if _test_is_best(advice):
+        return (
+            f"Run an A/B test of {o.ab_test.plan.decisions:,} decisions and keep the winner: it {_verb(advice)} about "
+            f"{_more(advice, _turned(gain), unit)} than {policy(advice)} over {over}."
+        )
+    take = "the default policy (leave policy= out)" if best is o.default else _short(best)
+    if advice.mean == "unknown":
+        idle = show(abs(best.gain.value - o.nothing.gain.value), common_places([gain]))
+        word = _word(advice, best.gain.value - o.nothing.gain.value)
+        return (
+            f"Take {take}: it {_verb(advice)} about {_more(advice, gain, unit)} than an A/B test over {over}, and "
+            f"{idle} {word} than doing nothing."
+        )
+    places = common_places([gain])
+    total, test, idle = (show(row.total, places) for row in (best, o.ab_test.played, o.nothing))
+    return (
+        f"Take {take}: it {_verb(advice)} about {total} {unit} over {over} instead of {test} with an A/B test, "
+        f"{_more(advice, gain)}; doing nothing {_verb(advice)} {idle}."
+    )
+
+
+def in_money(advice: Advice) -> str:
+    """Return what the difference between the policy and an A/B test is worth; nothing if no value was given."""
+    if advice.money is None:
+        return ""
+    gain, than = _gain(advice.policies.recommended), "an A/B test"
+    if _test_is_best(advice):
+        gain, than = _turned(gain), policy(advice)
+    each = f"{advice.money.currency} {_price(advice.money.value)}"
+    return f"At {each} each, that is about {_worth(advice, gain)} than {than} over {_span(advice)}."
 
 
 def for_a_log(advice: Advice) -> str:
@@ -56,31 +93,43 @@ def for_a_log(advice: Advice) -> str:
     o = advice.policies
     if o.recommended is o.exploring:
         return "Other policies can be evaluated from its log."
-    what = f"{_short(o.exploring)}, which loses about {more(o.price)}"
-    return f"Only if you will evaluate other policies from this log: {what}."
+    gain = _turned(Estimate(o.price.value, *o.price_range))
+    extra = "" if advice.money is None else f" ({_worth(advice, gain)})"
+    return (
+        f"Only if you will evaluate other policies from this log: {_short(o.exploring)}, which {_verb(advice)} about "
+        f"{_more(advice, gain, advice.unit)}{extra}."
+    )
 
 
 def basis(advice: Advice) -> str:
     """Describe what that rests on."""
     o = advice.policies
-    environments = "1 environment" if advice.problems == 1 else f"{advice.problems:,} environments"
-    first = "it" if o.problems == advice.problems == 1 else f"the first {o.problems:,}"
+    environments = "1 environment" if o.problems == 1 else f"{o.problems:,} environments"
     return (
-        f"Based on {advice.source}: {environments}, {advice.runs:,} simulated runs for the choice of p; "
-        f"every policy {_times(o.runs)} on {first}, on the same contexts and seeds."
+        f"{advice.source}: every choice was played {_times(o.runs)} in {environments}, on the same contexts, "
+        f"rewards and seeds; {advice.runs:,} more runs chose p."
     )
 
 
 def sentences(advice: Advice) -> list[tuple[str, str]]:
     """Describe what follows for the policy to take, each with the question that it answers in a word or two."""
-    return [("Your run", _run(advice)), ("Other policies", _others(advice))]
+    return [("Your run", your_run(advice)), *compared(advice)]
 
 
-def about_p(advice: Advice, per_day: int | None) -> list[tuple[str, str]]:
+def compared(advice: Advice) -> list[tuple[str, str]]:
+    """Describe what the policy to take is compared with."""
+    return [
+        ("The A/B test", _test(advice)),
+        ("Doing nothing", _nothing(advice)),
+        ("Other policies", _others(advice)),
+    ]
+
+
+def about_p(advice: Advice) -> list[tuple[str, str]]:
     """Describe what follows from exploring by p, each with the question that it answers in a word or two."""
     return [
         ("Exploration", _bill(advice)),
-        ("Best arm found", _found(advice, per_day)),
+        ("Best arm found", _found(advice)),
         ("Half or twice", _wrongs(advice)),
         ("How sure", _sure(advice)),
         ("A better p", _more_data(advice)),
@@ -105,24 +154,50 @@ def usage(advice: Advice) -> list[str]:
     ]
 
 
-def policies(advice: Advice) -> Table:
-    """Set the policies that were played next to each other."""
+def listed(advice: Advice) -> list[Played]:
+    """Return all choices: the recommended one, then by what they earn."""
     o = advice.policies
-    rows = [
-        (
-            _label(row, advice),
-            f"{number(row.mean)} {interval(row.interval)}",
-            "" if row.difference is None else f"{signed(row.difference.value)} {signed_interval(row.difference)}",
-        )
-        for row in o.rows
+    others = [*(row for row in o.rows if row is not o.recommended), o.ab_test.played, o.nothing, o.random]
+    return [o.recommended, *sorted(others, key=lambda row: -row.gain.value)]
+
+
+def policies(advice: Advice) -> Table:
+    """Set all choices next to each other by what they earn."""
+    rows = listed(advice)
+    cells = [
+        [_label(advice, row) for row in rows],
+        column([Estimate(row.total, *row.total_range) for row in rows]),
+        column(
+            [(_turned(row.gain) if advice.objective == "min" else row.gain) if row.gain.value else 0.0 for row in rows]
+        ),
     ]
-    random = (("random play", number(o.random), signed(o.random - o.default.mean)),)
-    head = ("policy", f"loses, {advice.unit} [one run]", "beyond the default [average]")
+    head = ["choice", f"{_verb(advice)}, {advice.unit} [single run]", "against the A/B test"]
+    if advice.money is not None:
+        cells.append(column([row.gain.value * advice.money.value for row in rows]))
+        head.append(f"in {advice.money.currency}")
+    what = "What every choice" if advice.mean == "known" else "What every choice, beyond a random arm,"
     caption = (
-        f"What is lost against the best arm over {_span(advice)}, with 95 % intervals: of the loss, for one run such "
-        "as yours; of the difference, for its average"
+        f"{what} {_verb(advice)} over {_span(advice)}, with 95 % intervals: of the total, the range for a single run; "
+        "of the difference, for its average"
     )
-    return Table(caption=caption, head=head, rows=(*rows, *random))
+    return Table(caption=caption, head=tuple(head), rows=tuple(zip(*cells, strict=True)))
+
+
+def frame(advice: Advice) -> dict[str, list[Any]]:
+    """Return what every choice earns as columns of numbers."""
+    rows = listed(advice)
+    money = {} if advice.money is None else {"worth": [row.gain.value * advice.money.value for row in rows]}
+    return {
+        "choice": [_label(advice, row) for row in rows],
+        "total": [row.total for row in rows],
+        "total_low": [row.total_range.low for row in rows],
+        "total_high": [row.total_range.high for row in rows],
+        "gain": [row.gain.value for row in rows],
+        "gain_low": [row.gain_range.low for row in rows],
+        "gain_high": [row.gain_range.high for row in rows],
+        **money,
+        "lost": [row.lost for row in rows],
+    }
 
 
 def choices(advice: Advice) -> Table:
@@ -130,21 +205,18 @@ def choices(advice: Advice) -> Table:
     rows = [(f"p = {exact(advice.p)}, recommended", _explored(advice, advice.p), "")]
     for name, wrong in (("half of it", advice.half), ("twice of it", advice.double)):
         if wrong is not None:
-            rows.append((f"p = {exact(wrong.p)}, {name}", _explored(advice, wrong.p), f"{wrong.extra:+.0%}"))
+            rows.append(
+                (f"p = {exact(wrong.p)}, {name}", _explored(advice, wrong.p), f"{wrong.extra:+.0%}".replace("%", " %"))
+            )
     caption = f"Exploring by p, for a log to evaluate other policies from, over {advice.horizon:,} decisions"
     return Table(caption=caption, head=("choice", "explored", "loses more"), rows=tuple(rows))
 
 
 def checks(advice: Advice) -> Table:
     """Set what each arm is worth by the model next to what the propensities say."""
+    weighted = column([Estimate(c.weighted, *c.interval) for c in advice.checks])
     rows = [
-        (
-            str(c.arm),
-            f"{c.model:.4g}",
-            f"{c.weighted:.4g} [{c.interval[0]:.4g} to {c.interval[1]:.4g}]",
-            _agrees(c.agrees),
-        )
-        for c in advice.checks
+        (str(c.arm), show(c.model), text, _agrees(c.agrees)) for c, text in zip(advice.checks, weighted, strict=True)
     ]
     head = ("arm", "by the linear model", "by propensities [95 % interval]", "")
     caption = f"What always playing one arm would earn a decision, {advice.unit}"
@@ -171,17 +243,6 @@ def columns(table: Table) -> list[str]:
     return [*textwrap.wrap(table.caption, WIDTH), *(line.rstrip() for line in laid)]
 
 
-def number(value: float) -> str:
-    """Write a number with three digits, or all before the point.
-
-    Examples
-    --------
-    >>> number(4814285.2), number(12.345), number(0.0)
-    ('4,814,285', '12.3', '0')
-    """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
-
-
 def exact(p: float) -> str:
     """Write p so that it can be read back.
 
@@ -191,52 +252,6 @@ def exact(p: float) -> str:
     ('1048576', '7.5')
     """
     return str(int(p)) if p == int(p) else repr(p)
-
-
-def interval(ends: Sequence[float]) -> str:
-    """Write an interval, or that there is none: one run has no spread.
-
-    Examples
-    --------
-    >>> interval((1.0, 2.5)), interval((0.0, math.inf))
-    ('[1 to 2.5]', '[unknown]')
-    """
-    return f"[{number(ends[0])} to {number(ends[1])}]" if math.isfinite(ends[1]) else "[unknown]"
-
-
-def signed(value: float) -> str:
-    """Write a difference.
-
-    Examples
-    --------
-    >>> signed(12.34), signed(-0.5)
-    ('+12.3', '-0.5')
-    """
-    return f"+{number(value)}" if value >= 0 else number(value)
-
-
-def signed_interval(found: Estimate) -> str:
-    """Write the interval of a difference.
-
-    Examples
-    --------
-    >>> signed_interval(Estimate(1.0, -0.5, 2.5))
-    '[-0.5 to +2.5]'
-    """
-    return f"[{signed(found.low)} to {signed(found.high)}]" if math.isfinite(found.high) else "[unknown]"
-
-
-def more(found: Estimate) -> str:
-    """Describe how much more is lost, or less.
-
-    Examples
-    --------
-    >>> more(Estimate(62.0, 40.0, 84.0)), more(Estimate(-3.0, -10.0, 4.0))
-    ('62 [40 to 84] more', '3 [-4 to 10] less')
-    """
-    if found.value < 0:
-        return f"{number(-found.value)} {interval((-found.high, -found.low))} less"
-    return f"{number(found.value)} {interval((found.low, found.high))} more"
 
 
 def day(decision: int, per_day: int) -> int:
@@ -250,8 +265,105 @@ def day(decision: int, per_day: int) -> int:
     return math.ceil(decision / per_day)
 
 
+def your_run(advice: Advice) -> str:
+    """Describe what a single run may come to."""
+    o, best = advice.policies, advice.policies.recommended
+    low, high = (_more(advice, Estimate(end, end, end)) for end in best.gain_range)
+    total = ""
+    if advice.mean == "known":
+        ends = " and ".join(show_interval(best.total_range).strip("[]").split(" to "))
+        total = f"between {ends} {advice.unit}, "
+    saved = "all arms are alike" if o.random.lost == 0 else f"{percent(1 - best.lost / o.random.lost)} of that is saved"
+    return (
+        f"yours will be one of many: in 95 of 100 it {_verb(advice)} {total}from {low} to {high} than an A/B test. "
+        f"Against always playing the best arm for each context random play loses {show(o.random.lost)} {advice.unit}; "
+        f"{saved}. Brackets above hold 95 of 100 single runs."
+    )
+
+
+def _test_is_best(advice: Advice) -> bool:
+    """Return whether an A/B test surely earns more, on average."""
+    return advice.policies.recommended.gain.high < 0
+
+
+def policy(advice: Advice) -> str:
+    """Name the policy to take in a sentence."""
+    o = advice.policies
+    return "the default policy" if o.recommended is o.default else _short(o.recommended)
+
+
+def _verb(advice: Advice) -> str:
+    return "earns" if advice.objective == "max" else "costs"
+
+
+def _word(advice: Advice, gain: float) -> str:
+    return "more" if (gain >= 0) == (advice.objective == "max") else "less"
+
+
+def _gain(row: Played) -> Estimate:
+    """Return what a choice earns beyond the A/B test, with the range for a single run."""
+    return Estimate(row.gain.value, *row.gain_range)
+
+
+def _turned(found: Estimate) -> Estimate:
+    return Estimate(-found.value, -found.high, -found.low)
+
+
+def _more(advice: Advice, gain: Estimate, unit: str = "") -> str:
+    """Describe how much more is earned, or less; of costs, how much less is spent, or more."""
+    text = show(gain if gain.value >= 0 else _turned(gain))
+    return f"{text} {unit} {_word(advice, gain.value)}" if unit else f"{text} {_word(advice, gain.value)}"
+
+
+def _worth(advice: Advice, gain: Estimate) -> str:
+    """Describe the same in money."""
+    if advice.money is None:
+        raise InvalidValueError("money is None; ask with value= and currency=")
+    worth = Estimate(*(advice.money.value * each for each in (gain.value, gain.low, gain.high)))
+    return f"{advice.money.currency} {_more(advice, worth)}"
+
+
+def _price(value: float) -> str:
+    """Write a price with the two decimals that money has, or as many as it needs.
+
+    Examples
+    --------
+    >>> _price(0.3), _price(12.0), _price(0.005)
+    ('0.30', '12.00', '0.005')
+    """
+    return f"{value:,.2f}" if round(value, 2) == value else f"{value:,g}"
+
+
+def _test(advice: Advice) -> str:
+    o = advice.policies
+    test, plan = o.ab_test, o.ab_test.plan
+    cut = "" if plan.asked == plan.decisions else f", of which half of the horizon, {plan.decisions:,}, is taken"
+    text = (
+        f"every arm equally likely for {plan.decisions:,} decisions, then the winner for all contexts. To find a "
+        f"difference of {show(plan.difference)} {advice.unit} between two of {plan.n_arms} arms (two-sided at "
+        f"{percent(LEVEL)}, power {percent(POWER)}; a reward deviates by {show(plan.deviation)}) takes {plan.asked:,} "
+        f"decisions{cut}."
+    )
+    if test.best_decisions == plan.decisions:
+        return f"{text} No other length that was tried, from a sixteenth of it to twice, does better here."
+    gain = abs(test.best_total - test.played.total)
+    word = _word(advice, 1.0)
+    return f"{text} In hindsight {test.best_decisions:,} decisions are best here: {show(gain)} {advice.unit} {word}."
+
+
+def _nothing(advice: Advice) -> str:
+    o = advice.policies
+    if advice.current is not None:
+        return f"{advice.current!r}, the current arm, for every decision. Random play draws any arm at every decision."
+    return (
+        "one arm for every decision, which may be any, since no current arm is named; on average that is what random "
+        f"play {_verb(advice)}, with a wider range: {show_interval(o.nothing.total_range)} and "
+        f"{show_interval(o.random.total_range)}."
+    )
+
+
 def _explored(advice: Advice, p: float) -> str:
-    return f"{explorations(p, advice.n_arms, advice.horizon) / advice.horizon:.2%}"
+    return f"{100 * explorations(p, advice.n_arms, advice.horizon) / advice.horizon:.2f} %"
 
 
 def _agrees(agrees: bool) -> str:
@@ -261,8 +373,8 @@ def _agrees(agrees: bool) -> str:
 def _bill(advice: Advice) -> str:
     b = advice.bill
     return (
-        f"about {b.explored:,.0f} of {advice.horizon:,} decisions ({b.share:.2%}) are made at random to learn from; "
-        f"that costs about {number(b.lost)} {advice.unit}."
+        f"about {b.explored:,.0f} of {advice.horizon:,} decisions ({percent(b.share)}) are made at random to learn "
+        f"from; that costs about {show(b.lost)} {advice.unit}."
     )
 
 
@@ -276,8 +388,14 @@ def _short(row: Played) -> str:
     return row.code.removeprefix("armlet.")
 
 
-def _label(row: Played, advice: Advice) -> str:
+def _label(advice: Advice, row: Played) -> str:
     o = advice.policies
+    if row is o.ab_test.played:
+        return f"A/B test of {o.ab_test.plan.decisions:,} decisions"
+    if row is o.nothing:
+        return "doing nothing" if advice.current is None else f"doing nothing: always {advice.current}"
+    if row is o.random:
+        return "random play"
     role = "the default" if row is o.default else _short(row)
     return f"{role}, recommended" if row is o.recommended else role
 
@@ -286,39 +404,24 @@ def _times(runs: int) -> str:
     return "once" if runs == 1 else f"{runs:,} times"
 
 
-def _run(advice: Advice) -> str:
-    o, unit = advice.policies, advice.unit
-    best = o.recommended
-    ends = (
-        f"between {number(best.interval.low)} and {number(best.interval.high)} {unit} in 95 of 100 cases"
-        if math.isfinite(best.interval.high)
-        else "of unknown size, with a single run behind it"
-    )
-    text = (
-        f"yours will be one of many: its loss is {ends}. The mean is {number(1000 * best.mean / o.horizon)} {unit} in "
-        f"1,000 decisions. Random play would lose {number(o.random)}"
-    )
-    saved = f"; {1 - best.mean / o.random:.0%} of that is saved." if o.random > 0 else ": all arms are alike."
-    return text + saved
-
-
 def _others(advice: Advice) -> str:
     o = advice.policies
-    least = min(o.rows, key=lambda row: row.mean)
+    least = min(o.rows, key=lambda row: row.lost)
     cut = "" if o.horizon == advice.horizon else " Longer runs of policies that draw every step take too long."
     if least is o.recommended or least.difference is None:
-        return f"none that was played loses less on average; widths of LinUCB and ThompsonSampling are tuned.{cut}"
+        return f"none that was played is better on average; widths of LinUCB and ThompsonSampling are tuned.{cut}"
+    gain = _turned(least.difference)
     clear = "which is not clear" if least.difference.high >= 0 else "which is too little to matter"
-    return f"{_short(least)} loses {more(least.difference)} than the default, {clear}.{cut}"
+    return f"{_short(least)} {_verb(advice)} {_more(advice, gain)} than the default on average, {clear}.{cut}"
 
 
-def _found(advice: Advice, per_day: int | None) -> str:
-    gain = "at least 95% of what there is to gain over random play"
+def _found(advice: Advice) -> str:
+    gain = "at least 95 % of what there is to gain over random play"
     if advice.found_by is None:
         return f"not within {advice.horizon:,} decisions: fewer than 95 of 100 runs come to earn {gain}."
     when = f"by decision {advice.found_by:,}"
-    if per_day is not None:
-        when += f", day {day(advice.found_by, per_day):,} of {day(advice.horizon, per_day):,}"
+    if advice.per_day is not None:
+        when += f", day {day(advice.found_by, advice.per_day):,} of {day(advice.horizon, advice.per_day):,}"
     return f"{when}: from there on, 95 of 100 runs earn {gain} when they do not explore."
 
 
@@ -330,7 +433,7 @@ def _wrongs(advice: Advice) -> str:
 
 
 def _wrong(wrong: Wrong | None, otherwise: str) -> str:
-    return otherwise if wrong is None else f"p = {exact(wrong.p)} would regret {wrong.extra:.0%} more"
+    return otherwise if wrong is None else f"p = {exact(wrong.p)} would lose {100 * wrong.extra:.0f} % more"
 
 
 def _sure(advice: Advice) -> str:
@@ -340,16 +443,16 @@ def _sure(advice: Advice) -> str:
         if s.low < s.high
         else "on average no other p does"
     )
-    return f"p = {exact(advice.p)} is within 10% of the best p tried with probability {_chance(s.chance)}; {alike}."
+    return f"p = {exact(advice.p)} is within 10 % of the best p tried with probability {_chance(s.chance)}; {alike}."
 
 
 def _chance(chance: float) -> str:
-    return "above 99%" if chance > 0.99 else f"{chance:.0%}"
+    return "above 99 %" if chance > 0.99 else f"{100 * chance:.0f} %"
 
 
 def _more_data(advice: Advice) -> str:
     saving = advice.more_data
-    amount = f"at most {number(saving.regret)} {advice.unit}, {saving.share:.0%} of what this p loses"
+    amount = f"at most {show(saving.regret)} {advice.unit}, {percent(saving.share)} of what this p loses"
     return (
         f"with the environment known, the p that suits it would save {amount}. More data can save no more than that "
         "through p; it would also narrow the intervals above, which this does not count."
@@ -360,10 +463,10 @@ def _theorem(advice: Advice) -> str:
     asked, T = advice.theorem_p, advice.horizon
     if asked is None:
         return f"Theorem 2 gives no p here: {advice.theorem_reason}."
-    text = f"Theorem 2 as printed asks for p = {number(asked)}"
+    text = f"Theorem 2 as printed asks for p = {show(asked)}"
     if asked >= T:
-        times = number(asked / T)
+        times = show(asked / T)
         return f"{text}, {times} times the horizon: every decision would be random, so it is useless in practice."
     share = explorations_as_printed(asked, T) / T
-    lost = number(share * advice.bill.lost / advice.bill.share)
-    return f"{text}, which explores {share:.0%} of all decisions and loses {lost} {advice.unit} by that alone."
+    lost = show(share * advice.bill.lost / advice.bill.share)
+    return f"{text}, which explores {percent(share)} of all decisions and loses {lost} {advice.unit} by that alone."

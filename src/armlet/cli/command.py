@@ -11,6 +11,7 @@ import argparse
 import inspect
 import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -325,7 +326,9 @@ def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) 
 
 def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     """Parse a command line, run its command, and return the exit code."""
-    arguments = parser.parse_args(sys.argv[1:] if argv is None else list(argv))
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser.parse_args(words)
+    arguments.line = shlex.join([parser.prog, *words])  # pages say what made them
     try:
         arguments.command(arguments)
         sys.stdout.flush()

@@ -151,7 +151,7 @@ def compare(a: argparse.Namespace) -> Work:
 
 @command(
     "advise",
-    "which policy to take, and what exploring costs",
+    "which policy to take, and what it earns next to an A/B test",
     group(
         "how many decisions there will be",
         arg("--horizon", type=count, metavar="T", help="in all, such as 50000, 50k or 5e4"),
@@ -170,7 +170,7 @@ def compare(a: argparse.Namespace) -> Work:
             "a number, or a range as in 0.005..0.02",
         ),
         arg("--noise", type=between, metavar="X", help="standard deviation of a reward around its mean"),
-        arg("--mean", type=between, metavar="X", help="the mean reward of a random arm; default: 0"),
+        arg("--mean", type=between, metavar="X", help="what a random arm earns a decision, for real totals"),
         arg("--clicks", type=between, metavar="X", help="rewards are 0 or 1: the share of 1 at random"),
     ),
     group(
@@ -191,23 +191,30 @@ def compare(a: argparse.Namespace) -> Work:
         arg("--reward", metavar="NAME", help="the column of what it paid"),
         arg("--propensity", metavar="NAME", help="the column of the probability with which it was played"),
         arg("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those played"),
-        arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max"),
+        arg("--current", metavar="NAME", help="the arm that is played today; default: none is known"),
     ),
+    group(
+        "what it is worth",
+        arg("--value", type=float, metavar="X", help="of one unit of reward in money, such as 0.30; with --currency"),
+        arg("--currency", metavar="WORD", help="such as EUR; with --value"),
+    ),
+    arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max"),
     arg("--unit", default="rewards", metavar="WORD", help="what rewards are counted in; default: rewards"),
     seed("everything that is drawn", 2013),
     arg("--problems", type=count, metavar="N", help="problems to sample; default: what a budget allows"),
     arg("--runs", type=count, metavar="N", help="runs of a p on each; default: what a budget allows"),
     arg("--out", metavar="FILE", help="also write a page, such as advice.html"),
-    options={"n_arms": "--arms", "base_rate": "--clicks"},
+    options={"n_arms": "--arms", "mean": "--clicks"},
     extras=("matplotlib", "pyarrow"),
     interrupted="nothing was written",
 )
 def advise(arguments: argparse.Namespace) -> Work:
-    """Describe which policy to take, what it will lose, and how much to explore for a log to evaluate from.
+    """Say which policy to take and what it earns, next to an A/B test and to doing nothing.
 
     examples:
       armlet advise --horizon 100k --environment FigureA
       armlet advise --horizon 1e5 --arms 5 --dim 8 --effect 0.005..0.02 --clicks 0.02..0.05
+      armlet advise --horizon 67k --environment DisplayAds --value 0.30 --currency EUR
       armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1
       armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click
     """
@@ -218,9 +225,10 @@ def advise(arguments: argparse.Namespace) -> Work:
 
     def work() -> Answer:
         if request.out is not None:
-            command.save(request, advice, request.out)
+            request.out.parent.mkdir(parents=True, exist_ok=True)
+            advice.save(request.out)
         page = [] if request.out is None else [f"Page: {request.out}"]
-        return Answer(command.to_json(advice, request.per_day), [*advice.lines(request.per_day), *page])
+        return Answer(advice, [*advice.lines(), *page])
 
     return work
 
