@@ -91,7 +91,7 @@ def test_show_says_what_a_loop_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines["waiting"] == "20 decisions for a reward, 0 rewards for their decision"
     assert lines["digest"] == digest()
     assert told.splitlines()[-2].endswith("  c, retired")
-    assert told.splitlines()[-1].startswith("gain: is the live policy better than a coin? nothing to say; ")
+    assert told.splitlines()[-1].startswith("gain: is the live policy better than random play? nothing to say; ")
     found = shown(capsys)
     assert (found["arms"], found["retired"], found["open"]) == (["a", "b"], ["c"], 20)
     assert sum(each["decisions"] for each in found["counts"]) == N

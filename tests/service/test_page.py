@@ -20,7 +20,7 @@ from armlet.stores.overview import Details
 from armlet.types import Interval
 from support.service.pages import HOSTILE, details, make_loop, play, read, shown
 
-COIN = "Is the live policy better than a coin?"
+RANDOM = "Is the live policy better than random play?"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def found() -> Details:
 
 def gain_of(found: Details, answer: Answer, ends: tuple[float, float] | None, **fields: Any) -> Gain:
     interval = None if ends is None else Interval(*ends)
-    return replace(found.gains[0], answer=answer, interval=interval, label="a coin", **fields)
+    return replace(found.gains[0], answer=answer, interval=interval, label="random play", **fields)
 
 
 # ---- what it says
@@ -48,8 +48,8 @@ def test_every_answer_is_said_in_words_with_its_gain(
     found: Details, answer: Answer, ends: tuple[float, float], words: str
 ) -> None:
     seen = shown(replace(found, gains=(gain_of(found, answer, ends),)))
-    assert f"{COIN}{BIG[answer]}{words}" in seen.parts["answers"]
-    assert seen.values("data-answers") == [f"{COIN} {BIG[answer]}."]
+    assert f"{RANDOM}{BIG[answer]}{words}" in seen.parts["answers"]
+    assert seen.values("data-answers") == [f"{RANDOM} {BIG[answer]}."]
 
 
 def test_not_yet_says_how_much_longer(found: Details) -> None:
@@ -64,7 +64,7 @@ def test_nothing_to_say_says_why_and_draws_nothing(found: Details) -> None:
     note = "The policy never explores; with a share of 10 % an answer takes about 9,000 decisions."
     silent = gain_of(found, "nothing to say", None, note=note, rows=0, history=())
     seen = shown(replace(found, gains=(silent,)))
-    assert f"{COIN}Nothing to say{note}" in seen.parts["answers"]
+    assert f"{RANDOM}Nothing to say{note}" in seen.parts["answers"]
     assert "bands" not in seen.parts
 
 

@@ -502,7 +502,7 @@ def test_a_loop_says_what_its_policy_lets_it_say(policy: Policy, answer: str, wo
         loop = make(store, policy=policy)
         decide_and_reward(loop, 0, 20)
         (gain,) = loop.gains()
-    assert (gain.answer, gain.label) == (answer, "a coin")
+    assert (gain.answer, gain.label) == (answer, "random play")
     assert words in gain.note
 
 

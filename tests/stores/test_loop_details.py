@@ -129,7 +129,7 @@ def test_the_price_of_exploring_is_the_gain_times_the_explored_decisions() -> No
         assert price == (gain.compared * gain.interval.low, gain.compared * gain.interval.high)
         assert 0 < gain.compared <= found.exploring.explored
         quiet = store.loop("quiet", arms=["a", "b"], dim=1, policy=armlet.LinUCB()).details().exploring
-    assert (quiet.price, quiet.expected, quiet.note) == (None, None, "The policy does not explore by a coin.")
+    assert (quiet.price, quiet.expected, quiet.note) == (None, None, "The policy does not explore at random.")
 
 
 def test_the_last_decisions_come_with_what_is_known_of_their_rewards() -> None:
@@ -173,7 +173,7 @@ def test_the_value_of_an_arm_rests_on_rows_that_no_context_chose() -> None:
     assert found["b"].value.low < 0.5 < found["b"].value.high
     assert found["b"].value_rows == played
     assert (found["a"].value, found["a"].value_rows) == (None, 0)
-    assert "No coin" in found["a"].value_note
+    assert "No decision that explored" in found["a"].value_note
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name not in REFUSED])

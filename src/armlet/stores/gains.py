@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = Literal["yes", "not yet", "no", "nothing to say"]
 
-ADVISED: Final = 0.1  # the share of a coin that notes speak of
+ADVISED: Final = 0.1  # the share of exploring or of a control that notes speak of
+RANDOM: Final = "random play"  # uniform over the arms that are eligible
 LIFT: Final = 0.2  # of the mean reward: the gain that they speak of
 LONGEST: Final = 10**9  # decisions until an answer; with more nobody should wait
 DAY: Final = 86_400_000_000  # microseconds
@@ -149,7 +150,7 @@ def _note(tally: Tally, against: Against, answer: Answer, share: float, *, has_w
         coin = "exploring" if against == "shadow" else "exploring or a control"
         return f"{_lack(tally, against)} {advice(tally, coin=coin)}"
     if share < LEAST:
-        return "It is about earlier decisions: there is no coin any more that compares the two."
+        return "It is about earlier decisions: none of the present ones compares the two."
     return "" if has_window else "Only decisions that got a reward are compared; with a window all of them are."
 
 
@@ -166,7 +167,7 @@ def _lack(tally: Tally, against: Against) -> str:
 
 
 def advice(tally: Tally, share: float = ADVISED, coin: str = "exploring or a control") -> str:
-    """Say which share of which coin would answer, and by when, at the mean and the variance of rewards so far.
+    """Say which share of exploring or of a control would answer, and by when, at the rewards so far.
 
     Examples
     --------

@@ -536,7 +536,7 @@ class Loop:
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
     def gains(self) -> tuple[Gain, ...]:
-        """Return whether the live policy is better than a coin and than the control, and the shadow than it.
+        """Return whether the live policy is better than random play and than the control, and the shadow than it.
 
         The answers hold at all looks together, with probability 0.95 each. They need a share of decisions that explore
         or that a control plays; where there is none, they say which share would answer, and by when.

@@ -21,7 +21,7 @@ from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, table_text
-from armlet.stores.gains import Gain, gain_of
+from armlet.stores.gains import RANDOM, Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
 from armlet.stores.replay import recover
@@ -372,10 +372,10 @@ def _guards(tally: Tally) -> Guards:
 
 
 def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
-    """Return what the comparisons of a loop say: against a coin, and the control and the shadow if it has any."""
+    """Return what the comparisons of a loop say: against random play, and the control and the shadow if it has any."""
     has_window, rate = terms.window is not None, tally.comparisons.rate or 0.0
     guards = _guards(tally)
-    coin = "a coin" if tally.comparisons.is_even else "exploration, which favours arms that lack data"
+    coin = RANDOM if tally.comparisons.is_even else "exploration, which favours arms that lack data"
     found = [gain_of(tally, "uniform", coin, rate if rate < 1.0 else 0.0, has_window=has_window)]
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
@@ -398,7 +398,7 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
     if coin.interval is not None:
         price = Interval(coin.compared * coin.interval.low, coin.compared * coin.interval.high)
     else:
-        note = "No explored decision has been compared yet." if rate else "The policy does not explore by a coin."
+        note = "No explored decision has been compared yet." if rate else "The policy does not explore at random."
     return Exploring(
         explored=sum(arm.explored for arm in tally.arms),
         expected=None if rate is None else sum(span.expected for span in spans),
@@ -454,7 +454,9 @@ def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
             mean=counted.mean,
             value=value,
             value_rows=rows,
-            value_note="" if value is not None else "No coin that contexts do not move has played it and got a reward.",
+            value_note=""
+            if value is not None
+            else "No decision that explored independently of the context has played it and got a reward.",
             intercept=intercept,
             coefficients=coefficients,
         )

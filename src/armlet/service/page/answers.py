@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from armlet.service.page import svg, words
 from armlet.service.page.layout import Column, Sign, card, html_text, more, sign, table, text
-
-if TYPE_CHECKING:
-    from armlet.stores.gains import Gain
+from armlet.stores.gains import RANDOM, Gain
 
 SIGNS: Final[dict[str, Sign]] = {"yes": "yes", "not yet": "open", "no": "no", "nothing to say": "none"}
 BIG: Final = {"yes": "Yes", "not yet": "Not yet", "no": "No", "nothing to say": "Nothing to say"}
@@ -143,7 +141,7 @@ def _points(gain: Gain, decisions: int) -> list[svg.Point]:
 
 def _band(gain: Gain, points: Sequence[svg.Point]) -> svg.Band:
     title, (_, low, high) = _title(gain), points[-1]
-    short = gain.against if gain.against != "uniform" else title.split()[-1]
+    short = gain.against if gain.against != "uniform" else title.split()[1]
     return svg.Band(gain.against, title, short, words.gain_between(low, high), points)
 
 
@@ -152,7 +150,7 @@ def _title(gain: Gain) -> str:
         return "shadow over live"
     if gain.against == "control":
         return "over the control"
-    return "over a coin" if gain.label == "a coin" else "over exploring"
+    return f"over {RANDOM}" if gain.label == RANDOM else "over exploring"
 
 
 def _numbers(gain: Gain, points: Sequence[svg.Point]) -> list[tuple[str, str, str]]:

@@ -48,11 +48,9 @@ def arms_card(found: Details) -> str:
 
 
 def _about(has_values: bool) -> str:
-    known = (
-        "it holds with 95 % for each arm, however often you look" if has_values else "there are none with a reward yet"
-    )
+    known = "valid at 95 % for each arm, however often you look" if has_values else "there are none with a reward yet"
     return (
-        "What an arm is worth if always played is read from decisions that a coin made, regardless of contexts; "
+        "What an arm is worth if always played is estimated from decisions that explored independently of the context; "
         f"{known}. The mean when played is about the contexts for which it was chosen."
     )
 
@@ -133,7 +131,7 @@ def last_card(found: Details, now: int, viewer: Viewer) -> str:
     if not found.last:
         return card("last", "Last decisions", [text("There is none yet.", "soft")])
     rows = [_decision(each, now) + (_secrets(each, found.features) if viewer.is_admin else ()) for each in found.last]
-    parts = [wide_table("Last decisions", columns, rows)]
+    parts = [more("last-rows", f"The last {len(rows)}", [wide_table("Last decisions", columns, rows)])]
     if not viewer.is_admin:
         parts.append(text("Events and contexts are shown to keys with the scope “admin”.", "soft small"))
     return card("last", "Last decisions", parts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from armlet.report.notebook import brief
 from armlet.service.page import svg, words
-from armlet.service.page.layout import card, html_text, sign, terms, text
+from armlet.service.page.layout import card, html_text, more, sign, terms, text
 from armlet.types import Policy
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def exploring_card(found: Exploring, decisions: int) -> str:
         )
     if found.expected is None:
         parts = [
-            text("No known coin", "figure"),
+            text("Unknown", "figure"),
             text("This policy does not explore with a probability that is known, so there is no share to count."),
         ]
         return card("exploring", "Exploring", parts, width="half")
@@ -183,7 +183,7 @@ def changes_card(found: Details, now: int) -> str:
 
 def settings_card(found: Details) -> str:
     """Return what the loop was made with."""
-    return card("settings", "Settings", [terms(_settings(found))])
+    return card("settings", "Settings", [more("all-settings", "How this loop is set up", [terms(_settings(found))])])
 
 
 def _settings(found: Details) -> Iterator[tuple[str, str]]:

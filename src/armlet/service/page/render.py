@@ -19,6 +19,7 @@ from armlet.service.page.facts import (
 )
 from armlet.service.page.layout import Column, Page, Viewer, card, document, html_text, table, text
 from armlet.service.page.login import HOME, loop_url
+from armlet.types import __version__
 
 if TYPE_CHECKING:
     from armlet.stores.overview import Details
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000  # microseconds
 DAY: Final = 86_400.0  # seconds
 FOOTER: Final = (
-    "<p>Intervals on this page hold at all times at once with 95 %, each of them: look as often as you like, and stop "
-    "when you like. There are no p-values here, no intervals for a single look, and no regret, which nobody knows.</p>"
+    "<p>Intervals on this page are anytime-valid confidence sequences at 95 %: look as often as you like, and stop "
+    "when you like. There are no p-values, no intervals for a fixed sample, and no regret, which nobody knows.</p>"
+    f"<p>Made by Armlet {__version__} from the rows of this loop, each folded in when it was committed.</p>"
 )
 
 
@@ -92,7 +94,7 @@ _COLUMNS: Final = (
     Column("loop", "name"),
     Column("decisions", "n"),
     Column("last decision"),
-    Column("better than a coin?"),
+    Column("better than random?"),
     Column("than the control?"),
     Column("health"),
 )
