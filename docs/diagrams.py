@@ -197,7 +197,7 @@ def which_policy() -> Card:
             ["Will you evaluate other", "policies from this log?"],
             ["OccasionalOptimism(floor=0.02)", "AutoEpsilonGreedy()"],
         ),
-        (["Do you need a theorem", "about its regret?"], ['OccasionalOptimism(radius="proved")', "Algorithm1(p=...)"]),
+        (["Do you need a theorem", "about its regret?"], ["OccasionalOptimism(radius=...)", "Algorithm1(p=...)"]),
         (["Can you simulate your", "environment, and tune?"], ["LinUCB(alpha=...)", "ThompsonSampling(v=...)"]),
         (["Does only the cheapest", "step count?"], ["ContextualEpsilonGreedy(p=...)"]),
     ]

@@ -229,6 +229,15 @@ def test_readme_shows_the_bake_off_as_it_came() -> None:
         assert cells == [cell for row in found for cell in (row[2], row[5])]
 
 
+def test_policies_that_the_readme_recommends_play_as_they_are_written() -> None:
+    table = (ROOT / "README.md").read_text().split("## Which policy?")[1].split("## ")[0]
+    named = re.findall(r"`(\w+)\((.*?)\)`", table)
+    assert len(named) == 4
+    for name, settings in named:
+        policy = eval(f"armlet.{name}({settings})", {"armlet": armlet})
+        assert armlet.Bandit(["a", "b"], 1, policy=policy, seed=1).decide([0.5]).arm in {"a", "b"}
+
+
 def test_readme_tells_what_the_tournament_found() -> None:
     page = (ROOT / "docs" / "results" / "tournament.md").read_text()
     readme = " ".join((ROOT / "README.md").read_text().split())
