@@ -44,6 +44,9 @@ def test_json_has_the_same_numbers(log: Path, capsys: pytest.CaptureFixture[str]
     assert main(["evaluate", str(log), "--policy", "always:north", "--reward-range", "0..1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     mine = armlet.evaluate(log, {"always:north": "north"}, reward_range=(0, 1)).to_dict()
+    command = found["made"].pop("call")
+    assert command == f"armlet evaluate {log} --policy always:north --reward-range 0..1 --json"
+    mine["made"].pop("call")
     assert found == mine
     assert found["values"]["always:north"]["anytime"] is not None
 

@@ -455,7 +455,11 @@ def test_corrected_rewards_are_those_that_count(tmp_path: Path) -> None:
     assert evaluate(tmp_path / "log.jsonl", 0)["logged"].value == 0.5
     armlet.log.compact(tmp_path / "log.jsonl")
     lines, parquet = (evaluate(tmp_path / f"log.{end}", [0, "uniform"]).to_dict() for end in ("jsonl", "parquet"))
+    made = [each.pop("made") for each in (lines, parquet)]
     assert lines == parquet
+    assert [each["log"] for each in made] == ["log.jsonl", "log.parquet"]
+    assert made[0]["rows_sha256"] == made[1]["rows_sha256"]
+    assert made[0]["period"] == made[1]["period"]
 
 
 def test_sequences_hold_the_value_and_are_wider() -> None:

@@ -41,6 +41,32 @@ def test_nothing_is_loaded_from_anywhere(pages: dict[str, Path], name: str) -> N
     assert not re.search(r"<(script|link|img|iframe|object|image|b)\b", text)
 
 
+def test_the_answer_comes_first_then_the_picture_and_what_made_it_last(
+    pages: dict[str, Path], usual: Evaluation
+) -> None:
+    text = pages["usual"].read_text(encoding="utf-8")
+    order = ["<h1>", usual.answer, "<figure>", usual.counts(), "<details>", "What made this", "a.jsonl", "sha256 0f0f"]
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    assert text.count("<details>") == 5
+    assert "<details open" not in text
+    assert "armlet evaluate a.jsonl --policy own" in text
+
+
+def test_a_count_is_the_same_wherever_its_word_stands() -> None:
+    """Effective rows in the table are those of the check; explored decisions those of the log."""
+    rows = played(ContextualEpsilonGreedy(p=40, floor=0.05), 600)
+    result = evaluate(HeldBlocks(rows, range(3), {"reward_range": (0.0, 1.0)}), {"always 0": 0, "always 1": 1})
+    text = re.sub(r"<[^>]*>", " ", render(result))
+    for name in ("always 0", "always 1"):
+        assert f"as much as {result[name].ess:,.0f} of equal weight" in text
+        assert f"{result[name].ess:,.0f} effective rows" in text
+    assert re.findall(r"([\d,]+) explored, ([\d,]+) of them rewarded", text) == [
+        (f"{result.explored:,}", f"{result.explored_rewarded:,}")
+    ]
+    assert f"Of {result.explored:,} explored decisions" in text
+
+
 def test_the_same_result_gives_the_same_bytes(usual: Evaluation) -> None:
     assert render(usual) == render(usual)
 
@@ -77,5 +103,5 @@ def test_an_evaluation_saves_a_page_whose_bands_end_where_its_sequences_do(tmp_p
     (path,) = result.paths
     assert (path.low[-1], path.high[-1]) == pytest.approx(result["always 0"].anytime)
     result.save(tmp_path / "page.html")
-    assert "Bands hold at all looks" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Bands are anytime-valid at 95 %" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert np.isnan(evaluate(log, {"always 0": 0}, interval="fixed").paths[0].low).all()

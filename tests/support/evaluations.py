@@ -7,11 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from armlet.evaluation import rejection_replay
 from armlet.evaluation.checks import Check, Word
+from armlet.evaluation.gate import gate
 from armlet.evaluation.monitor import Checks, RunningValue, WeightCounts
 from armlet.evaluation.page import render
+from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.policies import ContextualEpsilonGreedy
+from armlet.evaluation.search import search
+from armlet.policies import ContextualEpsilonGreedy, LinUCB
+from armlet.report.result import Result
+from armlet.testing.logs import HeldBlocks
 from armlet.types import Interval
 from support.decided import played
 
@@ -65,6 +71,7 @@ def usual() -> Evaluation:
         checks=(*checks.found(), few),
         paths=tuple(paths),
         spreads=tuple(spreads),
+        made=Provenance(log="a.jsonl", digest="0f" * 32, period=(0, 1), call="armlet evaluate a.jsonl --policy own"),
     )
 
 
@@ -104,3 +111,18 @@ def write_pages(usual: Evaluation, folder: Path) -> dict[str, Path]:
     for name, result in {"usual": usual, "far": far(usual), "bare": bare}.items():
         (folder / f"{name}.html").write_text(render(result), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in ("usual", "far", "bare")}
+
+
+def write_others(folder: Path) -> dict[str, Path]:
+    """Write the pages of a gate, of a search and of a replayed learner."""
+    rows = played(ContextualEpsilonGreedy(p=40, floor=0.05), 1500)
+    log = HeldBlocks(rows, range(3), {"reward_range": (0.0, 1.0)})
+    thetas = np.random.default_rng(1).standard_normal((20, 3, rows.X.shape[1]))
+    results: dict[str, Result] = {
+        "gate": gate(log, 1),
+        "search": search(log, thetas),
+        "replay": rejection_replay(log, LinUCB(alpha=1.0), seed=1),
+    }
+    for name, result in results.items():
+        result.save(folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in results}

@@ -14,9 +14,10 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.evaluation.gate import AgainstLive, AgainstOther, Answer, Compared, answer_of
+from armlet.evaluation.gate import AgainstLive, AgainstOther, Compared, answer_of
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.targets import Always, FunctionTarget
+from armlet.evaluation.verdict import Answer
 from armlet.parallel import Seeds
 
 Against: TypeAlias = Literal["live", "other", "other, weights bounded"]

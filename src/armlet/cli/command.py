@@ -324,11 +324,26 @@ def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) 
     below.help = argparse.SUPPRESS  # it is shown by its groups
 
 
+def _told(word: str) -> str:
+    """Return a word of a command as a page may repeat it: an address of a database without its password.
+
+    Examples
+    --------
+    >>> _told("shop.db"), _told("--store=postgresql://u:p@h/db")
+    ('shop.db', '--store=postgresql://u:***@h/db')
+    """
+    if (address := re.search(r"\w+://", word)) is None:
+        return word
+    from armlet.service.settings import without_password
+
+    return word[: address.start()] + without_password(word[address.start() :])
+
+
 def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     """Parse a command line, run its command, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     arguments = parser.parse_args(words)
-    arguments.line = shlex.join([parser.prog, *words])  # pages say what made them
+    arguments.line = shlex.join([parser.prog, *map(_told, words)])
     try:
         arguments.command(arguments)
         sys.stdout.flush()

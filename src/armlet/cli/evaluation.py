@@ -14,6 +14,7 @@ from armlet.errors import InvalidValueError, choices
 if TYPE_CHECKING:
     from armlet.evaluation.learners import RejectionReplay
     from armlet.evaluation.targets import TargetLike
+    from armlet.report.result import Result
 
 TARGET: Final = "a model file, always:ARM, uniform, logged or own"
 VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
@@ -28,7 +29,7 @@ VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
     arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
     arg("--estimator", default="auto", metavar="NAME", help="default: auto, which says why it chose"),
     arg("--exploring", action="store_true", help="models play as their next decision would, exploring included"),
-    arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for intervals that hold at every look"),
+    arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards, for anytime-valid intervals"),
     level(),
     arg("--weights", choices=("refuse", "ignore"), default="refuse", help="rows learned with a weight other than 1"),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as report.html"),
@@ -50,11 +51,11 @@ def evaluate(a: argparse.Namespace) -> Answer:
     logged, or own: the honest value of what these very rows teach.
     """
     from armlet.evaluation.evaluate import evaluate
+    from armlet.evaluation.provenance import made_by
     from armlet.evaluation.rows import open_rows
     from armlet.parallel import silent
 
-    if a.out is not None and not a.out.absolute().parent.is_dir():  # better now than after all was read
-        raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
+    _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
     result = evaluate(
@@ -70,10 +71,22 @@ def evaluate(a: argparse.Namespace) -> Answer:
         workers=a.workers,
         progress=silent if len(blocks) < 8 else progress(a, "evaluating"),
     )
-    if a.out is not None:
-        result.save(a.out)
-    page = [] if a.out is None else ["", f"Page: {a.out}"]
-    return Answer(result, [result, *page], tones=VERDICTS)
+    result = made_by(result, a.line)
+    return Answer(result, [result, *_save(a, result)], tones=VERDICTS)
+
+
+def _check_out(a: argparse.Namespace) -> None:
+    """Refuse a page that cannot be written: better now than after all was read."""
+    if a.out is not None and not a.out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
+
+
+def _save(a: argparse.Namespace, result: Result) -> list[str]:
+    """Write the page that was asked for, and return the lines that say so."""
+    if a.out is None:
+        return []
+    result.save(a.out)
+    return ["", f"Page: {a.out}"]
 
 
 def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
@@ -143,7 +156,8 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: that of the log"),
     arg("--worth", type=float, default=0.0, metavar="X", help="the gain that it takes to be kept; default: 0"),
     level("how often all answers are right, whenever it is asked"),
-    extras=("pyarrow",),
+    arg("--out", type=Path, metavar="FILE", help="write a page, such as gate.html"),
+    extras=("pyarrow", "matplotlib"),
 )
 def gate(a: argparse.Namespace) -> Answer:
     """Return whether a candidate is better than what plays now: keep, kill or not yet.
@@ -159,14 +173,18 @@ def gate(a: argparse.Namespace) -> Answer:
       armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
     """
     from armlet.evaluation.gate import gate
+    from armlet.evaluation.provenance import made_by
     from armlet.evaluation.rows import open_rows
 
+    _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
     candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
     given = _range(a.reward_range)
     found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
-    return Answer(found, code=CODES[found.answer], tones={"keep": "good", "kill": "bad", "not yet": "open"})
+    found = made_by(found, a.line)
+    tones = {"Keep": "good", "Kill": "bad", "Not yet": "open"}
+    return Answer(found, [found, *_save(a, found)], code=CODES[found.answer], tones=tones)
 
 
 def _candidate(text: str, arms: tuple[str | int, ...]) -> str | int | Path:
@@ -199,8 +217,9 @@ def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | N
     seed("the changes", 1),
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards; default: that of the log"),
     level(),
+    arg("--out", type=Path, metavar="FILE", help="write a page, such as search.html"),
     options={"bandit": "--around", "n": "--policies"},
-    extras=("pyarrow",),
+    extras=("pyarrow", "matplotlib"),
 )
 def search(a: argparse.Namespace) -> Answer:
     """Find the best of many linear policies about what a model has learned, by the rows of a log.
@@ -209,18 +228,20 @@ def search(a: argparse.Namespace) -> Answer:
       armlet search decisions.parquet --around model.armlet --reward-range 0..1
       armlet search decisions.jsonl --around model.armlet --policies 1e4 --spread 0.5 --json
 
-    Those that are surely worse than another drop out; the interval of the winner holds although it was selected, at any
-    look. The model must have been trained on other rows.
+    Those that are surely worse than another drop out; the interval of the winner holds although it was selected, and is
+    anytime-valid. The model must have been trained on other rows.
     """
     from armlet.bandit import load
+    from armlet.evaluation.provenance import made_by
     from armlet.evaluation.search import search_around
-    from armlet.report.result import plain
 
+    _check_out(a)
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
     with open_log(a) as log:
         found, theta = search_around(log, load(a.around), a.policies, **how)
+    found = made_by(found, a.line)
     lines = [
         f"  {arm}: {constant:.4g} + ({', '.join(f'{slope:.4g}' for slope in slopes)}) @ x"
         for arm, (constant, *slopes) in theta.items()
     ]
-    return Answer({**plain(found), "theta": theta}, [found, *lines])
+    return Answer({**found.to_dict(), "theta": theta}, [found, *lines, *_save(a, found)])

@@ -27,9 +27,10 @@ from armlet.evaluation.estimators import (
     places_of,
     t_interval,
 )
-from armlet.evaluation.learners import SelfEvaluation, self_evaluate
 from armlet.evaluation.model import Sums, SumTask, solve, sum_block
 from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
+from armlet.evaluation.own import SelfEvaluation, self_evaluate
+from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
@@ -114,6 +115,8 @@ def evaluate(
     >>> result.differences["always 1"].verdict
     'better'
     """
+    told = {"estimator": estimator, "interval": interval, "level": level, "reward_range": reward_range}
+    told |= {"mode": mode, "weights": weights, "checks": checks}
     estimators = choose_from(estimator)
     _check_options(interval, weights, level)
     blocks = open_rows(through_encoders(log, targets, baseline))
@@ -127,7 +130,7 @@ def evaluate(
     sequences = None
     if interval == "both" and declared is not None:
         sequences = AnytimeIntervals([target.name for target in several], declared, level)
-    monitor = Monitor(blocks, several, declared if interval == "both" else None) if checks == "all" else None
+    monitor = Monitor(blocks, several, declared if interval == "both" else None, level) if checks == "all" else None
     observers = [each.add for each in (monitor, sequences) if each is not None]
     # sequences check the rewards that they read themselves
     survey = survey_log(blocks, several, observers, progress, None if sequences is not None else declared)
@@ -157,6 +160,7 @@ def evaluate(
         estimates={each.name: judge.points(sums.own[i], found[each.name].value) for i, each in enumerate(several)},
         paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
+        made=provenance(blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **told),
     )
 
 
@@ -421,11 +425,11 @@ def stands(value: Value) -> bool:
 
 def verdict(mine: Value, base: Value, adjusted: Interval | None, objective: Objective) -> str:
     """Return whether a policy is better than the baseline, once for terminal, page and data."""
-    for value, name in ((mine, "it"), (base, base.name)):
+    for value, name in ((mine, ""), (base, f"{base.name} ")):
         if math.isnan(value.value):
-            return f"not judged: {name} cannot be valued by this log"
+            return f"not judged: {name}cannot be valued by this log"
         if value.doubtful:
-            return f"not judged: {value.doubtful}" if value is mine else f"not judged: {name}: {value.doubtful}"
+            return f"not judged: {value.doubtful}" if value is mine else f"not judged: {base.name}: {value.doubtful}"
     if adjusted is None:
         return "not judged: no interval can be trusted"
     if adjusted.low <= 0.0 <= adjusted.high:

@@ -1,8 +1,8 @@
 """The gate: is a candidate better than what plays now? Keep, kill or not yet; it may be asked every day.
 
 The answer is read off one confidence sequence for the gain, so the stopping rule and the interval are the same thing:
-the probability that a candidate which gains nothing is ever kept, at any look, is at most 1 - level. Memory is one
-block of rows; O(n) time.
+the probability that a candidate which gains nothing is ever kept, however often it is asked, is at most 1 - level.
+Memory is one block of rows; O(n) time.
 
 - Against "live", the logging policy: what the log earned, on all rows, next to what the candidate would have earned, on
   rows whose arm was drawn regardless of the context (explored rows). Each has half of the error probability.
@@ -24,15 +24,19 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, DecisionError, EvaluationError, InvalidValueError, UnknownNameError
 from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
+from armlet.evaluation.monitor import cut_at_looks
+from armlet.evaluation.provenance import provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import (
     Logged,
     Target,
     TargetLike,
+    name_of,
     prob_of_played,
     read_target,
     through_encoders,
 )
+from armlet.evaluation.verdict import LIVE, Answer, Look, Verdict
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import DifferenceSequence, MeanSequence
 from armlet.inputs.settings import Range, check_range, check_seed
@@ -40,33 +44,10 @@ from armlet.kernel import Decision
 from armlet.log.reader import Source
 from armlet.types import Arm, Context, Interval, Mode
 
-Answer: TypeAlias = Literal["keep", "kill", "not yet"]
 Baseline: TypeAlias = Callable[[Context], Arm]
 
-LIVE: Final = "live"
 RAMP: Final = (0.5, 0.2, 0.1, 0.05)
 STREAM: Final = 0x686F6C646F7574  # "holdout": no other coins have this word in their key
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The gate's answer after so many rows. Gains are in the sense of the objective: saved costs are gains."""
-
-    answer: Answer
-    gain: Interval  # of the candidate over the baseline, in the units of rewards
-    worth: float  # the gain that it takes to be kept
-    level: float
-    rows: int  # that had a reward
-    drawn: int  # of them, those whose arm was drawn regardless of the context
-    waiting: int  # rows without a reward, which say nothing yet
-    against: str
-    notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        low, high = self.gain
-        head = f"{self.answer}: the candidate gains {low:.4g} to {high:.4g} over {self.against}"
-        body = f"{100 * self.level:g} % at all looks, from {self.drawn:,} drawn rows of {self.rows:,}"
-        return "\n".join([f"{head} ({body}).", *self.notes])
 
 
 def answer_of(gain: Interval, worth: float) -> Answer:
@@ -167,7 +148,7 @@ def gate(
     worth
         The gain that it takes: kept if all of the interval is above it, killed if all is below. Fix it beforehand.
     level
-        How often the gate is right at all looks, at least.
+        How often the gate is right however often it is asked, at least.
     mode
         How a bandit plays: "greedy" or "exploring".
     largest_weight
@@ -186,6 +167,8 @@ def gate(
     >>> gate(armlet.log.from_obp(feedback), 0, reward_range=(0, 1)).answer
     'kill'
     """
+    told = {"reward_range": reward_range, "worth": worth, "level": level, "mode": mode}
+    told |= {"largest_weight": largest_weight}
     blocks = open_rows(through_encoders(log, candidate, against))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
@@ -204,7 +187,7 @@ def gate(
         other = read_target("against", against, blocks.arms, mode)
         compared = AgainstOther(mine, other, ends, level, largest_weight)
     trained = Trained(len(blocks.arms))
-    counts = _read(blocks, compared, trained, sign)
+    counts, looks = _read(blocks, compared, trained, sign)
     refuse_trained(mine, trained, blocks.arms)
     gain = compared.interval()
     return Verdict(
@@ -215,8 +198,12 @@ def gate(
         rows=counts.rows,
         drawn=counts.drawn,
         waiting=counts.waiting,
-        against=str(against) if isinstance(against, str | int) else getattr(against, "name", type(against).__name__),
+        candidate=name_of(candidate),
+        against=name_of(against),
+        objective=blocks.objective,
         notes=tuple(_notes(counts)),
+        looks=tuple(looks),
+        made=provenance(blocks, gate, candidate=name_of(candidate), against=name_of(against), **told),
     )
 
 
@@ -231,8 +218,9 @@ class _Counts:
     beyond: float = 0.0  # how often a policy plays another arm there, in rows
 
 
-def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> _Counts:
+def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: float) -> tuple[_Counts, list[Look]]:
     counts = _Counts()
+    looks: list[Look] = []
     for rows in blocks:
         trained.add(rows)
         paid = rows.take(rows.rewarded)
@@ -243,11 +231,15 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
             for each in compared.targets:
                 counts.beyond += float((1.0 - prob_of_played(each.action_dist(some), some.arm)).sum())
         counts.waiting += len(rows) - len(paid)
+        for piece, is_look in cut_at_looks(counts.rows, len(paid)):
+            part = paid.take(piece)
+            compared.add(part if sign > 0 else replace(part, reward=-part.reward))
+            if is_look:
+                looks.append(Look(counts.rows + piece.stop, *compared.interval()))
         counts.rows += len(paid)
         counts.turns += int(paid.turn.sum())
         counts.reweighted += int((paid.weight != 1.0).sum())
         counts.drawn += int(randomized_rows(paid)[0].sum())
-        compared.add(paid if sign > 0 else replace(paid, reward=-paid.reward))
     if counts.reweighted:
         raise EvaluationError(
             f"{counts.reweighted:,} rows were learned with a weight other than 1, which may mean anything; log without"
@@ -257,7 +249,9 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
             f"{counts.certain:,} rows could not have been otherwise, and what is compared plays another arm in some of "
             "them: what that would have earned nobody knows. Leave those rows out, or log with a policy that explores"
         )
-    return counts
+    if counts.rows and (not looks or looks[-1].rows != counts.rows):
+        looks.append(Look(counts.rows, *compared.interval()))
+    return counts, looks
 
 
 def _notes(counts: _Counts) -> Iterable[str]:

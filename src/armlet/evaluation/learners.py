@@ -1,4 +1,4 @@
-"""Policies that learn from the log itself: rejection replay of a learner, and the value of a model on its own rows.
+"""Policies that learn from a log: rejection replay of a learner.
 
 `rejection_replay` is the replay evaluation of a learning policy by rejection sampling (Li, Chu, Langford, Wang 2011).
 Rows whose arms were drawn uniformly are walked in order. The policy decides with the coins of its next step; if it
@@ -7,51 +7,42 @@ the same until then: given those, the choice is a function of x, and each x is a
 sees is what it would have seen. Where the draw was weighted, a row is first kept with probability (smallest / that of
 its arm), by a coin of its own. K rows a step, O(n) decisions in the kernel; memory holds one block and the accepted
 rewards.
-
-`self_evaluate` values the policy that the randomized rows of a log teach. Valued on its own rows a policy looks as good
-as the luck that it learned. Sums make the policy without one row exact in closed form: only the score of the arm that
-the row played changes, to (f - h r) / (1 - h), where f = z' M^-1 b and h = z' M^-1 z with the ridge that one row fewer
-has. The mean over rows of what such policies earn is the point. Its plain standard error is too small where there is
-nothing to learn, so the interval is that of the progressive value: from a third of the rows on, what the policy learned
-from earlier rows earns on the next ones. O(n K d + n d^2).
 """
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from armlet import kernel
 from armlet.bandit import Bandit
-from armlet.errors import EvaluationError, LogError
-from armlet.evaluation.estimators import Rewards, mean_interval
-from armlet.evaluation.model import row_sums, unpack
-from armlet.evaluation.result import Value
-from armlet.evaluation.rows import Blocks, Design, Rows, open_rows
+from armlet.errors import LogError
+from armlet.evaluation.provenance import Provenance, provenance
+from armlet.evaluation.rows import Blocks, Rows, open_rows
 from armlet.inference.intervals import Z, rough_t_quantile
 from armlet.log.reader import Source
 from armlet.parallel import Seeds
 from armlet.policies.base import compiled_rule
-from armlet.types import Arm, Bool, Float64, Int64, Interaction, Interval, Policy
+from armlet.report import notebook, plots
+from armlet.report.document import Section, check_pictures, document, figure, folded_section
+from armlet.report.numbers import show
+from armlet.report.result import Columns, Result, plain
+from armlet.types import Arm, Bool, Estimate, Float64, Int64, Interaction, Interval, Policy
 
 if TYPE_CHECKING:
-    from armlet.evaluation.monitor import Survey
+    from matplotlib.figure import Figure
 
 ROUNDED: Final = 1e-4  # propensities of other systems have a few digits
-BEGIN: Final = 1 / 3
-"""The share of rows that the progressive value learns from before it counts."""
-GROWTH: Final = 1.02
-"""Its policy is learned again when its rows have grown so much."""
-WHY: Final = "exact leave-one-out of the linear policy that drawn rows of this log teach"
+DRAWN: Final = 400  # points of a curve
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RejectionReplay:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RejectionReplay(Result):
     """What a policy would have earned while learning, and what it has learned."""
 
     bandit: Bandit
@@ -69,6 +60,8 @@ class RejectionReplay:
     kept: int
     """Those that were kept so that all arms are as likely."""
     seed: int
+    made: Provenance | None = None
+    """The log, the version and the call that it comes from."""
 
     @property
     def accepted(self) -> int:
@@ -101,11 +94,73 @@ class RejectionReplay:
         """(steps,): the mean reward up to each step."""
         return np.asarray(self.rewards.cumsum() / np.arange(1, self.accepted + 1))
 
+    @property
+    def answer(self) -> str:
+        """What the policy would have earned while it learned, in a sentence."""
+        earned = "earned" if self.bandit.settings.objective == "max" else "cost"
+        ends = self.interval or Interval(self.mean, self.mean)
+        steps = f"{self.accepted:,} {'step' if self.accepted == 1 else 'steps'}"
+        return (
+            f"On {self.rows:,} rows {self._policy()} would have taken {steps}, and "
+            f"{earned} {show(Estimate(self.mean, *ends))} a step while it learned."
+        )
+
+    def basis(self) -> str:
+        """Return what the answer rests on."""
+        return (
+            f"{self.drawn:,} rows with a reward were drawn regardless of the context; {self.kept:,} were kept, so "
+            f"that all arms are equally likely, and {self.accepted:,} of them played what {self._policy()} would have "
+            "played too. The interval, at 95 %, is of the choices of this run: other rows would have taught others."
+        )
+
+    def _policy(self) -> str:
+        return type(self.bandit.policy).__name__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the bandit as plain JSON types."""
+        names = ("mean", "interval", "accepted", "rows", "drawn", "kept", "seed", "made", "rewards", "t", "explored")
+        found = {name: plain(getattr(self, name)) for name in names}
+        return {"answer": self.answer, "policy": self._policy(), **found}
+
+    def columns(self) -> Columns:
+        """Return a row a step: the step in the log, its reward, whether the policy explored, and the mean so far."""
+        told = {"t": self.t, "reward": self.rewards, "explored": self.explored, "mean": self.curve}
+        return {"step": list(range(1, self.accepted + 1)), **{name: each.tolist() for name, each in told.items()}}
+
+    def plot(self) -> Figure:
+        """Draw the mean reward up to each step; needs `armlet[plots]`."""
+        at = np.unique(np.geomspace(1, self.accepted, DRAWN).astype(np.int64)) - 1
+        with plots.frame(height=3.0, labels=[]) as (drawn, axes):
+            axes.plot(at + 1, self.curve[at], color=plots.COLOURS[0])
+            unit = "reward" if self.bandit.settings.objective == "max" else "cost"
+            axes.set(xscale="log", xlabel="step (log scale)", ylabel=f"mean {unit} so far")
+            axes.xaxis.set_major_formatter(lambda value, _: plots.short(value))
+            axes.xaxis.set_minor_formatter(lambda *_: "")
+        return drawn
+
     def __str__(self) -> str:
-        found = self.interval
-        between = "" if found is None else f" [{found.low:.4g} to {found.high:.4g}]"
-        words = f"{self.accepted:,} {'step' if self.accepted == 1 else 'steps'} of {self.rows:,} rows"
-        return f"{type(self.bandit.policy).__name__}: {self.mean:.4g}{between} a step, {words}"
+        return f"{self.answer}\n{self.basis()}"
+
+    def _title(self) -> str:
+        return self.answer
+
+    def _html(self) -> Iterable[str]:
+        return [notebook.note(self.basis())]
+
+    def _page(self) -> str:
+        caption = f"What {self._policy()} earned on average up to each step."
+        picture = plots.page_picture(self.plot(), key="curve", alt=self.answer, caption=caption)
+        check_pictures([picture])
+        limits = folded_section("limits", "What this cannot tell", [f"<p>{escape(LIMITS)}</p>"])
+        parts: list[str | Section] = [figure(picture), f"<p>{escape(self.basis())}</p>", limits]
+        made = {"seed": self.seed, **({} if self.made is None else self.made.lines())}
+        return document("Replay of a learner", self.answer, parts, made)
+
+
+LIMITS: Final = (
+    "It is one run on one log: replay several logs, or several seeds, to see by how much runs differ. Rows that the "
+    "policy would not have played teach nothing, so it has fewer steps than the log has rows."
+)
 
 
 def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None = None) -> RejectionReplay:
@@ -143,7 +198,8 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
     steps = _walk(blocks, thinning, bandit, Seeds(chosen, "replay").rng("kept"))
     if not len(steps["rewards"]):
         raise LogError(f"{type(policy).__name__} would have played none of the {steps['kept']:,} rows that were drawn")
-    return RejectionReplay(bandit=bandit, rows=blocks.n, seed=chosen, **steps)
+    made = provenance(blocks, rejection_replay, policy=policy, seed=chosen)
+    return RejectionReplay(bandit=bandit, rows=blocks.n, seed=chosen, made=made, **steps)
 
 
 def _walk(blocks: Blocks, thinning: Thinning, bandit: Bandit, coins: np.random.Generator) -> dict[str, Any]:
@@ -308,217 +364,3 @@ class _Seen:
         if abs(total - 1.0) > ROUNDED * may.sum():
             raise LogError(f"the propensities of all arms add up to {total:g}; they must add up to 1")
         return Thinning(np.where(may, self._most, np.inf), None)
-
-
-class LinearPolicy(NamedTuple):
-    """Ridge regression for each arm, in the units that the log's policy sees."""
-
-    theta: Float64  # (K, D)
-    rows: Float64  # (K,)
-    A: Float64  # (K, D, D)
-    b: Float64  # (K, D)
-    turn: Float64  # (D, d + 1): z = turn (1, x)
-    base: float  # rewards are taken from here on
-
-    def contexts(self, X: Float64) -> Float64:
-        """Return z for every row, (n, D)."""
-        return np.asarray(np.column_stack([np.ones(len(X)), X]) @ self.turn.T)
-
-
-class Ratio:
-    """S v r / S v, its error and its effective rows, from sums."""
-
-    def __init__(self) -> None:
-        self.v = self.vv = self.vr = self.vrr = self.vvr = self.vvrr = 0.0
-
-    def add(self, v: Float64, r: Float64) -> None:
-        """Add rows."""
-        self.v += math.fsum(v)
-        self.vv += math.fsum(v * v)
-        self.vr += math.fsum(v * r)
-        self.vrr += math.fsum(v * r * r)
-        self.vvr += math.fsum(v * v * r)
-        self.vvrr += math.fsum(v * v * r * r)
-
-    @property
-    def value(self) -> float:
-        """The weighted mean."""
-        return self.vr / self.v if self.v > 0 else math.nan
-
-    @property
-    def se(self) -> float:
-        """Its standard error."""
-        if not self.v > 0:
-            return math.nan
-        V = self.value
-        return math.sqrt(max(0.0, self.vvrr - 2 * V * self.vvr + V * V * self.vv)) / self.v
-
-    def covariance(self, mean: float, n: int) -> float:
-        """Return the covariance with the mean of the rewards of n rows, these among them."""
-        if not self.v > 0:
-            return math.nan
-        return (self.vrr - (self.value + mean) * self.vr + self.value * mean * self.v) / (self.v * n)
-
-    @property
-    def ess(self) -> float:
-        """As many rows of equal weight tell as much."""
-        return self.v * self.v / self.vv if self.vv > 0 else 0.0
-
-
-class SelfEvaluation(NamedTuple):
-    """The value of what the randomized rows of a log teach, and what policies taught by earlier rows earned."""
-
-    value: Value
-    ahead: Ratio
-
-
-def self_evaluate(
-    blocks: Blocks, survey: Survey, level: float, rewards: Rewards, name: str, *, doubt: str, refused: str
-) -> SelfEvaluation:
-    """Value the policy that the randomized rows of a log teach.
-
-    `doubt` and `refused` say why there is no interval, or no number at all; they are empty if there is.
-    """
-    if adaptive := survey.rewarded - survey.known - survey.foreign:
-        raise EvaluationError(
-            f"{name!r} is what drawn rows teach, but {adaptive:,} rows chose their arm by what had been learned. Log "
-            "with a policy that explores at a known rate, such as armlet.Algorithm1, or OccasionalOptimism(floor=0.05)"
-        )
-    units, sign = _units(blocks), 1.0 if blocks.objective == "max" else -1.0
-    learned = learn(survey.records(blocks.dim), units)
-    left_out, n = Ratio(), 0
-    for block in blocks:
-        rows, chance = _randomized(block)
-        left_out.add(_match_weights(leave_one_out(learned, rows), rows, chance, sign), rows.reward)
-        n += len(rows)
-    ahead = _progressive(blocks, n, units, sign)
-    span, why = mean_interval(ahead.value, ahead.se, ahead.ess, level, rewards)
-    note = "its interval is of the progressive value, which learns from earlier rows alone"
-    if span is not None and not span.low <= left_out.value <= span.high:
-        note += ", and misses the point, which learns from more"
-    value = Value(
-        name=name,
-        value=math.nan if refused else left_out.value,
-        se=math.nan if refused else left_out.se,
-        interval=None if refused or doubt else span,
-        anytime=None,
-        rows=survey.rewarded,
-        ess=left_out.ess,
-        estimator="leave one out",
-        why=WHY,
-        largest_weight=math.nan,
-        note=refused or doubt or why or note,
-    )
-    return SelfEvaluation(value, ahead)
-
-
-def _units(blocks: Blocks) -> str:
-    settings = {} if blocks.policy is None else blocks.policy["settings"]
-    name = "" if blocks.policy is None else blocks.policy["name"]
-    return str(settings.get("units", "as given" if name == "Algorithm1" else "free"))
-
-
-def _randomized(block: Rows) -> tuple[Rows, Float64]:
-    """Return the rows that were drawn regardless of the context, and the probabilities of their arms."""
-    paid = block.take(block.rewarded)
-    used, chance = Design.of(paid).randomized()
-    return paid.take(used), chance[used]
-
-
-def learn(records: Float64, units: str) -> LinearPolicy:
-    """Solve (sqrt(n) I + A) theta = b for every arm, as Algorithm 1 does, in its units."""
-    A, b = unpack(records)
-    n = records[:, 0]
-    turn, base = _turn(A, records, units)
-    b = (b - base * A[:, 0, :]) @ turn.T  # S (r - base) y, since y begins with 1
-    A = turn @ A @ turn.T
-    theta = np.stack([_solve(A[a], b[a], n[a]) for a in range(len(n))])
-    return LinearPolicy(theta, n, A, b, turn, base)
-
-
-def _turn(A: Float64, records: Float64, units: str) -> tuple[Float64, float]:
-    size = A.shape[1]
-    total, n = A.sum(axis=0), float(records[:, 0].sum())
-    if units == "as given" or n == 0.0:
-        return np.eye(size)[1:], 0.0
-    mean = total[0, 1:] / n
-    variance = np.maximum(np.diag(total)[1:] / n - mean * mean, 0.0)
-    scale = np.where(variance > 1e-12 * np.maximum(1.0, mean * mean), 1.0 / np.sqrt(np.maximum(variance, 1e-300)), 0.0)
-    turn = np.zeros((size, size))
-    turn[0, 0] = 1.0
-    turn[1:, 0] = -mean * scale
-    turn[np.arange(1, size), np.arange(1, size)] = scale
-    return turn, float(records[:, 1].sum()) / n
-
-
-def _solve(A: Float64, b: Float64, n: float) -> Float64:
-    if n == 0:
-        return np.zeros(len(b))
-    return np.asarray(np.linalg.solve(A + math.sqrt(n) * np.eye(len(b)), b), dtype=np.float64)
-
-
-def leave_one_out(learned: LinearPolicy, rows: Rows) -> Float64:
-    """Return the scores of all arms, (n, K), that of the arm played without the row itself.
-
-    Examples
-    --------
-    >>> from armlet.evaluation.rows import rows_of
-    >>> rng = np.random.default_rng(1)
-    >>> rows = rows_of(rng.normal(size=(9, 2)), np.arange(9) % 2, rng.normal(size=9), np.full(9, 0.5))
-    >>> def learn_from(which):
-    ...     return learn(row_sums(rows, which), "as given")
-    >>> quick = leave_one_out(learn_from(np.ones(9, dtype=bool)), rows)[4, 0]
-    >>> slow = learn_from(np.arange(9) != 4).theta[0] @ rows.X[4]
-    >>> abs(quick - slow) < 1e-12
-    np.True_
-    """
-    Z = learned.contexts(rows.X)
-    scores = Z @ learned.theta.T
-    for arm, n in enumerate(learned.rows):
-        mine = np.flatnonzero(rows.arm == arm)
-        if n < 2 or not mine.size:
-            scores[mine, arm] = 0.0
-            continue
-        inverse = np.linalg.inv(learned.A[arm] + math.sqrt(n - 1) * np.eye(Z.shape[1]))
-        z, r = Z[mine], rows.reward[mine] - learned.base
-        h = np.einsum("ij,jk,ik->i", z, inverse, z)
-        scores[mine, arm] = (z @ (inverse @ learned.b[arm]) - h * r) / (1.0 - h)
-    return scores
-
-
-def _match_weights(scores: Float64, rows: Rows, chance: Float64, sign: float) -> Float64:
-    """Return 1/chance where the policy plays what was played, 0 elsewhere."""
-    best = np.where(rows.eligible, sign * scores, -np.inf).argmax(axis=1)
-    return np.where(best == rows.arm, 1.0 / chance, 0.0)
-
-
-def _progressive(blocks: Blocks, n: int, units: str, sign: float) -> Ratio:
-    """Value, from a third of the rows on, what earlier rows have taught."""
-    ahead, seen = Ratio(), 0
-    records: Float64 | None = None
-    next_cut = max(1, math.ceil(BEGIN * n))
-    learned: LinearPolicy | None = None
-    for block in blocks:
-        for part in _parts(_randomized(block)[0], seen, next_cut):
-            if learned is not None:
-                chance = Design.of(part).randomized()[1]
-                scores = learned.contexts(part.X) @ learned.theta.T
-                ahead.add(_match_weights(scores, part, chance, sign), part.reward)
-            added = row_sums(part, np.ones(len(part), dtype=np.bool_))
-            records = added if records is None else records + added
-            seen += len(part)
-            if seen >= next_cut:
-                learned = learn(records, units)
-                next_cut = math.ceil(max(GROWTH * seen, seen + 1))
-    return ahead
-
-
-def _parts(rows: Rows, seen: int, cut: int) -> Iterator[Rows]:
-    """Cut rows where the policy is learned again."""
-    at = 0
-    while at < len(rows):
-        end = min(len(rows), at + max(1, cut - seen - at))
-        yield rows.take(slice(at, end))
-        at = end
-        if seen + at >= cut:
-            cut = math.ceil(max(GROWTH * (seen + at), seen + at + 1))

@@ -7,7 +7,7 @@ memory does not grow with the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -18,6 +18,7 @@ from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
 from armlet.evaluation.targets import ActionDist, Logged, Target, is_deterministic, prob_of_played
+from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import MeanSequence
 from armlet.inference.sequences import in_range as check_rewards
 from armlet.inputs.settings import Range
@@ -242,24 +243,37 @@ class ValuePath:
     high: Float64
 
 
+def cut_at_looks(seen: int, n: int) -> Iterator[tuple[slice, bool]]:
+    """Cut n rows that come after others where somebody looks, at rows that are `STEP` times as far each.
+
+    Examples
+    --------
+    >>> list(cut_at_looks(7, 5))
+    [(slice(0, 1, None), True), (slice(1, 4, None), True), (slice(4, 5, None), False)]
+    """
+    look, start = FIRST, 0
+    while look <= seen:
+        look = math.ceil(STEP * look)
+    while start < n:
+        end = min(n, look - seen)
+        yield slice(start, end), seen + end == look
+        start, look = end, math.ceil(STEP * look) if seen + end == look else look
+
+
 class RunningValue:
     """The weighted mean reward of a policy at looks that are `STEP` times as far each, and its sequence there."""
 
-    def __init__(self, reward_range: Range | None) -> None:
-        self._sequence = None if reward_range is None else MeanSequence(reward_range)
+    def __init__(self, reward_range: Range | None, level: float = LEVEL) -> None:
+        self._sequence = None if reward_range is None else MeanSequence(reward_range, level=level)
         self._looks: list[tuple[int, float, float, float]] = []
-        self._sums, self._n, self._next = np.zeros(2), 0, FIRST
+        self._sums, self._n = np.zeros(2), 0
 
     def add(self, rewards: Float64, weights: Float64) -> None:
         """Add rows with rewards, in their order."""
-        start = 0
-        while start < len(rewards):
-            end = min(len(rewards), start + self._next - self._n)
-            self._take(rewards[start:end], weights[start:end])
-            if self._n == self._next:
+        for some, is_look in cut_at_looks(self._n, len(rewards)):
+            self._take(rewards[some], weights[some])
+            if is_look:
                 self._look()
-                self._next = math.ceil(STEP * self._next)
-            start = end
 
     def _take(self, rewards: Float64, weights: Float64) -> None:
         self._n += len(rewards)
@@ -285,11 +299,13 @@ class RunningValue:
 class Monitor:
     """Checks, weights and running values of all targets; a range of rewards adds sequences along the paths."""
 
-    def __init__(self, blocks: Blocks, targets: Sequence[Target], reward_range: Range | None = None) -> None:
+    def __init__(
+        self, blocks: Blocks, targets: Sequence[Target], reward_range: Range | None = None, level: float = LEVEL
+    ) -> None:
         names = [target.name for target in targets if not isinstance(target, Logged)]
         self.checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
         self._spreads = {name: WeightCounts() for name in names}
-        self._running = {name: RunningValue(reward_range) for name in names}
+        self._running = {name: RunningValue(reward_range, level) for name in names}
 
     def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
         """Add a block, and what each target would have done."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from armlet.evaluation.answer import is_logged, valued
 from armlet.evaluation.checks import Check, Word, shown
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.result import Evaluation, Value
-from armlet.report import plots
-from armlet.report.document import Section, Table, check_pictures, document, figure, section, table
-from armlet.report.numbers import show
+from armlet.report import notebook, plots
+from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
+from armlet.report.numbers import percent, show
 from armlet.report.plots import (
     COLOURS,
     DASHES,
@@ -27,87 +28,69 @@ from armlet.report.plots import (
     point_style,
     short,
 )
-from armlet.types import Estimate, Int64, Interval
+from armlet.types import Int64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CLASSES: Final = {Word.FINE: "yes", Word.WARNING: "partly", Word.REFUSED: "no"}
 SIGNS: Final = {Word.FINE: "✓", Word.WARNING: "!", Word.REFUSED: "✗"}
 MOST: Final = 6  # paths or histograms in a figure
-FIXED: Final = "at this look"
+FIXED: Final = "fixed sample"
 ANYTIME: Final = "anytime-valid"
 
 
 def render(result: Evaluation) -> str:
-    """Return the page; the same result gives the same bytes."""
+    """Return the page: the answer, values drawn, what it rests on, the rest folded; of one result always the same."""
     drawn = {"forest": forest(result)}
     if paths := [path for path in result.paths if path.rows.size]:
-        drawn["running"] = running(paths, ylabel=f"mean {result.unit}")
+        drawn["running"] = running(paths, ylabel=f"mean {result.unit}", level=result.level)
     if spreads := [spread for spread in result.spreads if spread.rows.sum()]:
         drawn["weights"] = weights(spreads)
     check_pictures(list(drawn.values()))
-    notes = [_list(result.notes())] if result.notes() else []
+    without = _without_path(result, paths)
     parts: list[str | Section] = [
-        *([_outcome(result.checks)] if result.checks else []),
-        section("values", "Values", [figure(drawn["forest"]), table(_values(result)), *notes]),
-        *_differences(result),
-        *([section("running", "As rows came in", [figure(drawn["running"])])] if paths else []),
-        *([section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
-        section("checks", "Checks", [_checks(result.checks)]),
-        section("limits", "What this cannot tell", [_list(limits(result))]),
+        figure(drawn["forest"]),
+        f"<p>{escape(' '.join(result.basis()))}</p>",
+        folded_section("numbers", "Numbers", _numbers(result)),
+        *([folded_section("running", "As rows came in", [figure(drawn["running"]), *without])] if paths else []),
+        *([folded_section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
+        *([folded_section("checks", "Checks", [_checks(result.checks)])] if result.checks else []),
+        folded_section("limits", "What this cannot tell", [_list(limits(result))]),
     ]
-    names = ("rows", "rewarded", "explored", "explored_rewarded", "level")
-    manifest = {name: getattr(result, name) for name in names}
-    many = f"{len(result)} {'policy' if len(result) == 1 else 'policies'}"
-    return document("Off-policy evaluation", f"{many}. {result.counts()}.", parts, manifest)
+    return document("Off-policy evaluation", result.answer, parts, {} if result.made is None else result.made.lines())
 
 
-def _outcome(checks: Sequence[Check]) -> str:
-    counts = {word: sum(check.word is word for check in checks) for word in Word}
-    text = f"{counts[Word.FINE]} checks are fine, {counts[Word.WARNING]} warn and {counts[Word.REFUSED]} refuse."
-    first = next((f" {check.sentence}" for check in checks if check.word is Word.REFUSED), "")
-    word = next((word for word in reversed(Word) if counts[word]), Word.FINE)
-    return f'<div class="outcome {CLASSES[word]}">{_badge(word)}<p>{escape(text + first)}</p></div>'
+def notebook_parts(result: Evaluation) -> list[str]:
+    """Return what an evaluation shows in a notebook below its answer: values, differences, and what it rests on."""
+    tables = [result.value_rows()] + ([result.difference_rows()] if result.differences else [])
+    shown = [notebook.table({name: [row[i] for row in rows] for i, name in enumerate(head)}) for head, rows in tables]
+    return [*shown, notebook.note(" ".join(result.basis()))]
 
 
-def _values(result: Evaluation) -> Table:
-    rows = [
-        (
-            each.name,
-            _number(each.value, each.interval),
-            "none" if each.anytime is None else _ends(each.value, each.anytime),
-            f"{each.rows:,}",
-            f"{each.ess:,.0f}",
-            each.estimator,
-        )
-        for each in result.values.values()
-    ]
-    head = ("policy", f"mean {result.unit} [{FIXED}]", ANYTIME, "rows", "effective rows", "estimator")
-    return Table(caption="The same in numbers", head=head, rows=tuple(rows))
+def _numbers(result: Evaluation) -> list[str]:
+    head, rows = result.value_rows()
+    caption = f"Values: {percent(result.level)} intervals for a {FIXED}, and {ANYTIME} ones"
+    parts = [table(Table(caption=caption, head=head, rows=tuple(rows)))]
+    if result.differences:
+        head, rows = result.difference_rows()
+        caption = result.compared()
+        parts.append(table(Table(caption=caption[:1].upper() + caption[1:], head=head, rows=tuple(rows))))
+    return parts + ([_list(result.notes())] if result.notes() else [])
 
 
-def _differences(result: Evaluation) -> list[Section]:
-    if not result.differences:
+def _without_path(result: Evaluation, paths: Sequence[ValuePath]) -> list[str]:
+    """Return why some values have no path."""
+    drawn = {path.name for path in paths[:MOST]}
+    gone = [each.name for each in result.values.values() if each.name not in drawn and not is_logged(each)]
+    if not gone:
         return []
-    found = result.differences.values()
-    rows = tuple((each.name, _number(each.value, each.adjusted), each.verdict) for each in found)
-    caption = result.compared()
-    about = Table(caption=caption[:1].upper() + caption[1:], head=("policy", "difference", "verdict"), rows=rows)
-    return [section("differences", f"Against {result.baseline}", [table(about)])]
-
-
-def _number(value: float, interval: Interval | None) -> str:
-    if math.isnan(value):
-        return "none"
-    if interval is None:
-        return f"{show(Estimate(value, value, value))}, no interval"
-    return show(Estimate(value, *interval))
-
-
-def _ends(value: float, interval: Interval) -> str:
-    whole = show(Estimate(value, *interval))
-    return whole[whole.index("[") :] if "[" in whole else whole
+    text = (
+        f"Not drawn: {', '.join(gone)}. There is no path of what was learned from these very rows or is refused, and "
+        f"room for {MOST}."
+    )
+    return [f"<p>{escape(text)}</p>"]
 
 
 def _checks(checks: Sequence[Check]) -> str:
@@ -151,8 +134,8 @@ def limits(result: Evaluation) -> list[str]:
     sentences = [
         "A value is of the contexts and rewards of this log, in its time. Nothing here says that they stay.",
         "A policy that would change who comes, or what they expect, is valued as if it did not.",
-        f"An interval “{FIXED}” is right for one look that was fixed beforehand. To look again and again, "
-        f"and to stop when it suits, take the “{ANYTIME}” one.",
+        f"An interval for a {FIXED} is right for one look, at a number of rows that was fixed beforehand. To look "
+        f"again and again, and to stop when it suits, take the {ANYTIME} one.",
         "Intervals are about chance alone. Rewards that were measured wrongly are valued wrongly.",
     ]
     if result.differences:
@@ -167,6 +150,17 @@ def limits(result: Evaluation) -> list[str]:
 
 
 def forest(result: Evaluation) -> Picture:
+    """Return the figure of values for a page."""
+    alt = "; ".join(_in_words(line) for line in result.values.values())
+    side = "higher" if result.objective == "max" else "lower"
+    caption = (
+        f"Values, of which {side} is better, with {percent(result.level)} intervals. "
+        f"The dashed line is at {result.baseline}, to which differences are taken."
+    )
+    return page_picture(forest_figure(result), key="forest", alt=f"Value of every policy: {alt}", caption=caption)
+
+
+def forest_figure(result: Evaluation) -> Figure:
     """Draw values with their intervals, fixed ones thick and sequences thin, and a line at the baseline's value."""
     lines = list(result.values.values())
     kinds = _kinds(lines)
@@ -181,15 +175,10 @@ def forest(result: Evaluation) -> Picture:
         axes.set_yticks(range(len(lines)), [cut(line.name) for line in lines])
         axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(f"mean {result.unit}")
+        axes.set_xlabel(f"mean {result.unit} a decision")
         axes.xaxis.set_major_formatter(lambda value, _: short(value))
         legend(figure, axes)
-    alt = "; ".join(_in_words(line) for line in lines)
-    caption = (
-        f"Values with {100 * result.level:g} % intervals. "
-        f"The dashed line is at {result.baseline}, to which differences are taken."
-    )
-    return page_picture(figure, key="forest", alt=f"Value of every policy: {alt}", caption=caption)
+    return figure
 
 
 def _draw_line(axes: Axes, place: int, line: Value) -> None:
@@ -226,11 +215,10 @@ def _style(kind: str) -> dict[str, Any]:
 def _in_words(line: Value) -> str:
     if math.isnan(line.value):
         return f"{line.name} refused"
-    ends = line.interval or line.anytime or Interval(line.value, line.value)
-    return f"{line.name} {show(Estimate(line.value, *ends))}"
+    return f"{line.name} {valued(line)}"
 
 
-def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
+def running(paths: Sequence[ValuePath], *, ylabel: str, level: float) -> Picture:
     """Draw how values settled as rows came in, with their confidence sequences."""
     paths = list(paths)[:MOST]
     faint = 0.16 if len(paths) < 3 else 0.06  # bands lie over each other
@@ -249,10 +237,10 @@ def running(paths: Sequence[ValuePath], *, ylabel: str) -> Picture:
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.yaxis.set_major_formatter(lambda value, _: short(value))
         legend(figure, axes)
-    alt = "; ".join(f"{path.name} {path.value[-1]:.3g} after {path.rows[-1]:,} rows" for path in paths)
+    alt = "; ".join(f"{path.name} {show(float(path.value[-1]))} after {path.rows[-1]:,} rows" for path in paths)
     banded = any(np.isfinite(path.low).any() for path in paths)
     caption = "Every value after so many rows whose arm was drawn by chance." + (
-        " Bands hold at all looks at once with 95 %, so that you may stop at any of them." if banded else ""
+        f" Bands are {ANYTIME} at {percent(level)}: you may stop wherever you like." if banded else ""
     )
     return page_picture(figure, key="running", alt=f"How values settled: {alt}", caption=caption)
 

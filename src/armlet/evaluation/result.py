@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from armlet.errors import UnknownNameError
-from armlet.evaluation.checks import Check
+from armlet.evaluation.answer import answer, places_of
+from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
+from armlet.evaluation.provenance import Provenance
 from armlet.inputs.settings import Objective
-from armlet.types import Arm, Interval
+from armlet.report.numbers import common_places, percent, show, show_interval
+from armlet.report.result import Columns, Result, fields_of, plain
+from armlet.types import Arm, Estimate, Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +31,7 @@ class Value:
     se: float
     """Its standard error; NaN if there is no honest one."""
     interval: Interval | None
-    """At this look, if nobody looked before; None if there is none that can be trusted, and `note` says why."""
+    """For a fixed sample: right for one look, fixed beforehand; None if none can be trusted, and `note` says why."""
     anytime: Interval | None
     """Anytime-valid; None if no range of rewards was declared."""
     rows: int
@@ -44,8 +49,7 @@ class Value:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
-        words, numbers = ("name", "rows", "estimator", "why", "note", "doubtful"), ("value", "se", "ess")
-        return _plain(self, *words, *numbers, "largest_weight", "interval", "anytime")
+        return fields_of(self)
 
 
 class Point(NamedTuple):
@@ -74,11 +78,11 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
-        return _plain(self, "name", "baseline", "verdict", "value", "se", "interval", "adjusted")
+        return fields_of(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Evaluation(Result):
     """The answer of `armlet.evaluate`: `result["new"].value`, `result.differences["new"].interval`, `print(result)`."""
 
     values: Mapping[str, Value]
@@ -99,11 +103,13 @@ class Evaluation:
     warnings: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     """What was looked at before these values are believed, with a word and a sentence each."""
-    estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict, repr=False)
+    estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict)
     """What every estimator says of every target, whichever was chosen and also beyond the range of rewards:
     `result.estimates["new"]["snips"].value`."""
-    paths: tuple[ValuePath, ...] = field(default=(), repr=False)
-    spreads: tuple[WeightHistogram, ...] = field(default=(), repr=False)
+    paths: tuple[ValuePath, ...] = ()
+    spreads: tuple[WeightHistogram, ...] = ()
+    made: Provenance | None = None
+    """The log, the version and the call that it comes from."""
 
     def __getitem__(self, name: str) -> Value:
         try:
@@ -117,26 +123,41 @@ class Evaluation:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def answer(self) -> str:
+        """Which policies are better or worse than the baseline, and by how much, in a sentence."""
+        return answer(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON types."""
         names = ("rows", "rewarded", "explored", "explored_rewarded", "objective", "level", "baseline")
         return {
+            "answer": self.answer,
             **{name: getattr(self, name) for name in names},
-            "missing": {str(arm): count for arm, count in self.missing.items()},
-            "values": {name: value.to_dict() for name, value in self.values.items()},
-            "differences": {name: each.to_dict() for name, each in self.differences.items()},
+            "missing": plain(self.missing),
+            "values": plain(self.values),
+            "differences": plain(self.differences),
             "warnings": list(self.warnings),
             "checks": [
                 {"name": each.name, "word": str(each.word), "sentence": each.sentence, "target": each.target}
                 for each in self.checks
             ],
+            "made": plain(self.made),
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page: values next to each other, how they settled, weights, checks, and what it cannot tell."""
-        from armlet.evaluation.page import render  # which is made of results
+    def columns(self) -> Columns:
+        """Return a row a policy: its value, and how far it is from the baseline."""
+        rows = [
+            {**_value_cells(each), **_difference_cells(self.differences.get(each.name))}
+            for each in self.values.values()
+        ]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
-        Path(path).write_text(render(self), encoding="utf-8")
+    def plot(self) -> Figure:
+        """Draw values with their intervals, and a line at the baseline's; needs `armlet[plots]`."""
+        from armlet.evaluation.page import forest_figure  # which is made of results
+
+        return forest_figure(self)
 
     @property
     def unit(self) -> str:
@@ -155,55 +176,113 @@ class Evaluation:
         side = "higher" if self.objective == "max" else "lower"
         return (
             f"difference in {self.unit} from {self.baseline} ({side} is better); intervals hold together at "
-            f"{self.level:.0%}"
+            f"{percent(self.level)}"
         )
+
+    def basis(self) -> list[str]:
+        """Return what the answer rests on: decisions, intervals, checks, and the one thing to know first."""
+        told = [f"{self.counts()}."]
+        if self.differences:
+            told.append(f"Intervals of differences hold together at {percent(self.level)}.")
+        if self.checks:
+            counts = {word: sum(check.word is word for check in self.checks) for word in Word}
+            told.append("Of {} checks {} fine, {} and {}.".format(len(self.checks), *_tally(counts)))
+        worst = sorted(self.checks, key=lambda check: list(Word).index(check.word), reverse=True)
+        if worst and worst[0].word is not Word.FINE:
+            whose = "" if worst[0].target is None else f" of {worst[0].target}"
+            does = "refuses" if worst[0].word is Word.REFUSED else "warns"
+            told.append(f"The check “{worst[0].name}”{whose} {does}: {worst[0].sentence}")
+        elif self.warnings:
+            told.append(f"{self.warnings[0][:1].upper()}{self.warnings[0][1:]}.")
+        return told
 
     def notes(self) -> list[str]:
         """Return what values lack, unless a warning says it."""
         found = [(each.name, each.note) for each in self.values.values() if each.note]
         return [f"{name}: {note}" for name, note in found if not any(note in warning for warning in self.warnings)]
 
-    def __str__(self) -> str:
-        lines = [self.counts()]
-        lines += _table(
-            ("policy", "value", f"{self.level:.0%} interval", "anytime-valid", "effective rows", "estimator"),
-            [
-                (e.name, _shown(e.value), _span(e.interval), _span(e.anytime), f"{e.ess:,.0f}", e.estimator)
-                for e in self.values.values()
-            ],
-        )
-        if self.differences:
-            lines += ["", self.compared()]
-            lines += _table(
-                ("policy", "difference", "interval", "verdict"),
-                [(e.name, _shown(e.value), _span(e.adjusted), e.verdict) for e in self.differences.values()],
+    def value_rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the table of values as text: its head, and a row a policy."""
+        shown = list(self.values.values())
+        places = common_places([Estimate(each.value, *each.interval) for each in shown if each.interval is not None])
+        head = ("policy", f"mean {self.unit}", f"{percent(self.level)} interval", "anytime-valid", "effective rows")
+        rows: list[tuple[str, ...]] = [
+            (
+                *(each.name, _number(each.value, places), show_interval(each.interval, places)),
+                *(show_interval(each.anytime, places), f"{each.ess:,.0f}", each.estimator),
             )
+            for each in shown
+        ]
+        return (*head, "estimator"), rows
+
+    def difference_rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the table of differences as text: its head, and a row a policy."""
+        found = list(self.differences.values())
+        places = places_of(found)
+        rows: list[tuple[str, ...]] = [
+            (each.name, _number(each.value, places), show_interval(each.adjusted, places), each.verdict)
+            for each in found
+        ]
+        return ("policy", "difference", "interval", "verdict"), rows
+
+    def __str__(self) -> str:
+        lines = [self.answer, "", self.counts(), *_table(*self.value_rows())]
+        if self.differences:
+            lines += ["", self.compared(), *_table(*self.difference_rows())]
         lines += ["", *self.notes()] if self.notes() else []
         lines += [f"! {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
+    def _title(self) -> str:
+        return self.answer
+
+    def _html(self) -> Iterable[str]:
+        from armlet.evaluation.page import notebook_parts
+
+        return notebook_parts(self)
+
+    def _page(self) -> str:
+        from armlet.evaluation.page import render
+
+        return render(self)
+
+
+def _tally(counts: Mapping[Word, int]) -> tuple[str, str, str]:
+    fine, warn, refuse = counts[Word.FINE], counts[Word.WARNING], counts[Word.REFUSED]
+    return (
+        f"{fine} {'is' if fine == 1 else 'are'}",
+        f"{warn} {'warns' if warn == 1 else 'warn'}",
+        f"{refuse or 'none'} {'refuse' if refuse > 1 else 'refuses'}",
+    )
+
+
+def _value_cells(value: Value) -> dict[str, Any]:
+    low, high = value.interval or (None, None)
+    first, last = value.anytime or (None, None)
+    words = {"rows": value.rows, "effective_rows": value.ess, "estimator": value.estimator}
+    ends = {"low": low, "high": high, "anytime_low": first, "anytime_high": last}
+    return {"policy": value.name, **plain({"value": value.value, "se": value.se}), **ends, **words}
+
+
+def _difference_cells(difference: Difference | None) -> dict[str, Any]:
+    if difference is None:
+        return dict.fromkeys(("difference", "difference_low", "difference_high", "verdict"))
+    low, high = difference.adjusted or (None, None)
+    found = {"difference": plain(difference.value), "difference_low": low, "difference_high": high}
+    return {**found, "verdict": difference.verdict}
+
+
+def _number(value: float, places: int) -> str:
+    return "none" if math.isnan(value) else show(value, places)
+
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay a table out: numbers, in the second column, to the right."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+        "  ".join(
+            cell.rjust(width) if place == 1 else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (head, *rows)
     ]
-
-
-def _shown(value: float) -> str:
-    return "none" if math.isnan(value) else f"{value:.4g}"
-
-
-def _span(interval: Interval | None) -> str:
-    return "none" if interval is None else f"[{interval.low:.4g}, {interval.high:.4g}]"
-
-
-def _plain(what: object, *names: str) -> dict[str, Any]:
-    """Return fields as JSON types: intervals as lists, None for what is not finite."""
-    return {name: _jsonable(getattr(what, name)) for name in names}
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, Interval):
-        return [_jsonable(end) for end in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import ArgumentError, LogError
+from armlet.evaluation.provenance import RowDigest, micros
 from armlet.inputs.columns import LARGEST, LEAST_CHANCE
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
@@ -97,6 +98,12 @@ class Blocks(ABC):
     """All arms that the log ever had, those added later at the end."""
     n: int
     """Rows in all."""
+    name: str = "rows in memory"
+    """What the log is called: its file, its loop, or where it comes from."""
+    period: tuple[int, int] | None = None
+    """The first and the last time of a decision, in microseconds since 1970, if there are times."""
+    digest: str | None = None
+    """SHA-256 of the rows; None until they have been read once, in order. It does not depend on how they are stored."""
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         self.about = dict(about)
@@ -135,7 +142,14 @@ class Blocks(ABC):
     def __getitem__(self, block: int) -> Rows: ...
 
     def __iter__(self) -> Iterator[Rows]:
-        return (self[block] for block in range(len(self)))
+        made = RowDigest() if self.digest is None else None
+        for block in range(len(self)):
+            rows = self[block]
+            if made is not None:
+                made.add(rows)
+            yield rows
+        if made is not None:
+            self.digest = made.found()
 
 
 def rows_of(
@@ -304,6 +318,7 @@ class CompactedBlocks(Blocks):
         with reading(self._path.name), open_file(self._path) as file:
             about, self._layout = read_metadata(file.schema_arrow, self._path.name)
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+            self.name, self.period = self._path.name, _stated_period(file)
         super().__init__(about)
         self._groups = list(_runs(sizes))
         self.n = sum(sizes)
@@ -500,6 +515,21 @@ def _is_turn(column: Any) -> Bool:
     return np.asarray(compute.equal(plain, "turn").fill_null(False)).astype(np.bool_)
 
 
+def _stated_period(file: Any) -> tuple[int, int] | None:
+    """Return the first and the last time by the statistics of row groups; None where there are none, or no times."""
+    place = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)].index("decided_at")
+    stated = [file.metadata.row_group(i).column(place).statistics for i in range(file.metadata.num_row_groups)]
+    if not stated or not all(each is not None and each.has_min_max for each in stated):
+        return None
+    first, last = (micros(each) for each in (min(s.min for s in stated), max(s.max for s in stated)))
+    return (first, last) if last else None  # 0 where times are not known
+
+
+def _name(events: Events, about: Event) -> str:
+    loop = about.get("loop")
+    return str(getattr(events, "name", None) or (f"loop {loop}" if loop else about.get("origin")) or "events in memory")
+
+
 class SpooledBlocks(Blocks):
     """The rows of any events, read once, now; the temporary files go when the reader does."""
 
@@ -507,8 +537,10 @@ class SpooledBlocks(Blocks):
         folder = tempfile.mkdtemp(prefix="armlet-rows-")
         self._gone = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._folder = Path(folder)
-        about, self.arms, self.n = _Spooler(self._folder).spool(events)
+        spooler = _Spooler(self._folder)
+        about, self.arms, self.n = spooler.spool(events)
         super().__init__(about)
+        self.name, self.period = _name(events, about), spooler.period
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_gone"}
@@ -539,6 +571,7 @@ class _Spooler:
         self._probabilities: list[Float64 | None] = []
         self._parts: list[dict[str, Any]] = []
         self.n = self._blocks = 0
+        self.period: tuple[int, int] | None = None
 
     def spool(self, events: Events) -> tuple[Event, tuple[Any, ...], int]:
         """Write all columns; return the fields of the start, the arms and the number of rows."""
@@ -570,6 +603,9 @@ class _Spooler:
     def _decide(self, event: Event) -> None:
         self._names.write(struct.pack("<qQ", event["t"], int(event["id"].partition("-")[2], 16)))
         self._buffer.append(event)
+        if at := event.get("at"):  # 0 where times are not known
+            first, last = self.period or (at, at)
+            self.period = (min(first, at), max(last, at))
         self._eligible.append(self._may_play(event))
         self._probabilities.append(self._all_probabilities(event))
         self.n += 1

@@ -9,8 +9,10 @@ O(n J K d) at first, less as policies drop out; memory one block of rows times J
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,37 +20,121 @@ import numpy.typing as npt
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
+from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import GammaExponential, Sums, in_range
-from armlet.inputs.settings import Range, check_range
+from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
-from armlet.types import Arm, Float64, Int64, Interval
+from armlet.report import notebook, plots
+from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
+from armlet.report.numbers import column, percent, show
+from armlet.report.result import Columns, Result, fields_of
+from armlet.types import Arm, Estimate, Float64, Int64, Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HEAT: Final = 1024
 """Rows between two looks at which policies are out."""
+MOST: Final = 12  # policies in a figure
+MOST_ROWS: Final = 100  # policies in a table
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The winner of a search."""
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Found(Result):
+    """The winner of a search, and the policies that are still in the race."""
 
     winner: int  # which of the policies
     value: float  # what it would have earned, by its weighted mean: optimistic, since it was selected
     interval: Interval  # holds all the same, anytime-valid
     left: Int64  # the policies that are still in the race
+    values: Float64  # of those, (left,)
+    low: Float64  # the lower ends of their intervals, (left,)
+    high: Float64
     rows: int  # drawn rows that were read
     policies: int  # that started
+    level: float
+    objective: Objective
     unknown: int = 0  # policies that play another arm where the log could play no other
+    made: Provenance | None = None  # the log, the version and the call that it comes from
+
+    @property
+    def answer(self) -> str:
+        """Which policy is the best, and what it would have earned, in a sentence."""
+        earned = "earned" if self.objective == "max" else "cost"
+        others = len(self.left) - 1
+        others_left = "no other" if others == 0 else f"{others:,} {'other' if others == 1 else 'others'}"
+        unknown = f"; {self.unknown:,} cannot be valued by this log" if self.unknown else ""
+        return (
+            f"On {self.rows:,} rewarded decisions drawn by chance policy {self.winner} of {self.policies:,} would have "
+            f"{earned} {show(Estimate(self.value, *self.interval))} a decision, the best; {others_left} may be as good"
+            f"{unknown}."
+        )
+
+    def basis(self) -> str:
+        """Return what the answer rests on."""
+        return (
+            f"The intervals of all {self.policies:,} policies hold together, anytime-valid at {percent(self.level)}, "
+            "so that of the winner holds although it was selected; its value is optimistic."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON types."""
+        return {"answer": self.answer, **fields_of(self)}
+
+    def columns(self) -> Columns:
+        """Return the policies that are still in the race, the best first."""
+        order = np.argsort(-self.values if self.objective == "max" else self.values, kind="stable")
+        told = {"policy": self.left, "value": self.values, "low": self.low, "high": self.high}
+        return {name: column[order].tolist() for name, column in told.items()}
+
+    def plot(self) -> Figure:
+        """Draw the best of those that are left with their intervals; needs `armlet[plots]`."""
+        best = {name: column[:MOST] for name, column in self.columns().items()}
+        with plots.frame(height=1.1 + 0.3 * len(best["policy"]), labels=[]) as (drawn, axes):
+            for place, (value, low, high) in enumerate(zip(best["value"], best["low"], best["high"], strict=True)):
+                axes.plot((low, high), (place, place), color=plots.COLOURS[0], linewidth=1.2, marker="|", markersize=7)
+                axes.plot(value, place, color=plots.COLOURS[0], marker="s", markersize=6)
+            axes.set_yticks(range(len(best["policy"])), [f"policy {number}" for number in best["policy"]])
+            axes.set_ylim(len(best["policy"]) - 0.5, -0.5)
+            axes.grid(visible=False, axis="y")
+            axes.set_xlabel(f"mean {'reward' if self.objective == 'max' else 'cost'} a decision")
+            axes.xaxis.set_major_formatter(lambda value, _: plots.short(value))
+        return drawn
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"policy {self.winner} of {self.policies:,}: {self.value:.4g} [{low:.4g} to {high:.4g}] on {self.rows:,} "
-            f"drawn rows; {len(self.left):,} still in the race"
-            + (f", {self.unknown:,} cannot be valued by this log" if self.unknown else "")
-        )
+        return f"{self.answer}\n{self.basis()}"
+
+    def _title(self) -> str:
+        return self.answer
+
+    def _html(self) -> Iterable[str]:
+        return [notebook.table(self.columns()), notebook.note(self.basis())]
+
+    def _page(self) -> str:
+        columns = self.columns()
+        found = column(map(Estimate, columns["value"], columns["low"], columns["high"]))
+        rows = tuple(zip((f"policy {number}" for number in columns["policy"]), found, strict=True))
+        caption = f"The best {min(MOST, len(rows))} of those that may be the best, with anytime-valid intervals."
+        picture = plots.page_picture(self.plot(), key="left", alt=self.answer, caption=caption)
+        check_pictures([picture])
+        shown = Table(caption="Still in the race, the best first", head=("policy", "value"), rows=rows[:MOST_ROWS])
+        left_out = [f"<p>{len(rows) - MOST_ROWS:,} more: to_pandas() has all.</p>"] if len(rows) > MOST_ROWS else []
+        parts: list[str | Section] = [
+            figure(picture),
+            f"<p>{escape(self.basis())}</p>",
+            folded_section("numbers", "Numbers", [table(shown), *left_out]),
+            folded_section("limits", "What this cannot tell", [f"<p>{escape(LIMITS)}</p>"]),
+        ]
+        return document("Policy search", self.answer, parts, {} if self.made is None else self.made.lines())
+
+
+LIMITS: Final = (
+    "Values are of the contexts and rewards of this log, in its time. The best of many looks better than it is: the "
+    "interval allows for that, the value does not. A gate on later rows settles whether the winner should be shipped."
+)
 
 
 def search(
@@ -88,13 +174,14 @@ def search(
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
     policies = _checked(thetas, len(blocks.arms), blocks.dim)
-    race = _Race(policies, declared, 1.0 - level, -1.0 if blocks.objective == "min" else 1.0)
+    race = _Race(policies, declared, level, blocks.objective)
     for rows in blocks:
         check_rows(rows.take(rows.rewarded))
         used, chance = randomized_rows(rows)
         used &= rows.rewarded
         race.add(rows.take(used), chance[used])
-    return race.found()
+    given = {"reward_range": reward_range, "level": level}
+    return race.found(provenance(blocks, search, thetas=np.shape(thetas), **given))
 
 
 def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64:
@@ -172,11 +259,12 @@ def search_around(
 class _Race:
     """Sequences of the policies that are left, and which those are."""
 
-    def __init__(self, policies: Float64, reward_range: Range, chance: float, sign: float) -> None:
-        self._policies, self._range, self._sign, self._start = policies, reward_range, sign, len(policies)
+    def __init__(self, policies: Float64, reward_range: Range, level: float, objective: Objective) -> None:
+        self._policies, self._range, self._start = policies, reward_range, len(policies)
+        self._level, self._objective, self._sign = level, objective, 1.0 if objective == "max" else -1.0
         self._left: Int64 = np.arange(len(policies))
         self._unknown = 0
-        each = chance / (2 * len(policies))
+        each = (1.0 - level) / (2 * len(policies))
         self._below, self._above = GammaExponential(each), GammaExponential(each)
 
     def add(self, rows: Rows, chance: Float64) -> None:
@@ -221,7 +309,7 @@ class _Race:
         self._policies, self._left = self._policies[stays], self._left[stays]
         self._below, self._above = _kept(self._below, stays), _kept(self._above, stays)
 
-    def found(self) -> Found:
+    def found(self, made: Provenance) -> Found:
         """Return the winner: the highest mean of those that are left."""
         if not len(self._left):
             raise EvaluationError(
@@ -234,12 +322,26 @@ class _Race:
         # about the middle of rewards a weight that is too large by chance does not flatter
         centred = (self._below.sums.total - self._above.sums.total) / rows
         best = int(np.argmax(centred))
-        ends = (float(self._below.bound()[best]), 1.0 - float(self._above.bound()[best]))
-        value, low, high = (self._in_units(end) for end in ((1.0 + float(centred[best])) / 2, *ends))
-        interval = Interval(low, high) if self._sign > 0 else Interval(high, low)
-        return Found(int(self._left[best]), value, interval, self._left, rows, self._start, self._unknown)
+        shares = ((1.0 + centred) / 2, self._below.bound(), 1.0 - self._above.bound())
+        values, *ends = (self._in_units(np.asarray(share)) for share in shares)
+        low, high = ends if self._sign > 0 else reversed(ends)
+        return Found(
+            winner=int(self._left[best]),
+            value=float(values[best]),
+            interval=Interval(float(low[best]), float(high[best])),
+            left=self._left,
+            values=values,
+            low=low,
+            high=high,
+            rows=rows,
+            policies=self._start,
+            level=self._level,
+            objective=self._objective,
+            unknown=self._unknown,
+            made=made,
+        )
 
-    def _in_units(self, share: float) -> float:
+    def _in_units(self, share: Float64) -> Float64:
         low, high = self._range
         return low + (high - low) * (share if self._sign > 0 else 1.0 - share)
 

@@ -278,14 +278,15 @@ def _named(targets: object) -> dict[str, object]:
     if isinstance(targets, Mapping):
         return {str(name): target for name, target in targets.items()}
     several = list(targets) if isinstance(targets, list | tuple) else [targets]
-    names = [_name(target) for target in several]
+    names = [name_of(target) for target in several]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError("{targets} has {name!r} twice; give a mapping from names to targets", name=twice)
     return dict(zip(names, several, strict=True))
 
 
-def _name(target: object) -> str:
+def name_of(target: object) -> str:
+    """Return what a target is called where a user gave it no name."""
     if isinstance(target, Target):
         return target.name
     if isinstance(target, Bandit):
