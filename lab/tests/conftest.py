@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import armlet
+import armlet_lab
 from armlet import _kernel
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.runner.experiment import SEED
@@ -41,7 +42,8 @@ def whole_reproduction(pytestconfig: pytest.Config) -> Path:
 
 
 def _kept(config: pytest.Config, name: str, experiments: tuple[str, ...]) -> Path:
-    sources = [*Path(armlet.__file__).parent.rglob("*.py"), Path(str(_kernel.__file__))]
+    packages = [Path(str(package.__file__)).parent for package in (armlet, armlet_lab)]
+    sources = [*(path for package in packages for path in package.rglob("*.py")), Path(str(_kernel.__file__))]
     made_from = kept.digest(sources, SEED, experiments)
     return kept.keep(config.cache.mkdir(name), made_from, partial(_reproduce, experiments))
 

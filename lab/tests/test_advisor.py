@@ -47,7 +47,7 @@ def test_verdict_follows_from_ratios_and_coverage(family: Family, outcome: Outco
     assert findings.verdicts[0].outcome == outcome
     row = findings.sections[0].tables[0].rows[0]
     assert row[3].startswith("1.10 ")
-    assert row[6] == "none, 8, 16"
+    assert row[6] == "none; 8; 16"
 
 
 def test_the_theorem_asks_for_no_p_where_contexts_have_no_end() -> None:

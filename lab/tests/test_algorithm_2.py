@@ -13,7 +13,7 @@ from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab
 from armlet_lab.paper import algorithm_2
 from armlet_lab.runner.experiment import Findings, Outcome, Role, Verdict
-from armlet_lab.runner.reproduce import _cell
+from armlet_lab.runner.verdicts import in_a_cell
 
 TINY = algorithm_2.Settings(rare=(10, 100), rows=6, histories=4, horizon=80, runs=5, lengths=(20, 40), doubling=(6, 10))
 
@@ -74,9 +74,9 @@ def test_the_page_has_the_words_of_the_experiment() -> None:
             line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| {each.claim.key} |")
         )
         where, says, outcome, reason = row[1:]
-        assert [where, says] == [_cell(text) for text in (each.claim.where, each.claim.says)]
-        assert _shape(reason).endswith(_shape(_cell(each.explanations[Outcome(outcome)])))
-        names = [_shape(_cell(statistic.name)) for statistic in each.statistics]
+        assert [where, says] == [in_a_cell(text) for text in (each.claim.where, each.claim.says)]
+        assert _shape(reason).endswith(_shape(in_a_cell(each.explanations[Outcome(outcome)])))
+        names = [_shape(in_a_cell(statistic.name)) for statistic in each.statistics]
         told = [any(_shape(part).startswith(f"{name} is ") for name in names) for part in reason.split(" passed: ")[1:]]
         assert told
         assert all(told)

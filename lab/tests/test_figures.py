@@ -19,7 +19,8 @@ from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Int64
 from armlet_lab.paper import figure_a, figure_b
 from armlet_lab.runner.experiment import Experiment, Finding, Findings, Outcome, Role, Statistic, Verdict
-from armlet_lab.runner.reproduce import render, to_json
+from armlet_lab.runner.page import render
+from armlet_lab.runner.verdicts import to_json
 
 SEED = 5
 TINY_A = figure_a.Settings(thetas=3, runs=40, long_runs=40, long_p_runs=3, long_p=1200)
@@ -80,7 +81,7 @@ def test_another_seed_gives_other_numbers() -> None:
 def test_too_little_exploration_fails_the_check_of_figure_a() -> None:
     for verdict in found_a().verdicts:
         controls = by_role(verdict, Role.CONTROL)
-        assert [each.name.partition(",")[0] for each in controls] == ["doubling ratio", "slope / (p gap)"]
+        assert [each.name.partition(",")[0] for each in controls] == ["doubling ratio", "slope / ($p$ gap)"]
         for each, criterion in zip(controls, (figure_a.RATIO, figure_a.SLOPE), strict=True):
             assert "p = 24" in each.name
             assert each.passed
@@ -95,7 +96,9 @@ def test_figure_a_judges_a_ratio_and_a_slope_for_every_theta() -> None:
             names = [each.name for each in by_role(verdict, role)]
             assert sum(name.startswith("doubling ratio") for name in names) == TINY_A.thetas
             assert sum(name.startswith("slope") for name in names) == TINY_A.thetas
-    assert {each.name.rpartition(" ")[2] for each in by_role(here, Role.WRITTEN)} == {"0", "1", "2"}
+    looked_at = figure_a.select(Seeds(SEED), TINY_A.thetas)[-1] + 1
+    named = {each.name.rpartition(", ")[2] for each in by_role(here, Role.WRITTEN)}
+    assert named == {f"instance {number} of {looked_at}" for number in (1, 2, 3)}
     assert all("p = 600" in each.name for each in by_role(here, Role.READING))
 
 
@@ -146,11 +149,11 @@ def test_figure_b_judges_fixed_p_as_written_and_growing_p_as_our_reading() -> No
     (verdict,) = found_b().verdicts
     written, reading = by_role(verdict, Role.WRITTEN), by_role(verdict, Role.READING)
     assert [each.name for each in written] == [
-        f"{what}, p = {p}"
+        f"{what}, $p = {p}$"
         for p in (60, 120)
-        for what in ("R(I = 10) - R(I = 5)", "R(I = 100) - R(I = 10)", "exponent of I")
+        for what in ("$R(I = 10) - R(I = 5)$", "$R(I = 100) - R(I = 10)$", "exponent of $I$")
     ]
-    assert all(each.name.endswith("p = 20 I") for each in reading)
+    assert all(each.name.endswith("$p = 20 I$") for each in reading)
     assert [each.criterion.relation for each in reading] == ["above", "above", "contains"]
 
 

@@ -71,14 +71,14 @@ def test_both_claims_are_judged_and_everyone_is_in_the_tables() -> None:
     assert [verdict.claim.key for verdict in verdicts] == [section.claim for section in sections]
     for table in (*sections[0].tables, *sections[1].tables):
         assert {row[0] for row in table.rows} == set(ALL)
-    assert "The headline: tuned Algorithm 1 regrets" in sections[0].notes[0]
+    assert "Tuned, Algorithm 1 regrets" in sections[0].notes[0]
 
 
 def test_sums_are_found_not_to_grow_and_a_table_is() -> None:
     cost = found().verdicts[1]
     told = {each.name: each for each in cost.statistics}
     for name in ("LinUCB", "OFUL", "Thompson sampling"):
-        estimate = told[f"bytes in t, {name}"].estimate
+        estimate = told[f"bytes in $t$, {name}"].estimate
         assert estimate is not None
         assert estimate.value == 0
     assert all(each.passed for each in cost.statistics if each.role is Role.CONTROL)

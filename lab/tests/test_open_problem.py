@@ -31,7 +31,7 @@ from armlet_lab.paper.open_problem.limits import mean_with_limits, share_with_li
 from armlet_lab.paper.open_problem.simulator import Game, Played, Policy, play_blocks, play_steps
 from armlet_lab.paper.open_problem.tasks import LEVEL, Ellipsoids, Runs, look, play, play_armlet
 from armlet_lab.runner.experiment import Finding, Outcome, Role
-from armlet_lab.runner.reproduce import render
+from armlet_lab.runner.page import render
 
 SEEDS = Seeds(71_500, "open-problem")
 TINY = Settings(

@@ -15,7 +15,7 @@ from armlet.report.numbers import show
 from armlet.report.plots import Curve, Picture
 from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Role, Section, Statistic, Verdict
-from armlet_lab.runner.reproduce import render
+from armlet_lab.runner.page import render
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = '</style><script>alert(\'x\')</script><img src=http://evil.example/a.png onerror="y"> & "quoted"'
@@ -111,10 +111,11 @@ def test_nothing_is_loaded_from_anywhere() -> None:
 
 def test_every_verdict_stands_in_the_table_and_links_to_its_section() -> None:
     read, (sections, verdicts) = Page(page()), sample()
-    ids = {attributes.get("id") for attributes in read.all("section")}
+    ids = {attributes["id"] for _, attributes in read.tags if "id" in attributes}
     targets = [str(attributes["href"]).removeprefix("#") for attributes in read.all("a")]
-    assert targets == ["content", *(f"claim-{verdict.claim.key}" for verdict in verdicts)]
-    assert set(targets[1:]) <= ids
+    ways = ["content", "verdicts", "claims", *(f"claim-{verdict.claim.key}" for verdict in verdicts)]
+    assert targets == [*ways, *("verdicts" for _ in verdicts)]  # a way back from each
+    assert set(targets) <= ids
     for section, verdict in zip(sections, verdicts, strict=True):
         parts = (section.heading, *section.notes, verdict.claim.says, verdict.claim.reading, verdict.claim.where)
         assert [part for part in (*parts, verdict.reason, str(verdict.outcome)) if part not in read.text] == []

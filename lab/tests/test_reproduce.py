@@ -47,7 +47,7 @@ def findings(key: str) -> Findings:
     verdict = Verdict(claim=claim, statistics=(Statistic("number", Estimate(1, 1, 1), Criterion("below", 2)),))
     figure = plots.bars(["a"], [Estimate(1, 1, 1)], xlabel="x")
     pictures = tuple(plots.picture(figure, key=f"{key}-{i}", alt="A bar", caption="A bar.") for i in range(2))
-    return Findings((verdict,), (Section(claim=key, heading=key, pictures=pictures),))
+    return Findings((verdict,), (Section(claim=key, heading=f"The claim {key}", pictures=pictures),))
 
 
 def fake(name: str) -> Experiment:
@@ -105,7 +105,7 @@ def test_every_file_is_written_and_the_table_printed(
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["status"], manifest["seed"], manifest["scale"]) == ("finished", 5, "quick")
     printed = capsys.readouterr().out
-    assert "Claims: 2; holds: 2" in printed
+    assert "2 hold." in printed
     assert str(out / "report.html") in printed
 
 
@@ -118,7 +118,7 @@ def test_a_failing_experiment_is_reported_and_the_rest_goes_on(
     printed = capsys.readouterr().out
     assert "fig-b failed: RuntimeError: out of luck" in printed
     assert "merge failed: ValueError: claim fig-a was judged before" in printed
-    assert "Claims: 1; holds: 1" in printed
+    assert "1 holds." in printed
     assert "out of luck" in (tmp_path / "report.html").read_text()
 
 

@@ -23,7 +23,8 @@ from armlet.types import Float64, Int64
 from armlet_lab.experiments import EXPERIMENTS
 from armlet_lab.paper import merge, section_4_1, section_7
 from armlet_lab.runner.experiment import Findings, Role
-from armlet_lab.runner.reproduce import render, to_json
+from armlet_lab.runner.page import render
+from armlet_lab.runner.verdicts import to_json
 
 SMALL_41 = section_4_1.Settings(dims=(3, 4, 5), long_dims=(32, 64, 128), environments=20, draws=50)
 SMALL_7 = section_7.Settings(rarities=(5, 20), environments=10, repeats=20, p=60.0, horizon=2_000, runs=13)

@@ -13,7 +13,8 @@ from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet_lab.paper import lemma_2, theorem_1, theorem_2
 from armlet_lab.runner.experiment import SEED, Finding, Findings, Outcome, Role
-from armlet_lab.runner.reproduce import render, to_json
+from armlet_lab.runner.page import render
+from armlet_lab.runner.verdicts import to_json
 
 LEMMA = lemma_2.Settings(p=60, steps=(100, 200, 400, 3_000), checked=400, runs=60)
 THEOREM = theorem_2.Settings(runs=5, horizon=10**5, long_runs=2, long_horizon=10**6, cap=2_000, thetas=8)

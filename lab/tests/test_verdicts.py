@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from armlet.report.numbers import show
 from armlet.types import Estimate
-from armlet_lab.runner.experiment import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict
-from armlet_lab.runner.reproduce import count, to_json, to_markdown, to_text
+from armlet_lab.runner.experiment import Claim, Criterion, Finding, Outcome, Role, Statistic, Verdict, conclude
+from armlet_lab.runner.verdicts import answer, to_json, to_markdown, to_text
 
 CLAIM = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600, theta fixed.")
 AROUND_ONE = Criterion("within", 0.8, 1.3)
@@ -147,23 +147,39 @@ def test_the_terminal_table_holds_every_verdict_and_counts_them() -> None:
     for each in many():
         assert f"{each.claim.key}  {each.claim.where}  {each.outcome}\n" in text
         assert " ".join(each.reason.split()) in " ".join(text.split())
-    assert text.endswith(f"\n{count(many())}")
-    assert count(many()) == (
-        "Claims: 9; holds: 3; holds only under a stated reading: 2; does not hold: 1; not settled by these runs: 3"
-    )
+    told = " ".join(answer(many()))
+    assert " ".join(text.split()).endswith(told)
+    assert "3 hold, 2 hold only under a stated reading, 1 does not hold and 3 are not settled by these runs." in told
+    assert told.startswith("Tested: 9 claims of the paper, by 18 checks against bounds set before the runs.")
+
+
+def test_the_conclusion_joins_the_clauses_of_the_outcomes_that_came_what_holds_first() -> None:
+    ends = conclude("it grows slowly", "it grows fast")
+    parts = [dataclasses.replace(verdict(statistic(finding)), conclusions=ends) for finding in (F, P, O)]
+    parts.append(verdict(statistic(P)))  # which says nothing of its own
+    assert answer(parts)[-1] == "It grows slowly; it grows fast; these runs leave open whether it grows slowly."
+
+
+def test_formulas_are_typeset_in_markdown_and_spelled_out_elsewhere() -> None:
+    claim = dataclasses.replace(CLAIM, says=r"At most $O(K_2^3 \sqrt d)$ | $x_1$.")
+    (one,) = [Verdict(claim=claim, statistics=(statistic(P, name="$t^2$"),))]
+    assert r"| At most $O(K_2^3 \sqrt d)$ \| $x_1$. |" in to_markdown([one])
+    assert "At most O(K_2^3 sqrt d) | x_1." in to_text([one])
+    (record,) = json.loads(to_json([one]))
+    assert (record["says"], record["statistics"][0]["name"]) == ("At most O(K_2^3 sqrt d) | x_1.", "t^2")
 
 
 def test_a_table_of_nothing_is_still_a_table() -> None:
-    assert to_text([]).strip() == "Claims: 0"
+    assert to_text([]).strip() == "Nothing was tested."
 
 
 def test_markdown_cells_stay_in_their_row_whatever_they_hold() -> None:
     claim = dataclasses.replace(CLAIM, says="a | b\n<b>c</b> `d` *e* \\| [f](g)")
     lines = to_markdown([Verdict(claim=claim, statistics=(statistic(P),))]).splitlines()
-    assert len(lines) == 3
-    assert "a \\| b \\<b\\>c\\</b\\> \\`d\\` \\*e\\* \\\\\\| \\[f\\](g)" in lines[2]
-    unescaped = lines[2].replace("\\\\", "").replace("\\|", "")
-    assert unescaped.count("|") == lines[0].count("|")
+    assert len(lines) == 5
+    assert "a \\| b \\<b\\>c\\</b\\> \\`d\\` \\*e\\* \\\\\\| \\[f\\](g)" in lines[4]
+    unescaped = lines[4].replace("\\\\", "").replace("\\|", "")
+    assert unescaped.count("|") == lines[2].count("|")
 
 
 def test_json_holds_every_number_and_repeats_to_the_byte() -> None:

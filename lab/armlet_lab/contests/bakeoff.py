@@ -45,7 +45,8 @@ from armlet_lab.contests.comparing import (
 )
 from armlet_lab.contests.contest import Part, mean, part, play_all, table
 from armlet_lab.runner.experiment import SEED, Claim, Criterion, Experiment, Findings, Outcome, Role, Statistic, certain
-from armlet_lab.runner.reproduce import Reproduction, to_text, write_manifest, write_report
+from armlet_lab.runner.reproduce import Reproduction, write_manifest, write_report
+from armlet_lab.runner.verdicts import to_text
 
 KIND: Final = "bakeoff"
 FIXED: Final = ("tables", "rows", "shuffles", "seed")  # of a folder
@@ -246,7 +247,18 @@ def _kind(kind: str, fields: Sequence[Field], policies: Sequence[str], seeds: Se
     if FLOOR in norms:
         statistics.append(Statistic("norm of uniform play", norms[FLOOR], Criterion("within", 0.9, 1.1), Role.CONTROL))
     notes = _notes(kind, fields, rivals)
-    return part(claim, f"Bake-off, {kind} tables", statistics, *tables, notes=notes, pictures=[picture], why=WHY)
+    ends = _conclusion(kind, policies[0], scores.get((policies[0], RIVAL)))
+    heading = f"Bake-off, {kind} tables"
+    return part(claim, heading, statistics, *tables, notes=notes, pictures=[picture], why=WHY, conclusions=ends)
+
+
+def _conclusion(kind: str, ours: str, won: Int64 | None) -> dict[Outcome, str]:
+    """Return the score against the first rival, which is the same whatever is concluded of the claim."""
+    if won is None:
+        return {}
+    wins, losses = (won > 0).sum(), (won < 0).sum()
+    told = f"{ours} wins {wins} and loses {losses} of {len(won)} {kind} tables against {RIVAL}"
+    return dict.fromkeys(Outcome, told)
 
 
 def _winners(fields: Sequence[Field], name: str, other: str) -> Int64:

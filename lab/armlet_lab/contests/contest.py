@@ -125,9 +125,10 @@ def part(
     notes: Iterable[str] = (),
     pictures: Iterable[Picture] = (),
     why: Mapping[Outcome, str] | None = None,
+    conclusions: Mapping[Outcome, str] | None = None,
 ) -> Part:
     """Return the verdict on one claim with its section."""
-    verdict = Verdict(claim=claim, statistics=tuple(statistics), explanations=why or {})
+    verdict = Verdict(claim=claim, statistics=tuple(statistics), explanations=why or {}, conclusions=conclusions or {})
     return verdict, Section(
         claim=claim.key, heading=heading, pictures=tuple(pictures), notes=tuple(notes), tables=tables
     )

@@ -35,12 +35,12 @@ CLAIM: Final = Claim(
     where="Abstract",
     says=(
         "Known algorithms compute ever more as steps go by, or regret in proportion to the number of contexts; and "
-        "unlike those before, this one's memory does not grow with T."
+        "unlike those before, this one's memory does not grow with $T$."
     ),
     reading=(
-        "LinUCB, OFUL and Thompson sampling, with d x d sums for each arm as here, are known algorithms: time and "
-        "bytes of a step must grow with t, by an exponent above 0.1. Control: a row for each of 2^d contexts must "
-        "be found to grow faster than d."
+        r"LinUCB, OFUL and Thompson sampling, with $d \times d$ sums for each arm as here, are known algorithms: time "
+        "and bytes of a step must grow with $t$, by an exponent above 0.1. Control: a row for each of $2^d$ contexts "
+        "must be found to grow faster than $d$."
     ),
 )
 WHY: Final = {
@@ -120,14 +120,20 @@ def judge_costs(costs: Mapping[str, Cost]) -> Part:
     grows = Criterion("above", 0.1)
     rows = certain(costs["UCB1, table"].bytes_growth["d"])
     statistics = [
-        *(Statistic(f"bytes in t, {name}", certain(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
-        *(Statistic(f"time in t, {name}", certain(costs[name].time_growth["t"]), grows) for name in CONSTANT),
-        Statistic("bytes in d, UCB1 with a table", rows, Criterion("above", 1.0), Role.CONTROL),
+        *(Statistic(f"bytes in $t$, {name}", certain(costs[name].bytes_growth["t"]), grows) for name in CONSTANT),
+        *(Statistic(f"time in $t$, {name}", certain(costs[name].time_growth["t"]), grows) for name in CONSTANT),
+        Statistic("bytes in $d$, UCB1 with a table", rows, Criterion("above", 1.0), Role.CONTROL),
     ]
     columns = {
-        f"{what} in {kind}": {name: f"{getattr(cost, f'{what}_growth')[kind]:.2f}" for name, cost in costs.items()}
+        f"{what} in ${kind}$": {name: f"{getattr(cost, f'{what}_growth')[kind]:.2f}" for name, cost in costs.items()}
         for what in ("time", "bytes")
         for kind in ("t", "d", "K")
     }
     caption = "Exponents of growth between two sizes: 0 does not grow, 1 in proportion"
-    return part(CLAIM, "What a step costs", statistics, table(caption, "policy", columns), why=WHY)
+    return part(
+        CLAIM,
+        "Known algorithms slow down or grow as steps go by",
+        statistics,
+        table(caption, "policy", columns),
+        why=WHY,
+    )

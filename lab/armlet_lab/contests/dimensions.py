@@ -28,7 +28,7 @@ from armlet.types import Estimate, Float64, Int64, Policy
 from armlet_lab.contests import contest, embeddings, vowpal
 from armlet_lab.contests.contest import Part, mean, our_claim, part, play_all, table
 from armlet_lab.contests.embeddings import SIZE, Halves
-from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain, conclude
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -263,11 +263,12 @@ def judge_router(played: Sequence[Routed], rng: np.random.Generator) -> Part:
     )
     return part(
         claim,
-        "Real prompts, three language models",
+        "Long embeddings of real prompts cost little",
         [*statistics, Statistic(name, gained[0][CONTROL, SIZE], lost, Role.CONTROL)],
         *(shown for each, mine in zip(played, gained, strict=True) for shown in each.tables(mine)),
         notes=[each.note() for each in played],
         pictures=[each.picture(claim.key) for each in played],
+        conclusions=conclude("embeddings of any length cost the default little", "long embeddings cost the default"),
     )
 
 
@@ -353,11 +354,12 @@ def judge_noise(kinds: Mapping[str, Errors], settings: Settings, rng: np.random.
     )
     return part(
         claim,
-        "Columns of pure noise",
+        "Columns of noise cost little",
         [*statistics, Statistic(name, lost, Criterion("above", WORSE), Role.CONTROL)],
         *(_noise_table(kind, found, above[kind], rng) for kind, found in kinds.items()),
         notes=[_noise_note(kind, found, settings) for kind, found in kinds.items()],
         pictures=[_noise_picture(kind, found) for kind, found in kinds.items()],
+        conclusions=conclude("columns of noise do it no harm", "columns of noise make it err more"),
     )
 
 

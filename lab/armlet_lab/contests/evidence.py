@@ -35,7 +35,7 @@ from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Estimate, Float64, Int64, Policy
 from armlet_lab.contests import problems
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
-from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain, conclude
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played
 FACTORS: Final = (4.0, 12.0, 40.0, 120.0, 400.0)  # p / K of the printed law, of which the best is taken in hindsight
@@ -324,7 +324,16 @@ def _news(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
         for name in judged
     )
     caption = f"Mean regret and its share of uniform play, T = {horizon:,}, {len(judged['uniform'])} sites of each kind"
-    return part(claim, "News", statistics, Table(caption=caption, head=("policy", *found), rows=rows))
+    return part(
+        claim,
+        "Evidence suits arms that come and go",
+        statistics,
+        Table(caption=caption, head=("policy", *found), rows=rows),
+        conclusions=conclude(
+            "exploring by evidence suits arms that come and go",
+            "exploring by evidence regrets much where arms come and go",
+        ),
+    )
 
 
 def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Part:
@@ -347,7 +356,7 @@ def _newcomer(found: Columns, late: int, rng: np.random.Generator) -> Part:
         "learned, mean": {name: f"{found[f'{name}, learned'].mean():.1f}" for name in names},
     }
     caption = f"Tries within 300 steps of a new arm, after {late:,} steps, {len(found['auto'])} problems"
-    return part(claim, "An arm that comes late", statistics, table(caption, "policy", columns))
+    return part(claim, "An arm that comes late is explored soon", statistics, table(caption, "policy", columns))
 
 
 def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
@@ -369,7 +378,7 @@ def _delayed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generato
     }
     caption = f"Regret with rewards {horizon // 10:,} steps late, T = {horizon:,}, {n} problems of each family"
     statistics = [Statistic(family, ours[family], Criterion("below", LATE)) for family in found if family != NOISY]
-    return part(claim, "Rewards that come late", statistics, table(caption, "family", columns))
+    return part(claim, "Delayed rewards cost little", statistics, table(caption, "family", columns))
 
 
 def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Part:
@@ -393,7 +402,9 @@ def _trained(found: Columns, rows: int, rng: np.random.Generator) -> Part:
         for what, head in {"predict": "right by predict", "decide": "right by decide", "explored": "explored"}.items()
     }
     caption = f"The first 300 decisions after {rows:,} logged rows, {len(found[f'{names[0]}, decide'])} problems"
-    return part(claim, "A model that was trained", statistics, table(caption, "policy", columns))
+    return part(
+        claim, "A trained model exploits from its first decision", statistics, table(caption, "policy", columns)
+    )
 
 
 def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
@@ -410,7 +421,9 @@ def _closed(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator
     statistics = [Statistic(family, each, Criterion("within", low, high)) for family, each in counts.items()]
     columns = {"explored / formula": counts, "explored / p/t's": beside, "regret / p/t's": regrets}
     caption = f"Evidence at p = {Q:g} K, T = {horizon:,}, {_problems(found)}"
-    return part(claim, "Where nothing happens", statistics, table(caption, "family", columns))
+    return part(
+        claim, "A closed environment is explored as the formula says", statistics, table(caption, "family", columns)
+    )
 
 
 def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
@@ -435,7 +448,7 @@ def _floor(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator)
         "added, in shares of the floor's": price,
     }
     caption = f"The price of floor = {FLOOR:g}, T = {horizon:,}, {_problems(found)}"
-    return part(claim, "The price of a floor", statistics, table(caption, "family", columns))
+    return part(claim, "A floor costs at most its share", statistics, table(caption, "family", columns))
 
 
 def _auto(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) -> Part:
@@ -462,7 +475,7 @@ def _auto(found: Mapping[str, Columns], horizon: int, rng: np.random.Generator) 
         **{f"{name} / that": each for name, each in over.items()},
     }
     caption = f"Regret over that of the best fixed p, T = {horizon:,}, {len(noisy['auto'])} problems of each family"
-    return part(claim, "A p that sets itself", statistics, table(caption, "family", columns))
+    return part(claim, "A $p$ that sets itself copes with a noisy arm", statistics, table(caption, "family", columns))
 
 
 def _best_p(found: Mapping[str, Columns]) -> dict[str, str]:

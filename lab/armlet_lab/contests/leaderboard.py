@@ -20,6 +20,7 @@ from armlet.parallel import Seeds
 from armlet.policies import LinUCB
 from armlet.report import plots
 from armlet.report.document import Table
+from armlet.report.numbers import column, show
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Estimate, Float64
@@ -28,6 +29,7 @@ from armlet_lab.contests.contest import THEORY, Entry, Score, Task, part, play_a
 from armlet_lab.contests.costs import Cost, find_costs, judge_costs
 from armlet_lab.runner.arena import ARENAS, brief, draw_environment
 from armlet_lab.runner.experiment import Claim, Criterion, Experiment, Findings, Outcome, Role, Statistic
+from armlet_lab.runner.formulas import two_digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,10 +54,18 @@ WHY: Final = {
     Outcome.HOLDS: "Exploration by schedule costs no more here than by confidence.",
     Outcome.UNDER_READING: (
         "It meets the schedule that it is compared with in the text. Policies that let their uncertainty decide "
-        "when to explore, and learn from every step, regret far less on these problems."
+        "when to explore, and learn from every step, regret far less in these environments."
     ),
-    Outcome.FAILS: "Others regret far less on these problems.",
-    Outcome.UNSETTLED: "Some interval crosses the bound: more problems are needed.",
+    Outcome.FAILS: "Others regret far less in these environments.",
+    Outcome.UNSETTLED: "Some interval crosses the bound: more environments are needed.",
+}
+
+
+CONCLUSIONS: Final = {
+    Outcome.HOLDS: "Algorithm 1 regrets as little as LinUCB and Thompson sampling",
+    Outcome.UNDER_READING: "Algorithm 1 regrets as little as epoch-greedy, but more than LinUCB and Thompson sampling",
+    Outcome.FAILS: "Algorithm 1 regrets more than LinUCB, Thompson sampling and epoch-greedy",
+    Outcome.UNSETTLED: "these runs leave open how much Algorithm 1 regrets next to others",
 }
 
 
@@ -206,20 +216,21 @@ def judge(ranks: Mapping[str, Rank], settings: Settings, seeds: Seeds, widths: M
     notes = (_headline(ordered, overall, first), _worse(first), _idle(theory), _locked(widths, seeds), _how(settings))
     regret = part(
         CLAIM,
-        "Every system the paper names",
+        "Algorithm 1 regrets as little as the best known algorithms",
         statistics,
         _summary(ordered, overall, settings, seeds),
         table(
             "Regret with tuned constants, environment by environment",
             "policy",
             {
-                arena: {rank.name: _show(relative(rank, "tuned", seeds, [arena])) for rank in ordered}
+                arena: _column({rank.name: relative(rank, "tuned", seeds, [arena]) for rank in ordered})
                 for arena in settings.arenas
             },
         ),
         notes=notes,
         pictures=[_picture(ordered, overall, settings)],
         why=WHY,
+        conclusions=CONCLUSIONS,
     )
     return Findings.of([regret, judge_costs({name: rank.cost for name, rank in ranks.items()})])
 
@@ -228,37 +239,38 @@ def _value(estimate: Estimate | None) -> float:
     return math.inf if estimate is None else estimate.value
 
 
-def _show(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else f"{estimate:.3g}"
+def _column(found: Mapping[str, Estimate | None]) -> dict[str, str]:
+    written = zip(found.items(), column(found.values()), strict=True)
+    return {name: "-" if each is None else text for (name, each), text in written}
 
 
 def _headline(
     ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], first: Mapping[str, Estimate | None]
 ) -> str:
-    micros = {rank.name: f"{1e6 * rank.cost.seconds:.2g} µs" for rank in ordered}
+    micros = {rank.name: f"{two_digits(1e6 * rank.cost.seconds)} µs" for rank in ordered}
     ranked = [rank.name for rank in ordered if rank.family != "one bit"]
-    rivals = "; ".join(f"{name} {_show(overall[name])} at {micros[name]}" for name in RIVALS)
-    here = ", ".join(f"{_show(first[name])} ({name})" for name in (OURS, *RIVALS))
+    rivals = "; ".join(f"{name} {show(overall[name])} at {micros[name]}" for name in RIVALS)
+    here = "; ".join(f"{show(first[name])} ({name})" for name in (OURS, *RIVALS))
     beaten = _value(overall[OURS]) > min(_value(overall[name]) for name in RIVALS)
     return (
-        f"The headline: tuned Algorithm 1 regrets {_show(overall[OURS])} of uniform play at {micros[OURS]} a "
+        f"Tuned, Algorithm 1 regrets {show(overall[OURS])} of uniform play at {micros[OURS]} a "
         f"step, place {ranked.index(OURS) + 1} of {len(ranked)}; {rivals}. On Figure (a): {here}."
     ) + (" It is cheap, mergeable and leaves clean data; it does not regret least." if beaten else "")
 
 
 def _worse(first: Mapping[str, Estimate | None]) -> str:
-    worse = [f"{name} ({_show(each)})" for name, each in first.items() if each and each.low > 1 and name != "uniform"]
+    worse = [f"{name} ({show(each)})" for name, each in first.items() if each and each.low > 1 and name != "uniform"]
     if not worse:
         return f"On {FIRST} no tuned policy is found worse than uniform play."
-    return f"Found worse than uniform play on {FIRST} even when tuned: {', '.join(worse)}."
+    return f"Found worse than uniform play on {FIRST} even when tuned: {'; '.join(worse)}."
 
 
 def _idle(theory: Mapping[str, Estimate | None]) -> str:
     """Name the policies whose theory explores forever."""
     idle = [name for name, found in theory.items() if found and found.high > 0.9]
     return (
-        f"With the theory's constants, {', '.join(idle) or 'none'} cannot be told from uniform play on {FIRST} at this "
-        "horizon: their widths, or their p, explore all the time."
+        f"With the theory's constants, {'; '.join(idle) or 'no policy'} cannot be told from uniform play on {FIRST} at "
+        "this horizon: their widths, or their p, explore all the time."
     )
 
 
@@ -270,21 +282,21 @@ def _locked(widths: Mapping[float, Float64], seeds: Seeds) -> str:
         total = bootstrap(lambda r: r.mean(-1), regret[:, 2], rng=rng)
         grows = _ratio(end - half, half - quarter, rng)
         said.append(
-            f"alpha = {alpha:g} regrets {total:.0f}, and grows by {grows:.2f} from one doubling of t to the next"
+            rf"$\alpha = {alpha:g}$ regrets {total:,.0f}, and grows by {grows:.2f} from one doubling of $t$ to the next"
         )
     return (
-        f"LinUCB on {len(next(iter(widths.values())))} problems of {FIRST}, T = 20,000: {'; '.join(said)} (1 if "
+        f"LinUCB in {len(next(iter(widths.values())))} environments of {FIRST}, $T = 20,000$: {'; '.join(said)} (1 if "
         "logarithmic, 2 if linear). Too small a width locks in a wrong arm."
     )
 
 
 def _how(settings: Settings) -> str:
     return (
-        f"T = {settings.horizon:,} (a third of that for 20 x 30), {settings.runs} draws of each problem, the same for "
-        "all policies; constants tuned on other draws. Regret is relative to uniform play on the same draws, the "
-        f"geometric mean over {', '.join(settings.arenas)}. Policies with a row for each context cannot be run where "
-        "contexts do not repeat. Those that learn from one bit are told whether the arm was the best, without noise, "
-        "and are ranked apart."
+        rf"$T = {settings.horizon:,}$ (a third of that for 20 x 30), {settings.runs} draws of each environment, the "
+        "same for all policies; constants tuned on other draws. Regret is relative to uniform play on the same draws, "
+        f"the geometric mean over {'; '.join(settings.arenas)}. Policies with a row for each context cannot be run "
+        "where contexts do not repeat. Those that learn from one bit are told whether the arm was the best, without "
+        "noise, and are ranked apart."
     )
 
 
@@ -292,19 +304,21 @@ def _summary(
     ordered: Sequence[Rank], overall: Mapping[str, Estimate | None], settings: Settings, seeds: Seeds
 ) -> Table:
     n, columns = len(settings.arenas), {}
+    tuned = _column({rank.name: overall[rank.name] for rank in ordered})
+    theory = _column({rank.name: relative(rank, "theory", seeds) for rank in ordered})
     for place, rank in enumerate(ordered, start=1):
         worst = math.exp(np.mean([math.log(max(each.worst, 1e-12)) for each in rank.standings.values()]))
         some = "" if (fits := len(rank.standings)) == n else f" ({fits} of {n} environments)"
         columns[rank.name] = {
             "place": "" if rank.family == "one bit" else str(place),
             "kind": rank.family,
-            "regret, tuned": _show(overall[rank.name]) + some,
-            "worst of the grid": f"{worst:.2g}",
-            "regret, theory's constants": _show(relative(rank, "theory", seeds)),
-            "µs a step": f"{1e6 * rank.cost.seconds:.2g}",
+            "regret, tuned": tuned[rank.name] + some,
+            "worst of the grid": f"{worst:.2f}",
+            "regret, theory's constants": theory[rank.name],
+            "µs a step": two_digits(1e6 * rank.cost.seconds),
             "bytes": f"{rank.cost.nbytes:,}",
         }
-    caption = "Regret relative to uniform play with 95 % intervals; cost at K = 6, d = 3"
+    caption = "Regret relative to uniform play with 95 % intervals; cost at $K = 6$, $d = 3$"
     rows = tuple((name, *cells.values()) for name, cells in columns.items())
     return Table(caption=caption, head=("policy", *next(iter(columns.values()))), rows=rows)
 

@@ -35,7 +35,7 @@ from armlet_lab.contests.contest import (
     tune_and_play,
 )
 from armlet_lab.contests.problems import Loop, Plain, bad_arm, draw_problem
-from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic, conclude
 
 DEFAULT, AS_GIVEN, OPTIMIST = "occasional optimism", "the same, units as given", "OFUL"
 POLICIES: Final[dict[str, Policy]] = {
@@ -300,7 +300,8 @@ def _plays(name: str, says: str, reading: str, counts: Columns, rng: np.random.G
     claim = our_claim(f"life-{name}", says, reading)
     statistic = Statistic("plays of it", mean(counts[DEFAULT], rng), Criterion("below", PLAYS))
     shown = table(_caption("Plays of the bad arm", counts), "policy", {"plays": _spread(counts)})
-    return part(claim, f"The {name} arm", [statistic], shown)
+    ends = conclude(f"the {name} arm does not take over", f"the {name} arm takes over")
+    return part(claim, f"The {name} arm does not take over", [statistic], shown, conclusions=ends)
 
 
 def _in_blocks(settings: Settings, blocks: Blocks, rng: np.random.Generator) -> Part:
@@ -317,7 +318,7 @@ def _in_blocks(settings: Settings, blocks: Blocks, rng: np.random.Generator) -> 
         statistics.append(Statistic(f"T = {T:,}", over[DEFAULT], Criterion("below", bar)))
         columns |= {f"T = {T:,}, {runs} runs": _spread(blocks[T]), f"over Thompson sampling, {T:,}": over}
     caption = "Regret: mean / median / worst run, and means over that of tuned Thompson sampling"
-    return part(claim, "Rewards in blocks", statistics, table(caption, "policy", columns))
+    return part(claim, "Rewards in blocks cost little", statistics, table(caption, "policy", columns))
 
 
 def _avoided(scores: Scores, rng: np.random.Generator) -> Part:
@@ -332,7 +333,7 @@ def _avoided(scores: Scores, rng: np.random.Generator) -> Part:
     statistic = Statistic(f"{BETWEEN} over {CHANCE}", over[DEFAULT], Criterion("below", AVOIDED))
     columns: dict[str, Mapping[str, Estimate | str]] = {CHANCE: _spread(chance), BETWEEN: _spread(between)}
     shown = table(_caption("Regret", chance), "policy", {**columns, "means, second over first": over})
-    return part(claim, "Contexts that avoid optimism", [statistic], shown)
+    return part(claim, "Contexts that avoid optimism cost little", [statistic], shown)
 
 
 def _later(settings: Settings, scores: Scores, rng: np.random.Generator) -> Part:
@@ -351,4 +352,9 @@ def _later(settings: Settings, scores: Scores, rng: np.random.Generator) -> Part
             Statistic(f"{where}: {who}", over[who], Criterion("below", LATER)) for who in (DEFAULT, AS_GIVEN)
         ]
         columns |= {where: _spread(here), f"{where}: over OFUL's": over}
-    return part(claim, "A late context", statistics, table(_caption("Mistakes", here), "policy", columns))
+    return part(
+        claim,
+        "A late context is learned about as fast as by OFUL",
+        statistics,
+        table(_caption("Mistakes", here), "policy", columns),
+    )

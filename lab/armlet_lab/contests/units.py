@@ -31,7 +31,7 @@ from armlet.types import Estimate, Float64, Policy
 from armlet_lab.contests import contest
 from armlet_lab.contests.contest import Columns, Part, our_claim, part, play_all, ratio, table
 from armlet_lab.runner import together
-from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain
+from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain, conclude
 from armlet_lab.runner.hindsight import grid_of_p
 
 Form: TypeAlias = Literal["as given", "free"]
@@ -235,6 +235,7 @@ def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Gen
         f"Regret within a hundredth of that at {unit} {first}, on the same contexts, noise and coins. Control: with "
         "units as given the same change multiplies the regret of LinUCB by more than 2.",
     )
+    ends = conclude(f"{what.lower()} changes nothing", f"{what.lower()} changes regret")
     statistics = [Statistic(name, farthest("free", name), SAME) for name in SHOWN]
     harm = farthest("as given", "LinUCB")
     statistics.append(Statistic("LinUCB, units as given", harm, Criterion("above", 2.0), Role.CONTROL))
@@ -245,7 +246,9 @@ def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Gen
     )
     random = found[first].regret["random"].mean()
     caption = f"Mean regret by {unit}, {found[first].size}; random play loses {random:,.0f}"
-    return part(claim, what, statistics, Table(caption=caption, head=(f"units, {unit}", *SHOWN), rows=rows))
+    return part(
+        claim, what, statistics, Table(caption=caption, head=(f"units, {unit}", *SHOWN), rows=rows), conclusions=ends
+    )
 
 
 def _families(found: Found, rng: np.random.Generator) -> Part:
@@ -272,7 +275,9 @@ def _families(found: Found, rng: np.random.Generator) -> Part:
     columns = {name: {family: ratios[family, name] for family in found} for name in SHOWN}
     size = next(iter(found.values())).size
     caption = f"Regret of the default form over that of the old one, {size}, 95 % intervals over problems"
-    return part(claim, "The families, old and new", statistics, table(caption, "family", columns), notes=notes)
+    return part(
+        claim, "Free units cost little in any family", statistics, table(caption, "family", columns), notes=notes
+    )
 
 
 def _horizons(found: Found, rng: np.random.Generator) -> Part:
@@ -297,7 +302,7 @@ def _horizons(found: Found, rng: np.random.Generator) -> Part:
         "told T" if name == "auto" else name: {family: ratios[family, name] for family in found} for name in names
     }
     caption = 'Regret of p = "auto" in free units over that of the best fixed p'
-    return part(claim, "A horizon that is wrong, or missing", statistics, table(caption, "family", columns))
+    return part(claim, "A wrong or missing horizon costs little", statistics, table(caption, "family", columns))
 
 
 def _ties(found: Found, rng: np.random.Generator) -> Part:
@@ -317,4 +322,6 @@ def _ties(found: Found, rng: np.random.Generator) -> Part:
             rows.append((f"{family}, {form}", *one.shown(form, SHOWN), over, words))
     caption = f"Mean regret next to bad arms, {next(iter(found.values())).size}"
     head = ("family, units", *SHOWN, "auto / best p", "told 10 T, T / 10")
-    return part(claim, "Near-ties", statistics, Table(caption=caption, head=head, rows=tuple(rows)))
+    return part(
+        claim, "Near-ties cost less than before", statistics, Table(caption=caption, head=head, rows=tuple(rows))
+    )

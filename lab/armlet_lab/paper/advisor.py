@@ -42,20 +42,21 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
 )
+from armlet_lab.runner.formulas import two_digits
 from armlet_lab.runner.hindsight import ratio_of_means
 
 SURE: Final = 0.95  # of the law's problems ask for no more than the theorem's p
 BOUND: Final = 1.3
 COVERED: Final = 0.9
 WHY: Final = {
-    Outcome.HOLDS: "The theorem's p for a law of problems is nearly as good as the best p of each.",
+    Outcome.HOLDS: "The theorem's $p$ for a distribution of environments is nearly as good as the best $p$ of each.",
     Outcome.UNDER_READING: (
-        "The constants are quickly computed and the p does satisfy the theorem, but it lies beyond any horizon in use "
-        "or does not exist, so that every step explores. The same knowledge is enough for a good p when problems drawn "
-        "from it are simulated, and so is a short pilot."
+        "The constants are quickly computed and the $p$ does satisfy the theorem, but it lies beyond any horizon in "
+        "use or does not exist, so that every step explores. The same knowledge is enough for a good $p$ when "
+        "environments drawn from it are simulated, and so is a short pilot."
     ),
-    Outcome.FAILS: "Neither the theorem's p nor that of simulation comes near the best p.",
-    Outcome.UNSETTLED: "Some interval crosses its bound: more problems are needed, or some family misses it.",
+    Outcome.FAILS: "Neither the theorem's $p$ nor that of simulation comes near the best $p$.",
+    Outcome.UNSETTLED: "Some interval crosses its bound: more environments are needed, or some family misses it.",
 }
 
 Choice: TypeAlias = Literal["law", "pilot", "theorem"]
@@ -254,12 +255,13 @@ def judge(families: Sequence[Family], rows: int, rng: np.random.Generator) -> Fi
     claim = Claim(
         key="section42-prior",
         where="Section 4.2, first paragraph",
-        says="From an a-priori distribution of problems one quickly computes a suitable p.",
+        says="From an a-priori distribution of environments one quickly computes a suitable $p$.",
         reading=(
-            f"Suitable: regret within {BOUND:g} times that of the best fixed p in hindsight. As written: the p that 95 "
-            "% of the problems ask for at most by Theorem 2, repaired where contexts are longer than 1. Our reading: p "
-            f"by simulation of problems from the law, or from what a pilot of {rows:,} random steps leaves possible; "
-            f"the 95 % interval it predicts for one run then holds at least {COVERED:.0%} of fresh runs."
+            f"Suitable: regret within {BOUND:g} times that of the best fixed $p$ in hindsight. As written: the $p$ "
+            "that 95 % of the environments ask for at most by Theorem 2, repaired where contexts are longer than 1. "
+            f"Our reading: $p$ by simulation of environments from the distribution, or from what a pilot of {rows:,} "
+            "random steps leaves possible; the 95 % interval it predicts for one run then holds at least "
+            f"{COVERED:.0%} of fresh runs."
         ),
     )
     ratios = [
@@ -268,9 +270,9 @@ def judge(families: Sequence[Family], rows: int, rng: np.random.Generator) -> Fi
     verdict = Verdict(claim=claim, statistics=_statistics(families, ratios, rng), explanations=WHY)
     section = Section(
         claim=claim.key,
-        heading="p from a law of problems, or from a pilot",
+        heading="A suitable $p$ follows from a distribution of environments",
         pictures=(
-            _picture(families, [each.law for each in ratios], "law", "from the law of problems"),
+            _picture(families, [each.law for each in ratios], "law", "from the distribution of environments"),
             _picture(families, [each.pilot for each in ratios], "pilot", f"from a pilot of {rows:,} steps"),
         ),
         notes=(_note(families),),
@@ -284,15 +286,17 @@ def _statistics(
 ) -> tuple[Statistic, ...]:
     rule = Criterion("below", BOUND)
     listed = [
-        Statistic(f"theorem's p, {f.name}, T = {f.horizon:,}", each.theorem, rule)
+        Statistic(f"theorem's $p$, {f.name}, $T = {f.horizon:,}$", each.theorem, rule)
         for f, each in zip(families, ratios, strict=True)
     ]
     for f, each in zip(families, ratios, strict=True):
-        listed.append(Statistic(f"p from the law, {f.name}, T = {f.horizon:,}", each.law, rule, Role.READING))
-        listed.append(Statistic(f"p from a pilot, {f.name}, T = {f.horizon:,}", each.pilot, rule, Role.READING))
+        listed.append(
+            Statistic(f"$p$ from the distribution, {f.name}, $T = {f.horizon:,}$", each.law, rule, Role.READING)
+        )
+        listed.append(Statistic(f"$p$ from a pilot, {f.name}, $T = {f.horizon:,}$", each.pilot, rule, Role.READING))
     kept = Criterion("above", COVERED)
     covered = {
-        "the law": np.concatenate([f.law_covered for f in families]),
+        "the distribution": np.concatenate([f.law_covered for f in families]),
         "a pilot": np.concatenate([f.pilot_covered for f in families]),
     }
     for name, shares in covered.items():
@@ -314,16 +318,16 @@ def _table(families: Sequence[Family], ratios: Sequence[Ratios]) -> Table:
             _cell(each.theorem),
             _cell(each.law),
             _cell(each.pilot),
-            f"{f.law_covered.mean():.0%}, {f.pilot_covered.mean():.0%}",
-            f"{_p(f.theorem_p)}, {f.law_p:,.0f}, {np.median(f.pilot_p):,.0f}",
+            f"{f.law_covered.mean():.0%}; {f.pilot_covered.mean():.0%}",
+            f"{_p(f.theorem_p)}; {f.law_p:,.0f}; {np.median(f.pilot_p):,.0f}",
         )
         for f, each in zip(families, ratios, strict=True)
     )
-    ratio = ("theorem / best p", "law / best p", "pilot / best p")
-    head = ("family", "T", *ratio, "covered: law, pilot", "p of theorem, law, pilot (median)")
+    ratio = ("theorem / best $p$", "distribution / best $p$", "pilot / best $p$")
+    head = ("family", "$T$", *ratio, "covered: distribution; pilot", "$p$ of theorem; distribution; pilot (median)")
     caption = (
-        f"Regret relative to that of the best p in hindsight, {len(families[0].best)} problems of each family; covered "
-        "is the share of fresh runs within the 95 % interval that was predicted for one run"
+        f"Regret relative to that of the best $p$ in hindsight, {len(families[0].best)} environments of each family; "
+        "covered is the share of fresh runs within the 95 % interval that was predicted for one run"
     )
     return Table(caption=caption, head=head, rows=rows)
 
@@ -333,14 +337,14 @@ def _cell(ratio: Estimate) -> str:
 
 
 def _p(asked: float) -> str:
-    return "none" if math.isinf(asked) else f"{asked:.2g}"
+    return "none" if math.isinf(asked) else two_digits(asked)
 
 
 def _picture(families: Sequence[Family], ratios: list[Estimate], key: str, source: str) -> plots.Picture:
-    names = [f"{f.name}, T = 1e{np.log10(f.horizon):.0f}" for f in families]
+    names = [f"{f.name}, T = {f.horizon:,}" for f in families]
     marks = {"best p": 1.0, f"{BOUND:g}": BOUND}
     figure = plots.bars(names, ratios, xlabel="regret / best p", marks=marks)
-    alt = f"Regret of the p advised {source}, relative to the best fixed p of each problem"
+    alt = f"Regret of the p advised {source}, relative to the best fixed p of each environment"
     return plots.picture(figure, key=f"advisor-{key}", alt=alt, caption=f"{alt}. Bars end in 95 % intervals.")
 
 
@@ -348,10 +352,10 @@ def _note(families: Sequence[Family]) -> str:
     beyond = sum(f.theorem_p > f.horizon for f in families)
     none = sum(math.isinf(f.theorem_p) for f in families)
     return (
-        f"The theorem's p lies beyond T in {beyond} of {len(families)} cases, in {none} of them because there is none: "
-        "contexts have no end, so the smallest gap is 0. Every step then explores. The best p in hindsight is chosen "
-        "on half of a problem's runs and charged on the others; below 1, they did not tell which it is."
+        f"The theorem's $p$ lies beyond $T$ in {beyond} of {len(families)} cases, in {none} of them because there is "
+        "none: contexts have no end, so the smallest gap is 0. Every step then explores. The best $p$ in hindsight is "
+        "chosen on half of an environment's runs and charged on the others; below 1, they did not tell which it is."
     )
 
 
-EXPERIMENT: Final = Experiment("advisor", "Section 4.2: p from a law of problems or a pilot", run)
+EXPERIMENT: Final = Experiment("advisor", "Section 4.2: p from a distribution of environments or a pilot", run)

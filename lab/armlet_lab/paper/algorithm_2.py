@@ -21,7 +21,7 @@ from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, Thomps
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots
 from armlet.report.document import Table
-from armlet.report.numbers import show
+from armlet.report.numbers import column
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Estimate, Float64, Policy
@@ -38,6 +38,7 @@ from armlet_lab.runner.experiment import (
     Verdict,
     certain,
 )
+from armlet_lab.runner.formulas import drawn, two_digits
 
 RARE, COMMON = np.array([1.0, 1.0]), np.array([1.0, 0.0])
 
@@ -70,8 +71,9 @@ POLICIES: Final[dict[str, Callable[[Brief], Policy]]] = {
     "OLS bandit": lambda b: OLSBandit(q=5, h=b.noise, units="as given"),
 }
 
+REGRET: Final = "Algorithm 2 regrets less than Algorithm 1 where contexts become rarer"
 OURS, FIRST = "Contextual UCB", "Algorithm 1"
-GROWING: Final = ("I = 2 + log^2 t", "I = 2 + sqrt t")
+GROWING: Final = {"I = 2 + log^2 t": r"$I = 2 + \log^2 t$", "I = 2 + sqrt t": r"$I = 2 + \sqrt t$"}
 CLOSE: Final = 1.02  # ratio to the best subset
 BUDGET: Final = 0.005  # seconds for a search of the longest history
 
@@ -291,21 +293,26 @@ def _memory(memory: Mapping[int, Mapping[str, float]]) -> tuple[Verdict, Section
             "ones; choosing a subset of the history, as Algorithm 2 does, brings it back."
         ),
         reading=(
-            f"One arm pays 1 in (1, 1) and 0 in (1, 0). After m rows of the first among m^2 in all, m = {most:,}, "
-            "without noise: Algorithm 1 must still estimate less than 0.6 for (1, 1), Algorithm 2 more than 0.9. "
-            "Control: with the ridge 1/n Algorithm 1 must find more than 0.9 too."
+            f"One arm pays 1 in $(1, 1)$ and 0 in $(1, 0)$. After $m$ rows of the first among $m^2$ in all, $m = "
+            f"{most:,}$, without noise: Algorithm 1 must still estimate less than 0.6 for $(1, 1)$, Algorithm 2 more "
+            "than 0.9. Control: with the ridge $1/n$ Algorithm 1 must find more than 0.9 too."
         ),
     )
     statistics = (
         Statistic("estimate of Algorithm 1", certain(last[FIRST]), Criterion("below", 0.6)),
         Statistic("estimate of Algorithm 2", certain(last[OURS]), Criterion("above", 0.9)),
-        Statistic("with ridge 1/n", certain(last["Algorithm 1, ridge 1/n"]), Criterion("above", 0.9), Role.CONTROL),
+        Statistic(
+            "estimate of Algorithm 1 with ridge $1/n$",
+            certain(last["Algorithm 1, ridge 1/n"]),
+            Criterion("above", 0.9),
+            Role.CONTROL,
+        ),
     )
     why = {
         Outcome.HOLDS: (
-            "The ridge sqrt(n) grows as fast as the rare rows do, so it never lets go of them. It is this ridge that "
-            "forgets, not the policy: with 1/n the rare context is learned from the whole history, and no subset is "
-            "needed."
+            r"The ridge $\sqrt n$ grows as fast as the rare rows do, so it never lets go of them. It is this ridge "
+            "that forgets, not the policy: with $1/n$ the rare context is learned from the whole history, and no "
+            "subset is needed."
         )
     }
     verdict = Verdict(claim=claim, statistics=statistics, explanations=why)
@@ -321,7 +328,9 @@ def _memory(memory: Mapping[int, Mapping[str, float]]) -> tuple[Verdict, Section
         alt="Estimates of a rare context against the number of its rows: stuck at a half for Algorithm 1",
         caption="What is estimated for the rare context; 1 is right. The rare rows are the root of all rows.",
     )
-    return verdict, Section(claim=claim.key, heading="What Algorithm 2 remembers", pictures=(picture,))
+    return verdict, Section(
+        claim=claim.key, heading="Algorithm 2 remembers a rare context that Algorithm 1 forgets", pictures=(picture,)
+    )
 
 
 def _search(
@@ -363,20 +372,22 @@ def _search(
     }
     verdict = Verdict(claim=claim, statistics=statistics, explanations=why)
     tables = (_quality(ratios, agreed), _times(seconds))
-    return verdict, Section(claim=claim.key, heading="What the search costs", notes=NOTES, tables=tables)
+    return verdict, Section(
+        claim=claim.key, heading="Algorithm 2 cannot be run as it stands", notes=NOTES, tables=tables
+    )
 
 
 def _quality(ratios: Mapping[str, Float64], agreed: Mapping[str, Float64]) -> Table:
     rows = tuple(
-        (family, f"{each.mean():.4f}, {each.max():.4f}", f"{agreed[family].mean():.0%}")
+        (family, f"{each.mean():.4f}; {each.max():.4f}", f"{agreed[family].mean():.0%}")
         for family, each in ratios.items()
     )
-    head = ("rows", "relaxed: mean, worst", "relaxed: same arm")
+    head = ("rows", "relaxed: mean; worst", "relaxed: same arm")
     return Table(caption="Ratio to the best subset, and how often the same arm was chosen", head=head, rows=rows)
 
 
 def _times(seconds: Mapping[tuple[str, int], float]) -> Table:
-    rows = tuple((f"{name}, {rows:,} rows", f"{1000 * each:.3g}") for (name, rows), each in seconds.items())
+    rows = tuple((f"{name}, {rows:,} rows", two_digits(1000 * each)) for (name, rows), each in seconds.items())
     return Table(caption="Milliseconds for the search of one arm", head=("search", "ms"), rows=rows)
 
 
@@ -386,26 +397,26 @@ def _regret(regret: Regret, horizon: int, rng: np.random.Generator) -> tuple[Ver
         where="Section 7, after Algorithm 2",
         says="Where contexts become ever rarer, Contextual UCB is expected to regret less than Algorithm 1.",
         reading=(
-            f"T = {horizon:,}, contexts counted, so that the search is nearly exact; alpha = 1 as printed. Its regret "
-            "is less than that of Algorithm 1 with p = 10 K, for both kinds of growing I. Control: so is LinUCB's, "
-            "which keeps all rows under a fixed ridge."
+            rf"$T = {horizon:,}$, contexts counted, so that the search is nearly exact; $\alpha = 1$ as printed. Its "
+            "regret is less than that of Algorithm 1 with $p = 10 K$, for both kinds of growing $I$. Control: so is "
+            "LinUCB's, which keeps all rows under a fixed ridge."
         ),
     )
     statistics = (
         *(
             Statistic(
-                f"relative to Algorithm 1, {environment}", _ratio(regret[environment], OURS, rng), Criterion("below", 1)
+                f"relative to Algorithm 1, {shown}", _ratio(regret[environment], OURS, rng), Criterion("below", 1)
             )
-            for environment in GROWING
+            for environment, shown in GROWING.items()
         ),
         *(
             Statistic(
-                f"LinUCB relative to Algorithm 1, {environment}",
+                f"LinUCB relative to Algorithm 1, {shown}",
                 _ratio(regret[environment], "LinUCB", rng),
                 Criterion("below", 1),
                 Role.CONTROL,
             )
-            for environment in GROWING
+            for environment, shown in GROWING.items()
         ),
     )
     better = [
@@ -415,24 +426,27 @@ def _regret(regret: Regret, horizon: int, rng: np.random.Generator) -> tuple[Ver
         Outcome.HOLDS: (
             "It explores by its widths, which rare rows keep wide. So does LinUCB, which regrets less in "
             f"{len(better)} of {len(regret)} of these environments at a fraction of the cost: under a fixed ridge "
-            "more rows "
-            "never widen an interval, the whole history is the best subset, and there is nothing to search for. That "
-            "is the better answer to Section 7."
+            "more rows never widen an interval, the whole history is the best subset, and there is nothing to search "
+            "for. That is the better answer to Section 7."
         ),
         Outcome.FAILS: "At this horizon its regret is no lower than that of Algorithm 1.",
     }
     verdict = Verdict(claim=claim, statistics=statistics, explanations=why)
     names = list(next(iter(regret.values())))
-    rows = tuple((name, *(show(_mean(mine[name], rng)) for mine in regret.values())) for name in names)
-    table = Table(caption="Regret with 95 % intervals", head=("policy", *regret), rows=rows)
-    bars = plots.bars(names, [_mean(regret[GROWING[0]][name], rng) for name in names], xlabel=f"regret, {GROWING[0]}")
+    columns = [column(_mean(mine[name], rng) for name in names) for mine in regret.values()]
+    rows = tuple(zip(names, *columns, strict=True))
+    table = Table(
+        caption="Regret with 95 % intervals", head=("policy", *(GROWING.get(name, name) for name in regret)), rows=rows
+    )
+    rarer, label = next(iter(GROWING.items()))
+    bars = plots.bars(names, [_mean(regret[rarer][name], rng) for name in names], xlabel=f"regret, {drawn(label)}")
     picture = plots.picture(
         bars,
         key=claim.key,
         alt="Regret of Contextual UCB and six other policies where a context becomes ever rarer",
-        caption=f"Regret at T = {horizon:,} where (1, 1) becomes ever rarer, with 95 % intervals.",
+        caption=f"Regret at $T = {horizon:,}$ where $(1, 1)$ becomes ever rarer, with 95 % intervals.",
     )
-    return verdict, Section(claim=claim.key, heading="What Algorithm 2 regrets", pictures=(picture,), tables=(table,))
+    return verdict, Section(claim=claim.key, heading=REGRET, pictures=(picture,), tables=(table,))
 
 
 def _mean(column: Float64, rng: np.random.Generator) -> Estimate:

@@ -43,14 +43,14 @@ FIRST: Final = "Figure (a)"
 TOLD: Final = ("auto", "longer", "shorter", "untold")  # T, 10 T, T / 10, nothing
 BOUND: Final = 1.5
 WHY: Final = {
-    Outcome.HOLDS: "Estimates gathered on the way choose a p that is nearly as good as the best one.",
+    Outcome.HOLDS: "Estimates gathered on the way choose a $p$ that is nearly as good as the best one.",
     Outcome.UNDER_READING: (
-        "Read to the letter it fails: the smallest difference ever seen is that of the noisiest moment, p follows its "
-        "inverse square, and every step explores for good. The same three estimates do find p when they enter a "
+        "Read to the letter it fails: the smallest difference ever seen is that of the noisiest moment, $p$ follows "
+        "its inverse square, and every step explores for good. The same three estimates do find $p$ when they enter a "
         "forecast of regret up to a horizon, and the gaps are those of the current estimates."
     ),
-    Outcome.FAILS: "Neither the letter nor our reading comes near the best p.",
-    Outcome.UNSETTLED: "Some interval crosses the bound: more problems are needed.",
+    Outcome.FAILS: "Neither the letter nor our reading comes near the best $p$.",
+    Outcome.UNSETTLED: "Some interval crosses the bound: more environments are needed.",
 }
 
 
@@ -232,10 +232,11 @@ def judge(families: Sequence[Family], literal: ToTheLetter, rng: np.random.Gener
     claim = Claim(
         key="section42-online",
         where="Section 4.2, last paragraph",
-        says="Without any prior knowledge, a suitable p can be found from data gathered while Algorithm 1 runs.",
+        says="Without any prior knowledge, a suitable $p$ can be found from data gathered while Algorithm 1 runs.",
         reading=(
-            f"Suitable: regret within {BOUND:g} times that of the best fixed p in hindsight. As written: the theorem's "
-            f"formula with C = 128 and the running minimum, on Figure (a), T = {literal.horizon:,}. Our reading: "
+            f"Suitable: regret within {BOUND:g} times that of the best fixed $p$ in hindsight. As written: the "
+            f"theorem's formula with $C = 128$ and the running minimum, on Figure (a), $T = {literal.horizon:,}$. Our "
+            "reading: "
             'p="auto", on every family and horizon.'
         ),
     )
@@ -244,14 +245,14 @@ def judge(families: Sequence[Family], literal: ToTheLetter, rng: np.random.Gener
     statistics = (
         Statistic("running minimum, Figure (a)", to_the_letter, rule),
         *(
-            Statistic(f"auto, {family.name}, T = {family.horizon:,}", ratio, rule, Role.READING)
+            Statistic(f"auto, {family.name}, $T = {family.horizon:,}$", ratio, rule, Role.READING)
             for family, ratio in zip(families, ratios, strict=True)
         ),
     )
     verdict = Verdict(claim=claim, statistics=statistics, explanations=WHY)
     section = Section(
         claim=claim.key,
-        heading="Finding p while running",
+        heading="A suitable $p$ can be found while running",
         pictures=(_ratios(families, ratios), _paths(literal, rng)),
         notes=(_note(literal),),
         tables=(_table(families, ratios),),
@@ -268,7 +269,7 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
             f"{family.auto.mean():.1%}",
             f"{family.best.mean():.1%}",
             f"{np.median(family.p):,.0f}",
-            ", ".join(
+            "; ".join(
                 f"{ratio_of_means(told, family.best):.2f}" for told in (family.longer, family.shorter, family.untold)
             ),
         )
@@ -276,24 +277,24 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
     )
     head = (
         "family",
-        "T",
-        "auto / best p in hindsight",
+        "$T$",
+        "auto / best $p$ in hindsight",
         "auto",
-        "best p",
-        "median p of auto",
-        "told 10 T, T / 10, nothing",
+        "best $p$",
+        "median $p$ of auto",
+        "told $10 T$, $T / 10$, nothing",
     )
     caption = (
-        f"Regret of p = auto, {len(families[0].auto)} problems of each family; the fourth and fifth column are shares "
-        "of what random play loses"
+        f"Regret of p = auto, {len(families[0].auto)} environments of each family; the fourth and fifth column are "
+        "shares of what random play loses"
     )
     return Table(caption=caption, head=head, rows=rows)
 
 
 def _ratios(families: Sequence[Family], ratios: Sequence[Estimate]) -> plots.Picture:
-    names = [f"{family.name}, T = 1e{np.log10(family.horizon):.0f}" for family in families]
+    names = [f"{family.name}, T = {family.horizon:,}" for family in families]
     figure = plots.bars(names, list(ratios), xlabel="regret / best p", marks={"best p": 1.0})
-    alt = "Regret of p = auto relative to the best fixed p of each problem, by family and horizon"
+    alt = "Regret of p = auto relative to the best fixed p of each environment, by family and horizon"
     return plots.picture(figure, key="section42-ratios", alt=alt, caption=f"{alt}. Bars end in 95 % intervals.")
 
 
@@ -311,10 +312,10 @@ def _paths(literal: ToTheLetter, rng: np.random.Generator) -> plots.Picture:
 def _note(literal: ToTheLetter) -> str:
     beyond = np.mean(literal.literal_p[:, -1] > literal.horizon)
     return (
-        f"At T = {literal.horizon:,} the running minimum asks for a p beyond T in {beyond:.0%} of the runs and regrets "
-        f"{literal.literal_regret[:, -1].mean():,.0f}; auto ends at p = {literal.auto_p[:, -1].mean():,.0f} and "
-        "regrets "
-        f"{literal.auto_regret[:, -1].mean():,.0f}; the best fixed p of each run {literal.best.mean():,.0f}."
+        f"At $T = {literal.horizon:,}$ the running minimum asks for a $p$ beyond $T$ in {beyond:.0%} of the runs and "
+        f"regrets {literal.literal_regret[:, -1].mean():,.0f}; auto ends at $p = {literal.auto_p[:, -1].mean():,.0f}$ "
+        f"and regrets {literal.auto_regret[:, -1].mean():,.0f}; the best fixed $p$ of each run "
+        f"{literal.best.mean():,.0f}."
     )
 
 

@@ -37,6 +37,7 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
 )
+from armlet_lab.runner.formulas import drawn
 
 WEAK_P: Final = 24.0  # too little exploration: here the check must fail
 READING_P: Final = 600.0
@@ -64,36 +65,44 @@ SCALES: Final[dict[Scale, Settings]] = {
     "full": Settings(thetas=10, runs=200, long_runs=200, long_p_runs=40),
 }
 
-SAYS: Final = "Regret is logarithmic: over 100,000 steps, on a log scale of t, its curve ends in a straight line."
+HEADING: Final = "Figure (a): regret is logarithmic over 100,000 steps"
+LONG_HEADING: Final = "Figure (a): regret stays logarithmic up to $10^{12}$ steps"
+SAYS: Final = "Regret is logarithmic: over 100,000 steps, on a log scale of $t$, its curve ends in a straight line."
 READING: Final = (
-    "As written, with no condition on theta and no p: the first draws of theta, each at the p with least regret. Our "
-    "reading: p = 600, and the first draws whose smallest gap is at least 3 % of the longest theta. In both, a "
-    "straight line means that the doubling ratio is near 1 and the slope near p times the mean gap, the price of "
-    "exploring. Control: at p = 24, on the mean over theta, both must be found wrong."
+    r"As written, with no condition on $\theta$ and no $p$: the first instances, each a draw of $\theta$, at the $p$ "
+    r"with least regret. Our reading: $p = 600$, and the first instances whose smallest gap is at least 3 % of the "
+    r"longest $\theta$. In both, a straight line means that the doubling ratio is near 1 and the slope near $p$ times "
+    "the mean gap, the price of exploring. Control: at $p = 24$, on the mean over instances, both must be found wrong."
 )
 CLAIM: Final = Claim(key="fig-a", where="Section 6, Figure (a)", says=SAYS, reading=READING)
 WHY: Final = {
     Outcome.HOLDS: "Where regret is least, it is already little more than the price of exploring.",
     Outcome.UNDER_READING: (
-        "The p with least regret at T explores so little that mistakes while exploiting still matter, and they grow "
-        "faster than log t. With more exploration than is best at this horizon, the line is straight."
+        r"The $p$ with least regret at $T$ explores so little that mistakes while exploiting still matter, and they "
+        r"grow faster than $\log t$. With more exploration than is best at this horizon, the line is straight."
     ),
-    Outcome.FAILS: "Mistakes while exploiting still grow faster than log t at the horizon of the figure.",
+    Outcome.FAILS: r"Mistakes while exploiting still grow faster than $\log t$ at the horizon of the figure.",
     Outcome.UNSETTLED: "Some interval crosses a bound: more runs are needed.",
+}
+CONCLUSIONS: Final = {
+    Outcome.HOLDS: r"regret in Figure (a) grows as $\log t$",
+    Outcome.UNDER_READING: r"regret in Figure (a) grows as $\log t$ only with more exploration than is best there",
+    Outcome.FAILS: r"regret in Figure (a) still grows faster than $\log t$ after 100,000 steps",
+    Outcome.UNSETTLED: r"these runs leave open whether regret in Figure (a) grows as $\log t$",
 }
 LONG: Final = Claim(
     key="fig-a-decades",
     where="Section 6, Figure (a), and Theorem 2",
-    says="The growth is of order log T regardless of T: the straight line of the figure does not bend later.",
+    says=r"The growth is of order $\log T$ regardless of $T$: the straight line of the figure does not bend later.",
     reading=(
-        "The same checks at T = 10^12, for the theta selected for Figure (a). As written: p = 600, our p for that "
-        "figure. Our reading: p = 6,000, closer to what Theorem 2 asks for. Control as for Figure (a)."
+        "The same checks at $T = 10^{12}$, for the instances selected for Figure (a). As written: $p = 600$, our $p$ "
+        "for that figure. Our reading: $p = 6,000$, closer to what Theorem 2 asks for. Control as for Figure (a)."
     ),
 )
 WHY_LONG: Final = {
-    Outcome.HOLDS: "Explorations at p = 600 outpace the errors of every theta in the set.",
+    Outcome.HOLDS: "Explorations at $p = 600$ outpace the errors of every instance in the set.",
     Outcome.UNDER_READING: (
-        "The chance of a mistake falls as a power of t, with an exponent that grows with p and with the squared gap. "
+        "The chance of a mistake falls as a power of $t$, with an exponent that grows with $p$ and the squared gap. "
         "Where it is below 1, mistakes add up to more than a logarithm, but too late to be seen in 100,000 steps: the "
         "straight end of the figure does not tell what follows."
     ),
@@ -171,10 +180,10 @@ def find(settings: Settings, lab: Lab) -> Findings:
     chosen, first = select(seeds, settings.thetas), list(range(settings.thetas))
     both = sorted({*chosen, *first})
     tasks = [Task(seeds=seeds, theta=i, p=p, horizon=T, runs=settings.runs) for i in both for p in settings.p]
-    found = _grid(lab, "play", tasks, f"Figure (a): {len(both)} theta, {len(settings.p)} values of p")
+    found = _grid(lab, "play", tasks, f"Figure (a): {len(both)} instances, {len(settings.p)} values of p")
     runs = {WEAK_P: settings.long_runs, READING_P: settings.long_runs, settings.long_p: settings.long_p_runs}
     tasks = [Task(seeds=seeds, theta=i, p=p, horizon=far, runs=n) for i in chosen for p, n in runs.items()]
-    long = _grid(lab, "decades", tasks, f"Figure (a): {len(chosen)} theta to T = {far:.0e}")
+    long = _grid(lab, "decades", tasks, f"Figure (a): {len(chosen)} instances to T = {far:,}")
     variants = _variants(chosen, settings, lab)
     return judge(settings, seeds, found=found, long=long, chosen=chosen, first=first, variants=variants)
 
@@ -191,8 +200,8 @@ def judge(
 ) -> Findings:
     """Judge both claims, for the theta that were selected and for the first ones."""
     notes = (*_notes(found, chosen, first, seeds), *variants)
-    near = Section(claim=CLAIM.key, heading="Figure (a)", pictures=_pictures(found, chosen, seeds), notes=notes)
-    far = Section(claim=LONG.key, heading="Figure (a) over ten decades", pictures=_long_pictures(long, seeds))
+    near = Section(claim=CLAIM.key, heading=HEADING, pictures=_pictures(found, chosen, seeds), notes=notes)
+    far = Section(claim=LONG.key, heading=LONG_HEADING, pictures=_long_pictures(long, seeds))
     return Findings.of(
         [(_judge_near(found, chosen, first, seeds), near), (_judge_long(long, settings.long_p, seeds), far)]
     )
@@ -232,23 +241,32 @@ def _resampling(seeds: Seeds) -> np.random.Generator:
     return seeds.rng("intervals")
 
 
+def _instance(index: int, found: Iterable[int]) -> str:
+    """Name a draw of theta among those that were looked at: the last that was selected is the last of them."""
+    return f"instance {index + 1} of {max(found) + 1}"
+
+
 def _both(found: Grid, index: int, p: float, role: Role) -> list[Statistic]:
-    growth, label = found[index][p], f"p = {p:g}, theta {index}"
+    growth, label = found[index][p], f"$p = {p:,.0f}$, {_instance(index, found)}"
     return [
         Statistic(f"doubling ratio, {label}", growth.ratio, RATIO, role),
-        Statistic(f"slope / (p gap), {label}", growth.slope, SLOPE, role),
+        Statistic(f"slope / ($p$ gap), {label}", growth.slope, SLOPE, role),
     ]
 
 
 def _controls(found: Grid, indices: Iterable[int], seeds: Seeds) -> list[Statistic]:
-    """Run both checks where they must fail, on the mean over theta: one theta may be easy enough even for p = 24."""
-    grown, rng, label = [found[i][WEAK_P] for i in indices], _resampling(seeds), f"p = {WEAK_P:g}, mean over theta"
+    """Run both checks where they must fail, on the mean over instances: one may be easy enough even for p = 24."""
+    grown, rng, label = (
+        [found[i][WEAK_P] for i in indices],
+        _resampling(seeds),
+        f"$p = {WEAK_P:g}$, mean over instances",
+    )
     steps, pooled = grown[0].steps, np.mean([each.regret / each.unit for each in grown], axis=0)
     ratio, slope = doubling_ratio(steps, pooled, rng), log_slope(steps, pooled, rng, start=10 * WEAK_P)
     no_ratio, no_slope = (Criterion("outside", each.low, each.high) for each in (RATIO, SLOPE))
     return [
         Statistic(f"doubling ratio, {label}", ratio, no_ratio, Role.CONTROL),
-        Statistic(f"slope / (p gap), {label}", slope, no_slope, Role.CONTROL),
+        Statistic(f"slope / ($p$ gap), {label}", slope, no_slope, Role.CONTROL),
     ]
 
 
@@ -257,7 +275,12 @@ def _judge_near(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds:
     written = [(i, min(means[i])[1], Role.WRITTEN) for i in first]  # the p with least regret
     reading = [(i, READING_P, Role.READING) for i in chosen]
     statistics = [each for i, p, role in (*written, *reading) for each in _both(found, i, p, role)]
-    return Verdict(claim=CLAIM, statistics=(*statistics, *_controls(found, chosen, seeds)), explanations=WHY)
+    return Verdict(
+        claim=CLAIM,
+        statistics=(*statistics, *_controls(found, chosen, seeds)),
+        explanations=WHY,
+        conclusions=CONCLUSIONS,
+    )
 
 
 def _judge_long(long: Grid, large: float, seeds: Seeds) -> Verdict:
@@ -269,16 +292,17 @@ def _judge_long(long: Grid, large: float, seeds: Seeds) -> Verdict:
 def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seeds) -> list[str]:
     read = [found[i][READING_P] for i in chosen]
     shares = [each.exploring[:, -1].sum() / each.regret[:, -1].sum() for each in read]
-    weak = ", ".join(show(found[i][WEAK_P].slope) for i in chosen)
-    environments = "; ".join(f"theta {i}: {_ease(_draw(seeds, i)):.4f}" for i in found)
+    weak = "; ".join(show(found[i][WEAK_P].slope) for i in chosen)
+    environments = "; ".join(f"{i + 1}: {_ease(_draw(seeds, i)):.4f}" for i in found)
+    selected = ", ".join(str(i + 1) for i in chosen)
     straight = sum(found[i][READING_P].straight() for i in first)
     return [
-        f"delta_min / Q of each theta, numbered by draw: {environments}. Selected: {', '.join(map(str, chosen))}.",
-        "Bounds, p and the rules for theta were set before these runs, on pilot runs with other seeds.",
-        f"At p = 600, {straight} of the {len(first)} first theta, whatever they are, meet both criteria.",
-        f"Slopes at p = 24, theta by theta: {weak}. The control was first asked of each of them. It was changed to "
-        "their mean after a run with another seed: an easy theta is close to a line even there.",
-        f"At p = 600, {min(shares):.0%} to {max(shares):.0%} of the regret at T was paid while exploring.",
+        rf"$\delta_{{\min}} / Q$ of each instance, numbered by draw: {environments}. Selected: {selected}.",
+        "Bounds, $p$ and the rules for instances were set before these runs, on pilot runs with other seeds.",
+        f"At $p = 600$, {straight} of the {len(first)} first instances, selected or not, meet both criteria.",
+        f"Slopes at $p = 24$, instance by instance: {weak}. The control was first asked of each of them. It was "
+        "changed to their mean after a run with another seed: an easy instance is close to a line even there.",
+        f"At $p = 600$, {min(shares):.0%} to {max(shares):.0%} of the regret at $T$ was paid while exploring.",
     ]
 
 
@@ -291,44 +315,44 @@ def _variants(chosen: Sequence[int], settings: Settings, lab: Lab) -> list[str]:
     grown = [_measure(task, arrays) for task, arrays in zip([*again, *mild], found, strict=True)]
     return [
         _variant("zero contexts drawn again", grown[: len(chosen)]),
-        _variant("a ridge of 1/n", grown[len(chosen) :]),
+        _variant("a ridge of $1/n$", grown[len(chosen) :]),
     ]
 
 
 def _variant(name: str, grown: Sequence[Growth]) -> str:
-    ratios, straight = ", ".join(show(each.ratio) for each in grown), sum(each.straight() for each in grown)
-    return f"With {name}, {straight} of {len(grown)} theta meet both criteria; ratios: {ratios}."
+    ratios, straight = "; ".join(show(each.ratio) for each in grown), sum(each.straight() for each in grown)
+    return f"With {name}, {straight} of {len(grown)} instances meet both criteria; ratios: {ratios}."
 
 
 def _pictures(found: Grid, chosen: Sequence[int], seeds: Seeds) -> tuple[plots.Picture, ...]:
     one, shown = chosen[0], chosen[:5]
     regret = plots.regret([_curve(f"p = {p:g}", each, seeds) for p, each in found[one].items()])
-    said = f"Regret with theta {one}, the first that was selected: means and 95 % bands over runs."
+    said = f"Regret on {_instance(one, found)}, the first that was selected: means and 95 % bands over runs."
     ratios = {i: {p: each.ratio for p, each in found[i].items() if each.ratio} for i in shown}
-    series = [plots.Series(f"theta {i}", tuple(by_p), tuple(by_p.values())) for i, by_p in ratios.items()]
+    series = [plots.Series(_instance(i, found), tuple(by_p), tuple(by_p.values())) for i, by_p in ratios.items()]
     points = plots.power_law(series, xlabel="p", ylabel="doubling ratio")
-    scale = "Doubling ratio at the horizon: 1 if regret grows as log t, 1.41 as the square root of t, 2 as t."
+    scale = r"Doubling ratio at the horizon: 1 if regret grows as $\log t$, 1.41 as $\sqrt t$, 2 as $t$."
     return (
         plots.picture(regret, key="fig-a-regret", alt="Regret against log t for several p", caption=said),
-        plots.picture(points, key="fig-a-ratio", alt="Doubling ratio against p for several theta", caption=scale),
+        plots.picture(points, key="fig-a-ratio", alt="Doubling ratio against p for several instances", caption=scale),
     )
 
 
 def _long_pictures(long: Grid, seeds: Seeds) -> tuple[plots.Picture, ...]:
     hardest = min(long, key=lambda i: _ease(_draw(seeds, i)))
     one, grown = long[hardest][READING_P], {i: long[i][READING_P] for i in long}
-    curves = [_curve(f"theta {i}", each, seeds, each.unit) for i, each in grown.items()]
+    curves = [_curve(_instance(i, long), each, seeds, each.unit) for i, each in grown.items()]
     # a logarithm ends near log T; the others may leave the frame
     figure = plots.regret(curves[:5], ylabel="R(t) / (p gap)", top=2.5 * float(np.log(one.steps[-1] / READING_P)))
-    said = "Regret at p = 600 in units of p times the mean gap: the price of exploring alone is a line of slope 1."
+    said = "Regret at $p = 600$ in units of $p$ times the mean gap: the price of exploring alone is a line of slope 1."
     powers = range(4, round(np.log10(one.steps[-1])) + 1)
     cuts = [np.searchsorted(one.steps, 10**k) + 1 for k in powers]
     ratios = [doubling_ratio(one.steps[:cut], one.regret[:, :cut], _resampling(seeds)) for cut in cuts]
-    labels = [f"t = 10^{k}" for k in powers]
+    labels = [drawn(f"$t = 10^{{{k}}}$") for k in powers]
     decades = plots.bars(labels, ratios, xlabel="local doubling ratio", marks={"log t": 1.0, "t": 2.0})
-    hard = f"Doubling ratio at the end of every decade, p = 600, theta {hardest}: the hardest that was selected."
+    hard = f"Doubling ratio at the end of every decade, $p = 600$, {_instance(hardest, long)}: the hardest selected."
     return (
-        plots.picture(figure, key="fig-a-long", alt="Regret up to 10^12 steps for several theta", caption=said),
+        plots.picture(figure, key="fig-a-long", alt="Regret up to 10^12 steps for several instances", caption=said),
         plots.picture(decades, key="fig-a-decades", alt="Doubling ratio at the end of every decade", caption=hard),
     )
 

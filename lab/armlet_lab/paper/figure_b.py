@@ -36,6 +36,7 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
 )
+from armlet_lab.runner.formulas import drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,26 +61,28 @@ class Settings:
 
 SCALES: Final[dict[Scale, Settings]] = {"quick": Settings(), "full": Settings(thetas=200)}
 
+HEADING: Final = "Figure (b): regret grows in proportion to the rarity of a context"
 CLAIM: Final = Claim(
     key="fig-b",
     where="Section 6, Figure (b)",
-    says="When one of two contexts becomes rarer, regret grows in proportion to I, one over its probability.",
+    says="When one of two contexts becomes rarer, regret grows in proportion to $I$, one over its probability.",
     reading=(
-        "As written: all else unchanged, so p is the same for I = 5, 10 and 100. Our reading: p = 20 I, because the p "
-        "that Theorem 2 asks for grows with I. Either way regret must grow from each I to the next, over many theta, "
-        "and the exponent of I that fits best must be 1. Control: the first p steps only explore; with p = 20 I, their "
-        "regret in units of the mean gap is proportional to I, and must be found so."
+        "As written: all else unchanged, so $p$ is the same for $I = 5$, 10 and 100. Our reading: $p = 20 I$, because "
+        "the $p$ that Theorem 2 asks for grows with $I$. Either way regret must grow from each $I$ to the next, over "
+        "many instances, and the exponent of $I$ that fits best must be 1. Control: the first $p$ steps only explore; "
+        "with $p = 20 I$, their regret in units of the mean gap is proportional to $I$, and must be found so."
     ),
 )
 WHY: Final = {
     Outcome.HOLDS: "Mistakes in the rare context cost more than its rarity saves.",
-    Outcome.UNDER_READING: "With the same p a rare context costs little because it is rare; only exploring costs more.",
+    Outcome.UNDER_READING: "With the same $p$ a rare context costs little because it is rare; only exploring costs "
+    "more.",
     Outcome.FAILS: (
-        "With the same p, exploring costs about the same whatever I, and the rarer a context, the less often a mistake "
-        "in it is paid for. With p = 20 I, a run explores about p (1 + log(T / p)) times, which grows more slowly than "
-        "p, and what is explored more is mistaken less."
+        "With the same $p$, exploring costs about the same for every $I$, and the rarer a context, the less often a "
+        r"mistake in it is paid for. With $p = 20 I$, a run explores about $p (1 + \log(T / p))$ times, which grows "
+        "more slowly than $p$, and what is explored more is mistaken less."
     ),
-    Outcome.UNSETTLED: "Some interval leaves it open whether regret grows: more theta are needed.",
+    Outcome.UNSETTLED: "Some interval leaves it open whether regret grows: more instances are needed.",
 }
 
 
@@ -121,13 +124,13 @@ def find(settings: Settings, lab: Lab) -> Findings:
     >>> [verdict.claim.key for verdict in find(tiny, Lab(seed=1)).verdicts]
     ['fig-b']
     """
-    rules = {f"p = {p:g}": dict.fromkeys(RARITIES, p) for p in settings.fixed}
+    rules = {f"$p = {p:g}$": dict.fromkeys(RARITIES, p) for p in settings.fixed}
     rules[_growing(settings)] = {rarity: max(settings.growing * rarity, N_ARMS) for rarity in RARITIES}
     return judge(settings, _columns(rules, settings, lab), lab.seeds)
 
 
 def _growing(settings: Settings) -> str:
-    return f"p = {settings.growing:g} I"
+    return f"$p = {settings.growing:g} I$"
 
 
 def judge(settings: Settings, found: Mapping[str, Columns], seeds: Seeds) -> Findings:
@@ -135,11 +138,11 @@ def judge(settings: Settings, found: Mapping[str, Columns], seeds: Seeds) -> Fin
     rule = _growing(settings)
     written = [each for name in found if name != rule for each in _rises(name, found[name], Role.WRITTEN, seeds)]
     warmup = power_slope(RARITIES, [found[rule][rarity].warmup for rarity in RARITIES], _resampling(seeds))
-    control = Statistic(f"exponent of I, first p steps, {rule}", warmup, FOUND, Role.CONTROL)
+    control = Statistic(f"exponent of $I$, first $p$ steps, {rule}", warmup, FOUND, Role.CONTROL)
     statistics = (*written, *_rises(rule, found[rule], Role.READING, seeds), control)
     verdict = Verdict(claim=CLAIM, statistics=statistics, explanations=WHY)
     notes = (*_general(settings), *(_exploiting(name, columns, seeds) for name, columns in found.items()))
-    section = Section(claim=CLAIM.key, heading="Figure (b)", pictures=_pictures(found, seeds), notes=notes)
+    section = Section(claim=CLAIM.key, heading=HEADING, pictures=_pictures(found, seeds), notes=notes)
     return Findings((verdict,), (section,))
 
 
@@ -147,7 +150,7 @@ def _columns(rules: Mapping[str, Mapping[int, float]], settings: Settings, lab: 
     seeds, T, n, runs = lab.seeds, settings.horizon, settings.thetas, settings.runs
     cases = list(dict.fromkeys((i, p) for chosen in rules.values() for i, p in chosen.items()))
     tasks = [Task(seeds=seeds, rarity=i, p=p, horizon=T, thetas=n, runs=runs) for i, p in cases]
-    label = f"Figure (b): {settings.thetas} theta for each I and p"
+    label = f"Figure (b): {settings.thetas} instances for each I and p"
     found = dict(zip(cases, (_column(each) for each in lab.map("play", play, tasks, label)), strict=True))
     return {name: {i: found[i, p] for i, p in chosen.items()} for name, chosen in rules.items()}
 
@@ -177,7 +180,7 @@ def _rises(name: str, columns: Columns, role: Role, seeds: Seeds) -> list[Statis
     pairs = zip(RARITIES[1:], RARITIES[:-1], strict=True)
     rises = [
         Statistic(
-            f"R(I = {more}) - R(I = {less}), {name}",
+            f"$R(I = {more}) - R(I = {less})$, {name}",
             paired_difference(columns[more].total, columns[less].total, _resampling(seeds)),
             GROWS,
             role,
@@ -185,7 +188,7 @@ def _rises(name: str, columns: Columns, role: Role, seeds: Seeds) -> list[Statis
         for more, less in pairs
     ]
     exponent = power_slope(RARITIES, [columns[rarity].total for rarity in RARITIES], _resampling(seeds))
-    return [*rises, Statistic(f"exponent of I, {name}", exponent, PROPORTIONAL, role)]
+    return [*rises, Statistic(f"exponent of $I$, {name}", exponent, PROPORTIONAL, role)]
 
 
 def _general(settings: Settings) -> Iterable[str]:
@@ -195,20 +198,20 @@ def _general(settings: Settings) -> Iterable[str]:
     ]
     exponent = math.log(explored[1] / explored[0]) / math.log(RARITIES[-1] / RARITIES[0])
     yield (
-        "The caption says that the contexts of this figure are not i.i.d. That is wrong: each is drawn from one law, "
-        "independently of the others. The law is only skewed."
+        "The caption says that the contexts of this figure are not i.i.d. That is wrong: each is drawn from one "
+        "distribution, independently of the others. It is only skewed."
     )
-    yield "Criteria and values of p were set before these runs, on pilot runs with other seeds."
+    yield "Criteria and values of $p$ were set before these runs, on pilot runs with other seeds."
     yield (
-        f"If exploring were all that costs, p (1 + log(T / p)) steps of it, p = {settings.growing:g} I would give an "
-        f"exponent of {exponent:.2f} from I = {RARITIES[0]} to {RARITIES[-1]}: short of 1 at this horizon."
+        rf"If exploring were all that costs, $p (1 + \log(T / p))$ steps of it, {_growing(settings)} would give an "
+        f"exponent of {exponent:.2f} from $I = {RARITIES[0]}$ to {RARITIES[-1]}: short of 1 at this horizon."
     )
 
 
 def _exploiting(name: str, columns: Columns, seeds: Seeds) -> str:
-    paid = [f"{show(each)} at I = {rarity}" for rarity, each in _means(columns, "exploiting", seeds).items()]
+    paid = [f"{show(each)} at $I = {rarity}$" for rarity, each in _means(columns, "exploiting", seeds).items()]
     exponent = power_slope(RARITIES, [columns[rarity].exploiting for rarity in RARITIES], _resampling(seeds))
-    return f"Paid while exploiting, {name}: {', '.join(paid)}; exponent of I: {show(exponent)}."
+    return f"Paid while exploiting, {name}: {'; '.join(paid)}; exponent of $I$: {show(exponent)}."
 
 
 def _means(columns: Columns, part: str, seeds: Seeds) -> dict[int, Estimate]:
@@ -220,7 +223,7 @@ def _means(columns: Columns, part: str, seeds: Seeds) -> dict[int, Estimate]:
 
 def _pictures(found: Mapping[str, Columns], seeds: Seeds) -> tuple[plots.Picture, ...]:
     texts = {
-        "total": "Regret at T against I, for each rule for p: means over theta, 95 % intervals, fitted exponents.",
+        "total": "Regret at $T$ against $I$, for each rule for $p$: means, 95 % intervals, fitted exponents.",
         "exploiting": "The part of it that was paid while exploiting.",
     }
     return tuple(
@@ -236,7 +239,7 @@ def _pictures(found: Mapping[str, Columns], seeds: Seeds) -> tuple[plots.Picture
 
 def _draw(found: Mapping[str, Columns], part: str, seeds: Seeds) -> Figure:
     series: Sequence[plots.Series] = [
-        plots.Series(name, RARITIES, tuple(_means(columns, part, seeds).values()), _fit(columns, part, seeds))
+        plots.Series(drawn(name), RARITIES, tuple(_means(columns, part, seeds).values()), _fit(columns, part, seeds))
         for name, columns in found.items()
         if all(getattr(column, part).mean() > 0 for column in columns.values())  # log scales show no zero
     ]

@@ -35,6 +35,7 @@ from armlet_lab.runner.experiment import (
     Verdict,
     certain,
 )
+from armlet_lab.runner.formulas import two_digits
 
 BATCH: Final = 500  # runs of a task
 
@@ -175,7 +176,7 @@ def judge(
         *(_against_bound(settings, t, law[0, i], Role.WRITTEN) for t, i in zip(settings.steps, at, strict=True)),
         *(_against_bound(settings, t, law[1, i], Role.READING) for t, i in zip(settings.steps, at, strict=True)),
         Statistic(
-            f"simulated minus computed chance at t = {settings.checked:,}",
+            f"simulated minus computed chance at $t = {settings.checked:,}$",
             difference,
             Criterion("within", -0.1, 0.1),
             Role.CONTROL,
@@ -184,7 +185,7 @@ def judge(
     verdict = Verdict(claim=_claim(settings), statistics=statistics, explanations=_explanations(settings))
     section = Section(
         claim=verdict.claim.key,
-        heading="How often an arm is explored",
+        heading="Every arm is explored often enough by step $t$",
         pictures=(_picture(steps, law),),
         notes=_notes(settings, law[:, at]),
     )
@@ -193,7 +194,7 @@ def judge(
 
 def _against_bound(settings: Settings, t: int, chance: float, role: Role) -> Statistic:
     ratio = chance / settings.bound(t)
-    return Statistic(f"chance / bound at t = {t:,}", certain(ratio), Criterion("below", 1), role)
+    return Statistic(f"chance / bound at $t = {t:,}$", certain(ratio), Criterion("below", 1), role)
 
 
 def _claim(settings: Settings) -> Claim:
@@ -201,13 +202,13 @@ def _claim(settings: Settings) -> Claim:
         key="lemma-2",
         where="Section 5, Lemma 2",
         says=(
-            "By step t every arm has been explored at least (p / 2K) log t times, except with a chance of at most "
-            "t^(-p / 16K)."
+            r"By step $t$ every arm has been explored at least $(p / 2K) \log t$ times, except with a chance of at "
+            "most $t^{-p / 16K}$."
         ),
         reading=(
-            f"p = {settings.p}, K = {settings.n_arms}; the lemma's k is K. The count is p/K from the warm-up plus "
-            f"independent coins p/(Ki) for steps p < i < t. In our reading the number of rows is half the true mean, "
-            f"(p / 2K) (1 + log(t / p)), under the same bound."
+            f"$p = {settings.p}$, $K = {settings.n_arms}$; the lemma's $k$ is $K$. The count is $p/K$ from the warm-up "
+            "plus independent coins $p/(K i)$ for steps $p < i < t$. In our reading the number of rows is half the "
+            r"true mean, $(p / 2K) (1 + \log(t / p))$, under the same bound."
         ),
     )
 
@@ -215,9 +216,9 @@ def _claim(settings: Settings) -> Claim:
 def _explanations(settings: Settings) -> dict[Outcome, str]:
     turn = lemma2_turn(settings.p)
     why = (
-        "The proof lets the coins p/(Ki) run from i = 1, where they would exceed 1; in truth the first p steps give "
-        "each arm p/K rows, so the mean is (p / K) (1 + log(t / p)). "
-        f"Up to t = (p / e)^2, here {turn:,.0f}, that is less than the (p / 2K) log t that is promised."
+        "The proof lets the coins $p/(K i)$ run from $i = 1$, where they would exceed 1; in truth the first $p$ steps "
+        r"give each arm $p/K$ rows, so the mean is $(p / K) (1 + \log(t / p))$. "
+        rf"Up to $t = (p / e)^2$, here {turn:,.0f}, that is less than the $(p / 2K) \log t$ that is promised."
     )
     return {
         Outcome.UNDER_READING: f"{why} Half the true mean is reached as surely as the lemma says.",
@@ -227,12 +228,13 @@ def _explanations(settings: Settings) -> dict[Outcome, str]:
 
 def _notes(settings: Settings, law: Float64) -> tuple[str, ...]:
     rows = (
-        f"t = {t:,}: chance {printed:.2g} of fewer than {settings.printed(t):.0f} rows as printed, {repaired:.2g} of "
-        f"fewer than {settings.repaired(t):.0f} in our reading; the bound is {settings.bound(t):.2g}."
+        f"$t = {t:,}$: chance {two_digits(printed)} of fewer than {settings.printed(t):.0f} rows as printed, "
+        f"{two_digits(repaired)} of fewer than {settings.repaired(t):.0f} in our reading; the bound is "
+        f"{two_digits(settings.bound(t))}."
         for t, printed, repaired in zip(settings.steps, *law, strict=True)
     )
-    above = [f"{t:,}" for t, chance in zip(settings.steps, law[0], strict=True) if chance > settings.bound(t)]
-    return (*rows, f"As printed, the chance is above its bound at t = {', '.join(above) or 'none of these'}.")
+    above = [f"$t = {t:,}$" for t, chance in zip(settings.steps, law[0], strict=True) if chance > settings.bound(t)]
+    return (*rows, f"As printed, the chance is above its bound at {'; '.join(above) or 'none of these'}.")
 
 
 def _picture(steps: Sequence[int], law: Float64) -> plots.Picture:

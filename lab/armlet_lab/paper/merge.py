@@ -210,7 +210,7 @@ def judge(
     said = "Mean regret with 95 % intervals."
     picture = plots.picture(plots.regret(curves), key=regret.claim.key, alt=alt, caption=said)
     notes = (
-        f"W workers with p each explore W (1 + log(T / (W p))) / (1 + log(T / p)) times as much as one: "
+        r"$W$ workers with $p$ each explore $W (1 + \log(T / (W p))) / (1 + \log(T / p))$ times as much as one: "
         f"{_expected(settings):.2f} times here, measured {show(more[1])}.",
     )
     figure = plots.bars(["p shared", "p each"], more, xlabel="explored steps against one policy", marks={"one": 1.0})
@@ -218,8 +218,13 @@ def judge(
     said = "How many rows the merged states hold."
     counts = plots.picture(figure, key=known.claim.key, alt=alt, caption=said)
     sections = (
-        Section(claim=known.claim.key, heading="What merged workers know", pictures=(counts,)),
-        Section(claim=regret.claim.key, heading="What merged workers regret", pictures=(picture,), notes=notes),
+        Section(claim=known.claim.key, heading="Merged workers know what one policy would know", pictures=(counts,)),
+        Section(
+            claim=regret.claim.key,
+            heading="Merged workers regret no more than one policy",
+            pictures=(picture,),
+            notes=notes,
+        ),
     )
     return Findings((known, regret), sections)
 
@@ -243,15 +248,15 @@ def _judge_regret(settings: Settings, ratios: list[Estimate], more: list[Estimat
         where="Section 4, a consequence",
         says="Workers that share what they learn regret no more together than one policy on all steps.",
         reading="Ours: the paper speaks of one policy. "
-        f"{W} workers share T = {settings.horizon:,} steps of the environment of Figure (a), p = {settings.p:g}, and "
-        f"merge whenever their clocks have grown by a factor of {settings.factor:g}; each has p/{W}, as its clock is "
-        f"{W} times slower. With p each, which is the control, they must be seen to explore too much.",
+        f"{W} workers share $T = {settings.horizon:,}$ steps of the environment of Figure (a), $p = {settings.p:g}$, "
+        f"and merge whenever their clocks have grown by a factor of {settings.factor:g}; each has $p/{W}$, as its "
+        f"clock is {W} times slower. With $p$ each, which is the control, they must be seen to explore too much.",
     )
     rules = (
-        Statistic(f"regret, p/{W} each, against one", fair, Criterion("within", 0.9, 1.1)),
-        Statistic(f"explored steps, p/{W} each, against one", more[0], Criterion("within", 0.95, 1.05)),
-        Statistic(f"explored steps, {W} times p, against one", more[1], Criterion("above", W / 2), Role.CONTROL),
-        Statistic(f"regret, {W} times p, against one", unfair, Criterion("above", 1.1), Role.CONTROL),
+        Statistic(f"regret, $p/{W}$ each, against one", fair, Criterion("within", 0.9, 1.1)),
+        Statistic(f"explored steps, $p/{W}$ each, against one", more[0], Criterion("within", 0.95, 1.05)),
+        Statistic(f"explored steps, {W} times $p$, against one", more[1], Criterion("above", W / 2), Role.CONTROL),
+        Statistic(f"regret, {W} times $p$, against one", unfair, Criterion("above", 1.1), Role.CONTROL),
     )
     why = {
         Outcome.HOLDS: "Merging often enough leaves no worker behind.",

@@ -39,9 +39,10 @@ from armlet_lab.runner.experiment import (
     Verdict,
     certain,
 )
+from armlet_lab.runner.formulas import drawn, two_digits
 
 READINGS: Final[tuple[Entries, ...]] = ("independent", "together")
-MEDIANS: Final = "Median over draws of theta with 95 % intervals, and the claimed order."
+MEDIANS: Final = r"Median over draws of $\theta$ with 95 % intervals, and the claimed order."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,26 +194,27 @@ def _sigma_min(settings: Settings) -> tuple[Verdict, Section]:
     w, dims = settings.w, settings.long_dims
     error = max(abs(smallest_eigenvalue(_second_moment(d, w)) / sigma_min(dim=d, w=w) - 1) for d in settings.dims)
     columns = {
-        f"w = {w:g}": [sigma_min(dim=d, w=w) for d in dims],
-        f"w = {settings.group:g}/d": [sigma_min(dim=d, w=settings.group / d) for d in dims],
+        f"$w = {w:g}$": [sigma_min(dim=d, w=w) for d in dims],
+        f"$w = {settings.group:g}/d$": [sigma_min(dim=d, w=settings.group / d) for d in dims],
     }
     slopes = {name: certain(float(np.polyfit(np.log(dims), np.log(found), 1)[0])) for name, found in columns.items()}
-    series = [Series(name, dims, tuple(map(certain, found)), slopes[name]) for name, found in columns.items()]
+    series = [Series(drawn(name), dims, tuple(map(certain, found)), slopes[name]) for name, found in columns.items()]
     claim = Claim(
         key="section41-sigma-min",
         where="Section 4.1, first item",
-        says="The smallest eigenvalue of E xx' falls no faster than 1/d, also when contexts keep their mean size.",
+        says=r"The smallest eigenvalue of $\mathbb{E} xx'$ falls no faster than $1/d$, also when contexts keep their "
+        "mean size.",
         reading="A context of zeros stays zero. The slope on log-log scales is exact: no draws are involved.",
     )
     formula = Statistic(
         "largest relative error of the formula", certain(error), Criterion("below", 1e-10), Role.CONTROL
     )
-    rules = [Statistic(f"exponent of d, {name}", slopes[name], Criterion("within", -1.05, -0.95)) for name in columns]
-    figure = plots.power_law(series, xlabel="dimension d", ylabel="sigma_min")
-    alt = "sigma_min against the dimension, falling as 1/d"
+    rules = [Statistic(f"exponent of $d$, {name}", slopes[name], Criterion("within", -1.05, -0.95)) for name in columns]
+    figure = plots.power_law(series, xlabel="dimension d", ylabel="smallest eigenvalue")
+    alt = "The smallest eigenvalue against the dimension, falling as 1/d"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption="Exact values, and the lines that fit them.")
     return Verdict(claim=claim, statistics=(*rules, formula)), Section(
-        claim=claim.key, heading="The smallest eigenvalue falls as 1/d", pictures=(picture,)
+        claim=claim.key, heading="The smallest eigenvalue falls no faster than $1/d$", pictures=(picture,)
     )
 
 
@@ -222,28 +224,32 @@ def _noise(settings: Settings, found: Sequence[Arrays], seeds: Seeds) -> tuple[V
         columns = [as_floats(arrays["noise"]) ** 2 for arrays in found[index :: len(READINGS)]]
         rng = seeds.rng("variance intervals", entries)
         slope = power_slope(dims, columns, rng, pairing="independent")
-        rules.append(Statistic(f"exponent of d in the variance, entries {entries}", slope, Criterion("below", 1.1)))
+        rules.append(Statistic(f"exponent of $d$ in the variance, entries {entries}", slope, Criterion("below", 1.1)))
         spread = tuple(bootstrap(lambda column: column.mean(-1), column, rng=rng) for column in columns)
         series.append(Series(f"entries {entries}", dims, spread, slope))
     reach = max(float(as_floats(arrays["reach"])[0]) for arrays in found)
     claim = Claim(
         key="section41-noise",
         where="Section 4.1, second item",
-        says="The noise x'(Theta - theta) never exceeds a multiple of sqrt d, and so L = O(sqrt d).",
-        reading="Entries of Theta are uniform within F of theta, either independent of each other or moving together; "
-        "variances are taken in the context of all ones, where the noise is widest. L^2 may grow as d at most.",
+        says=r"The noise $x'(\Theta - \theta)$ never exceeds a multiple of $\sqrt d$, and so $L = O(\sqrt d)$.",
+        reading=r"Entries of $\Theta$ are uniform within $F$ of $\theta$, either independent of each other or moving "
+        "together; variances are taken in the context of all ones, where the noise is widest. $L^2$ may grow as $d$ at "
+        "most.",
     )
-    bound = Statistic("largest |x'(Theta - theta)| / (F sqrt d)", certain(reach), Criterion("below", 1 + 1e-9))
+    bound = Statistic(
+        r"largest $\lvert x'(\Theta - \theta)\rvert / (F \sqrt d)$", certain(reach), Criterion("below", 1 + 1e-9)
+    )
     figure = plots.power_law(series, xlabel="dimension d", ylabel="noise variance")
     alt = "Variance of the noise against the dimension: flat if entries are independent, growing as d if together"
     said = "Variance in the context of all ones, with 95 % intervals."
     picture = plots.picture(figure, key=claim.key, alt=alt, caption=said)
     note = (
-        "The sub-gaussian constant of a sum of uniforms is its standard deviation: it does not grow with d if entries "
-        "are independent, so that sqrt d is then a large overestimate; if they move together, it grows as sqrt d."
+        "The sub-gaussian constant of a sum of uniforms is its standard deviation: it does not grow with $d$ if "
+        r"entries are independent, so that $\sqrt d$ is then a large overestimate; if they move together, it grows as "
+        r"$\sqrt d$."
     )
     return Verdict(claim=claim, statistics=(bound, *rules)), Section(
-        claim=claim.key, heading="The noise is at most of order sqrt d", pictures=(picture,), notes=(note,)
+        claim=claim.key, heading=r"The noise is at most of order $\sqrt d$", pictures=(picture,), notes=(note,)
     )
 
 
@@ -284,29 +290,34 @@ def _delta_min(
     claim = Claim(
         key="section41-delta-min",
         where="Section 4.1, third item",
-        says="The smallest loss of a wrong arm is at least of order 1/(K d sqrt w), with high probability.",
-        reading=f"K = {settings.n_arms}, the minimum is over all 2^d contexts, the median over draws of theta. "
-        "Multiplied by K d sqrt w it must not lose a quarter of a bit or more with every dimension.",
+        says=r"The smallest loss of a wrong arm is at least of order $1/(K d \sqrt w)$, with high probability.",
+        reading=rf"$K = {settings.n_arms}$, the minimum is over all $2^d$ contexts, the median over draws of $\theta$. "
+        r"Multiplied by $K d \sqrt w$ it must not lose a quarter of a bit or more with every dimension.",
     )
     rules = (
-        Statistic("bits per dimension, delta_min K d sqrt w", scaled, Criterion("above", -0.25)),
-        Statistic("bits per dimension, smallest entry gap d^1.5", control, Criterion("above", -0.25), Role.CONTROL),
+        Statistic(r"bits per dimension, $\delta_{\min} K d \sqrt w$", scaled, Criterion("above", -0.25)),
+        Statistic(
+            "bits per dimension, smallest entry gap times $d^{1.5}$", control, Criterion("above", -0.25), Role.CONTROL
+        ),
     )
     why = {
-        Outcome.FAILS: "Differences of different signs cancel across the entries of a context, and there are 2^d "
+        Outcome.FAILS: "Differences of different signs cancel across the entries of a context, and there are $2^d$ "
         "contexts in which they may: the minimum over that many falls exponentially. That two arms differ in every "
         "entry bounds no sum of such differences.",
         Outcome.HOLDS: "In these dimensions the smallest loss falls no faster than claimed.",
     }
     middle = tuple(_median(loss, rng) for loss in losses)
-    claimed = Series("1/(K d sqrt w)", settings.dims, tuple(map(certain, order)))
-    series = [Series("median delta_min", settings.dims, middle), claimed]
-    figure = plots.power_law(series, xlabel="dimension d", ylabel="delta_min")
-    alt = "Median delta_min against the dimension, falling far faster than the claimed order"
+    claimed = Series(drawn(r"$1/(K d \sqrt w)$"), settings.dims, tuple(map(certain, order)))
+    series = [Series("median", settings.dims, middle), claimed]
+    figure = plots.power_law(series, xlabel="dimension d", ylabel="smallest loss")
+    alt = "Median of the smallest loss against the dimension, falling far faster than the claimed order"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
-    note = f"Without any factor, the median of delta_min changes by {show(bits)} bits with every dimension."
+    note = rf"Without any factor, the median of $\delta_{{\min}}$ changes by {show(bits)} bits with every dimension."
     return Verdict(claim=claim, statistics=rules, explanations=why), Section(
-        claim=claim.key, heading="The smallest loss of a wrong arm", pictures=(picture,), notes=(note,)
+        claim=claim.key,
+        heading=r"The smallest loss of a wrong arm is of order $1/(K d \sqrt w)$",
+        pictures=(picture,),
+        notes=(note,),
     )
 
 
@@ -319,28 +330,32 @@ def _implied_p(settings: Settings, losses: list[Float64], rng: np.random.Generat
     claim = Claim(
         key="section41-implied-p",
         where="Section 4.1, last paragraph",
-        says="In this example the exploration that the theorem asks for is O(K^3 d^5).",
-        reading=f"K = {settings.n_arms}; p from the printed condition with C = 1, the exact sigma_min and L, entries "
-        "moving together, and the measured delta_min. Divided by K^3 d^5 it must not gain a quarter of a bit or more "
-        "with every dimension.",
+        says="In this example the exploration that the theorem asks for is $O(K^3 d^5)$.",
+        reading=rf"$K = {settings.n_arms}$; $p$ from the printed condition with $C = 1$, the exact $\sigma_{{\min}}$ "
+        r"and $L$, entries moving together, and the measured $\delta_{\min}$. Divided by $K^3 d^5$ it must not gain a "
+        "quarter of a bit or more with every dimension.",
     )
-    rules = (Statistic("bits per dimension, p / (K^3 d^5)", scaled, Criterion("below", 0.25)),)
+    rules = (Statistic("bits per dimension, $p / (K^3 d^5)$", scaled, Criterion("below", 0.25)),)
     why = {
-        Outcome.FAILS: "p contains 1/delta_min^2, and delta_min falls exponentially with d; sigma_min and L do grow "
-        "as claimed.",
-        Outcome.HOLDS: "In these dimensions p grows no faster than claimed.",
+        Outcome.FAILS: r"$p$ contains $1/\delta_{\min}^2$, and $\delta_{\min}$ falls exponentially with $d$; "
+        r"$\sigma_{\min}$ and $L$ do grow as claimed.",
+        Outcome.HOLDS: "In these dimensions $p$ grows no faster than claimed.",
     }
     middle = tuple(_median(p, rng) for p in needed)
-    series = [Series("median p", settings.dims, middle), Series("K^3 d^5", settings.dims, tuple(map(certain, order)))]
+    series = [
+        Series("median p", settings.dims, middle),
+        Series(drawn("$K^3 d^5$"), settings.dims, tuple(map(certain, order))),
+    ]
     figure = plots.power_law(series, xlabel="dimension d", ylabel="p with C = 1")
     alt = "The p that the theorem asks for against the dimension, overtaking the claimed order"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption=MEDIANS)
     note = (
-        f"Without any factor, the median of p grows by {show(bits)} bits with every dimension; at "
-        f"d = {settings.dims[-1]} it is {middle[-1].value:.2g}. C is not known, so compare the shapes, not the heights."
+        f"Without any factor, the median of $p$ grows by {show(bits)} bits with every dimension; at "
+        f"$d = {settings.dims[-1]}$ it is {two_digits(middle[-1].value)}. $C$ is not known, so compare the shapes, "
+        "not the heights."
     )
     return Verdict(claim=claim, statistics=rules, explanations=why), Section(
-        claim=claim.key, heading="The exploration that follows", pictures=(picture,), notes=(note,)
+        claim=claim.key, heading="The exploration that follows is $O(K^3 d^5)$", pictures=(picture,), notes=(note,)
     )
 
 

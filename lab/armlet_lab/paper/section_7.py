@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from armlet.environments.environment import Theta, as_rows, draw_rewards
-from armlet.environments.paper import RATE_WORDS, SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
+from armlet.environments.paper import SECTION_7_CONTEXTS, Rate, Section7, Section7Growing
 from armlet.inference.intervals import band, bootstrap, doubling_ratio, power_slope
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
@@ -34,9 +34,12 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
 )
+from armlet_lab.runner.formulas import drawn
 
+GROWING: Final = "A context that becomes ever rarer costs Algorithm 1 its logarithmic regret"
 MOST: Final = 2**26  # rows: where the search for enough of them ends
 RATES: Final[tuple[Rate | None, ...]] = (None, "log", "log2", "sqrt")  # at first I is fixed
+GROWTH: Final[dict[Rate, str]] = {"log": r"\log t", "log2": r"\log^2 t", "sqrt": r"\sqrt t"}
 BOUNDED: Final = 2  # of them the last two: the sum of p / (t I(t)), explored steps in (1, 1), is finite
 N_ARMS, FIXED = 6, 5.0  # K, and the I that does not grow
 GAP: Final = 0.3  # smallest loss of a wrong arm in the environments with growing I
@@ -120,7 +123,7 @@ def _rows(settings: Settings, lab: Lab) -> list[plots.Series]:
         )
         slope = power_slope(I, columns, rng, average="median")
         middle = tuple(bootstrap(lambda rows: np.median(rows, axis=-1), rows, rng=rng) for rows in columns)
-        series.append(plots.Series(case, I, middle, slope))
+        series.append(plots.Series(drawn(case), I, middle, slope))
     return series
 
 
@@ -143,28 +146,28 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
     claim = Claim(
         key="section7-fixed",
         where="Section 7, the example",
-        says="When the context (1, 1) comes once in I steps, regret is O(I^2 log T).",
-        reading="An upper bound, by way of p: the rows each arm needs, to which p is proportional, until the wrong arm "
-        f"is chosen in (1, 1) at most {ERRORS:.0%} of the time, may grow as I^2 at most. Median over "
+        says=r"When the context $(1, 1)$ comes once in $I$ steps, regret is $O(I^2 \log T)$.",
+        reading="An upper bound, by way of $p$: the rows each arm needs, to which $p$ is proportional, until the wrong "
+        f"arm is chosen in $(1, 1)$ at most {ERRORS:.0%} of the time, may grow as $I^2$ at most. Median over "
         f"{settings.environments} draws of {N_ARMS} arms of which not the same is best in both contexts; rewards are "
         "gaussian with deviation 1.",
     )
     paper, mild, bias = (one.slope for one in series)
     rules = (
-        Statistic("exponent of I, rows needed", paper, Criterion("below", 2.0)),
-        Statistic("exponent of I, rows needed with ridge 1/n", mild, Criterion("within", 0.8, 1.2), Role.READING),
-        Statistic("exponent of I, bias alone", bias, Criterion("above", 1.5), Role.CONTROL),
+        Statistic("exponent of $I$, rows needed", paper, Criterion("below", 2.0)),
+        Statistic("exponent of $I$, rows needed with ridge $1/n$", mild, Criterion("within", 0.8, 1.2), Role.READING),
+        Statistic("exponent of $I$, bias alone", bias, Criterion("above", 1.5), Role.CONTROL),
     )
     why = {
-        Outcome.HOLDS: "It is the bias of the ridge that may ask for a square: 1/sqrt n must fall far below 1/I. Noise "
-        "asks for a number of rare rows, which takes rows in proportion to I. With both, the exponent lies between; a "
-        "ridge of 1/n leaves the noise only.",
-        Outcome.FAILS: "More rows are needed than the bound through p allows.",
+        Outcome.HOLDS: r"It is the bias of the ridge that may ask for a square: $1/\sqrt n$ must fall far below $1/I$. "
+        "Noise asks for a number of rare rows, which takes rows in proportion to $I$. With both, the exponent lies "
+        "between; a ridge of $1/n$ leaves the noise only.",
+        Outcome.FAILS: "More rows are needed than the bound through $p$ allows.",
     }
     figure = plots.power_law(series, xlabel="I", ylabel="rows for each arm")
     alt = "Rows needed against I: growing about as I with ridge 1/n, faster with ridge 1/sqrt n, as its square by bias"
     picture = plots.picture(figure, key=claim.key, alt=alt, caption="Median over environments with 95 % intervals.")
-    section = Section(claim=claim.key, heading="What a rare context costs", pictures=(picture,))
+    section = Section(claim=claim.key, heading=r"A rare context costs at most $O(I^2 \log T)$", pictures=(picture,))
     return Verdict(claim=claim, statistics=rules, explanations=why), section
 
 
@@ -219,7 +222,7 @@ def _runs(settings: Settings, lab: Lab) -> list[Played]:
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
     tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
     found = lab.map("play", play, tasks, f"Section 7: {n} runs of {T:,} steps with each kind of I")
-    labels = [f"I = {FIXED:g}" if rate is None else f"I = 2 + {RATE_WORDS[rate]}" for rate in RATES]
+    labels = [f"$I = {FIXED:g}$" if rate is None else f"$I = 2 + {GROWTH[rate]}$" for rate in RATES]
     return [_join(label, T, found[index :: len(RATES)]) for index, label in enumerate(labels)]
 
 
@@ -267,16 +270,17 @@ def _judge_growing(settings: Settings, played: list[Played], rng: np.random.Gene
     claim = Claim(
         key="section7-growing",
         where="Section 7, after the example",
-        says="If I grows slowly with time, Algorithm 1 is expected to lose its logarithmic regret.",
-        reading=f"p = {settings.p:g} throughout, T = {settings.horizon:,}, rewards as in Section 6, a new theta in "
-        f"every run, with other best arms in (1, 1) than in (1, 0), ahead by {GAP:g} at least. As written: "
-        "regret gains more from T/2 to T than from T/4 to T/2. Our reading, because rare mistakes are cheap: where "
-        "exploration meets (1, 1) a bounded number of times, which is so for log^2 t and sqrt t but not for log t, it "
-        "is still played wrong more than 5 % of the time from T/2 to T; with fixed I it is not.",
+        says="If $I$ grows slowly with time, Algorithm 1 is expected to lose its logarithmic regret.",
+        reading=rf"$p = {settings.p:,.0f}$ throughout, $T = {settings.horizon:,}$, rewards as in Section 6, a new "
+        rf"$\theta$ in every run, with other best arms in $(1, 1)$ than in $(1, 0)$, ahead by {GAP:g} at least. As "
+        "written: regret gains more from $T/2$ to $T$ than from $T/4$ to $T/2$. Our reading, because rare mistakes are "
+        r"cheap: where exploration meets $(1, 1)$ a bounded number of times, which is so for $\log^2 t$ and $\sqrt t$ "
+        r"but not for $\log t$, it is still played wrong more than 5 % of the time from $T/2$ to $T$; with fixed $I$ "
+        "it is not.",
     )
     often, grows = Criterion("above", 0.05), Criterion("above", 1.1)
     shares = [bootstrap(lambda share: share.mean(-1), one.late, rng=rng) for one in played]
-    wrong = [f"wrong arms in (1, 1), {one.label}" for one in played]
+    wrong = [f"wrong arms in $(1, 1)$, {one.label}" for one in played]
     ratios = [doubling_ratio(one.steps, one.regret, rng) for one in (*growing, fixed)]
     names = [f"doubling ratio, {one.label}" for one in (*growing, fixed)]
     rules = [
@@ -289,7 +293,7 @@ def _judge_growing(settings: Settings, played: list[Played], rng: np.random.Gene
         Outcome.HOLDS: "Exploration meets the rare context ever less often, so what is known of it stands still while "
         "it keeps coming.",
         Outcome.UNDER_READING: "The rare context is played wrong as foreseen, but it is so rare, and exploring so "
-        "dear, that total regret does not show it at this horizon.",
+        "costly, that total regret does not show it at this horizon.",
         Outcome.FAILS: "At this horizon the rare context is neither forgotten nor costly.",
     }
     section = _show_growing(claim.key, played, shares, rng)
@@ -297,15 +301,15 @@ def _judge_growing(settings: Settings, played: list[Played], rng: np.random.Gene
 
 
 def _show_growing(key: str, played: list[Played], shares: list[Estimate], rng: np.random.Generator) -> Section:
-    curves = [plots.Curve(one.label, one.steps.astype(np.float64), band(one.regret, rng)) for one in played]
+    curves = [plots.Curve(drawn(one.label), one.steps.astype(np.float64), band(one.regret, rng)) for one in played]
     alt = "Regret of Algorithm 1 with fixed I and with I growing in three ways, against log t"
     regret = plots.picture(plots.regret(curves), key=key, alt=alt, caption="Mean regret with 95 % intervals.")
-    figure = plots.bars([one.label for one in played], shares, xlabel="share of wrong arms in (1, 1)")
+    figure = plots.bars([drawn(one.label) for one in played], shares, xlabel="share of wrong arms in (1, 1)")
     alt = "Share of wrong arms in the rare context late in the run, for fixed and growing I"
-    errors = plots.picture(figure, key=f"{key}-errors", alt=alt, caption="Exploited steps from T/2 to T.")
+    errors = plots.picture(figure, key=f"{key}-errors", alt=alt, caption="Exploited steps from $T/2$ to $T$.")
     each = "; ".join(f"{one.label}: {one.early.mean():.3f}, {one.late.mean():.3f}" for one in played)
-    note = f"Mean share of wrong arms in exploited (1, 1), from T/16 to T/8 and from T/2 to T: {each}."
-    return Section(claim=key, heading="A context that becomes ever rarer", pictures=(regret, errors), notes=(note,))
+    note = f"Mean share of wrong arms in exploited $(1, 1)$, from $T/16$ to $T/8$ and from $T/2$ to $T$: {each}."
+    return Section(claim=key, heading=GROWING, pictures=(regret, errors), notes=(note,))
 
 
 EXPERIMENT: Final = Experiment("section-7", "Section 7: a rare context, and one that becomes ever rarer", run)

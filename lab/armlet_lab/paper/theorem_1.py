@@ -33,7 +33,9 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
     certain,
+    conclude,
 )
+from armlet_lab.runner.formulas import two_digits
 
 N_ARMS, DIM, P = 6, 8, 60  # where they are not varied
 BUSY: Final = 400  # p, and so the warm-up, of the runs against d and K
@@ -195,22 +197,27 @@ def _judge_time(
     control = _series("rows", settings.stored, seconds["rows"], rng)
     d, K = _series("d", settings.dims, by_dim, rng), _series("K", settings.arms, by_arm, rng)
     statistics = (
-        Statistic("exponent of the time in t", along.slope, Criterion("below", FLAT)),
+        Statistic("exponent of the time in $t$", along.slope, Criterion("below", FLAT)),
         _tail("t", settings.times, by_time, late, Criterion("below", FLAT), rng),
-        Statistic("exponent of the time in d", d.slope, Criterion("below", 3)),
+        Statistic("exponent of the time in $d$", d.slope, Criterion("below", 3)),
         _tail("d", settings.dims, by_dim, -2, Criterion("below", 3), rng),
-        Statistic("exponent of the time in K", K.slope, Criterion("below", 1)),
+        Statistic("exponent of the time in $K$", K.slope, Criterion("below", 1)),
         _tail("K", settings.arms, by_arm, -2, Criterion("below", 1), rng),
         Statistic("exponent of refitting stored rows", control.slope, Criterion("above", FLAT), Role.CONTROL),
     )
-    verdict = Verdict(claim=TIME, statistics=statistics, explanations=TIME_WHY)
+    verdict = Verdict(claim=TIME, statistics=statistics, explanations=TIME_WHY, conclusions=TIME_CONCLUSIONS)
     pictures = (
         _picture("theorem-1-time-t", along, "step t", "time in µs"),
         _picture("theorem-1-time-d", d, "dimension d", "time in µs"),
         _picture("theorem-1-time-k", K, "arms K", "time in µs"),
     )
-    notes = (f"A step takes {along.outcomes[-1].value:.2g} microseconds at t = {settings.times[-1]:,} here.",)
-    return verdict, Section(claim=TIME.key, heading="What a step costs", pictures=pictures, notes=notes)
+    notes = (f"A step takes {two_digits(along.outcomes[-1].value)} microseconds at $t = {settings.times[-1]:,}$ here.",)
+    return verdict, Section(
+        claim=TIME.key,
+        heading="The time of a step does not grow with the number of steps",
+        pictures=pictures,
+        notes=notes,
+    )
 
 
 def sizes(task: Sizes) -> Arrays:
@@ -231,13 +238,13 @@ def _judge_space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verd
     growth = float(np.ptp(found["t"]))
     d, K = _exponent(settings.dims, found["d"]), _exponent(settings.arms, found["K"])
     statistics = (
-        Statistic("bytes gained over all t", certain(growth), Criterion("within", 0, 0)),
-        Statistic("exponent of the bytes in d", d, Criterion("within", 0, 2)),
-        Statistic("over the last doubling of d", _last(settings.dims, found["d"]), Criterion("within", 0, 2)),
-        Statistic("exponent of the bytes in K", K, Criterion("within", 0, 1)),
-        Statistic("over the last doubling of K", _last(settings.arms, found["K"]), Criterion("within", 0, 1)),
+        Statistic("bytes gained over all $t$", certain(growth), Criterion("within", 0, 0)),
+        Statistic("exponent of the bytes in $d$", d, Criterion("within", 0, 2)),
+        Statistic("over the last doubling of $d$", _last(settings.dims, found["d"]), Criterion("within", 0, 2)),
+        Statistic("exponent of the bytes in $K$", K, Criterion("within", 0, 1)),
+        Statistic("over the last doubling of $K$", _last(settings.arms, found["K"]), Criterion("within", 0, 1)),
     )
-    verdict = Verdict(claim=SPACE, statistics=statistics, explanations=SPACE_WHY)
+    verdict = Verdict(claim=SPACE, statistics=statistics, explanations=SPACE_WHY, conclusions=SPACE_CONCLUSIONS)
     pictures = tuple(
         _picture(f"theorem-1-space-{name.lower()}", _exact(name, given, found[name], slope), label, "bytes of state")
         for name, given, slope, label in (
@@ -245,10 +252,11 @@ def _judge_space(settings: Settings, found: Mapping[str, Float64]) -> tuple[Verd
             ("K", settings.arms, K, "arms K"),
         )
     )
-    last = (
-        f"{found['t'][-1]:,.0f} bytes with K = {N_ARMS} and d = {DIM}, at t = {settings.times[-1]:,} as at the start."
+    last = f"{found['t'][-1]:,.0f} bytes with $K = {N_ARMS}$ and $d = {DIM}$, at $t = {settings.times[-1]:,}$ as at "
+    "the start."
+    return verdict, Section(
+        claim=SPACE.key, heading="Memory does not grow with the number of steps", pictures=pictures, notes=(last,)
     )
-    return verdict, Section(claim=SPACE.key, heading="What is kept", pictures=pictures, notes=(last,))
 
 
 def _series(label: str, given: Sequence[int], seconds: Float64, rng: np.random.Generator) -> plots.Series:
@@ -262,7 +270,7 @@ def _tail(
 ) -> Statistic:
     """Take the exponent over the last settings only, where what a call costs anyhow weighs least."""
     slope = power_slope(given[first:], list(seconds[first:]), rng, average="median")
-    return Statistic(f"the same, {name} from {given[first]:,} to {given[-1]:,}", slope, criterion)
+    return Statistic(f"the same, ${name}$ from {given[first]:,} to {given[-1]:,}", slope, criterion)
 
 
 def _exact(label: str, given: Sequence[int], values: Float64, slope: Estimate) -> plots.Series:
@@ -286,25 +294,27 @@ def _picture(key: str, series: plots.Series, xlabel: str, ylabel: str) -> plots.
 TIME: Final = Claim(
     key="theorem-1-time",
     where="Theorem 1",
-    says="A step costs O(K d^3) time, however many steps came before it.",
+    says="A step costs $O(K d^3)$ time, regardless of how many steps came before it.",
     reading=(
-        "Decide and learn, CPU time, medians over runs of the best of several tries that take turns. Exponents are "
-        f"log-log slopes: below {FLAT} in t, since a machine that others use cannot tell less from nothing; at most "
-        "3 in d and 1 in K, measured after the warm-up of p = 400 steps, where most decisions solve again. "
+        "Decide and learn, CPU time, medians over runs of the best of several attempts that take turns. Exponents are "
+        f"log-log slopes: below {FLAT} in $t$, since a machine that others use cannot tell less from nothing; at most "
+        "3 in $d$ and 1 in $K$, measured after the warm-up of $p = 400$ steps, where most decisions solve again. "
         "Each also over the last settings alone: early steps explore more and so cost more, and a call has a price "
-        "whatever its size, so that the whole range could hide growth at its end."
+        "regardless of its size, so that the whole range could hide growth at its end."
     ),
 )
 SPACE: Final = Claim(
     key="theorem-1-space",
     where="Theorem 1",
-    says="What is kept takes O(K d^2) space in expectation, and does not grow with the number of steps.",
-    reading="Bytes of the state, counted, not estimated: equal at all t; exponents at most 2 in d and 1 in K.",
+    says="What is kept takes $O(K d^2)$ space in expectation, and does not grow with the number of steps.",
+    reading="Bytes of the state, counted, not estimated: equal at all $t$; exponents at most 2 in $d$ and 1 in $K$.",
 )
 TIME_WHY: Final = {
     Outcome.HOLDS: "Only arms that were explored since the last decision are solved again, so a step costs less.",
     Outcome.UNSETTLED: "Timings on this machine were too noisy to tell; run it again with nothing else running.",
 }
+TIME_CONCLUSIONS: Final = conclude("the time of a step does not grow with the number of steps", "steps get slower")
+SPACE_CONCLUSIONS: Final = conclude("memory stays constant", "memory grows with the number of steps")
 SPACE_WHY: Final = {Outcome.HOLDS: "Not only in expectation: the state is a few sums for each arm, of fixed size."}
 
 

@@ -37,6 +37,7 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
     certain,
+    conclude,
 )
 
 C: Final = 128  # the least that the proof's own condition leaves for the theorem's constant
@@ -276,7 +277,7 @@ def _play(lab: Lab, stage: str, whole: Task, batch: int) -> Played:
     """Play all runs of a task in batches."""
     n = whole.last
     tasks = [replace(whole, first=run, last=min(run + batch, n)) for run in range(0, n, batch)]
-    label = f"Theorem 2, {whole.environment}: {n} runs of T = {whole.horizon:.0e} at p = {whole.p:,.0f}"
+    label = f"Theorem 2, {whole.environment}: {n} runs of T = {whole.horizon:,} at p = {whole.p:,.0f}"
     found = lab.map(stage, play, tasks, label)
     parts = (np.concatenate([as_floats(each[name]) for each in found]) for name in ("regret", "exploiting"))
     return Played(*parts)
@@ -300,21 +301,24 @@ def judge_small(settings: Settings, played: Mapping[str, Played], seeds: Seeds) 
         statistics += _ratios(problem.name, steps, regret / bound, rng)
         pictures.append(_picture(f"theorem-2-small-{problem.dim}", problem, steps, regret, bound, rng))
         notes.append(
-            f"{problem.name}, p = {problem.p:,.0f}: {np.count_nonzero(exploiting[:, -1] > 1e-6)} of {settings.runs} "
-            f"runs lost anything while exploiting; the bound at T = {settings.horizon:,} is {bound[-1]:,.0f}."
+            f"{problem.name}, $p = {problem.p:,.0f}$: {np.count_nonzero(exploiting[:, -1] > 1e-6)} of {settings.runs} "
+            f"runs lost anything while exploiting; the bound at $T = {settings.horizon:,}$ is {bound[-1]:,.0f}."
         )
     ratio = played[CONTROL].regret[:, -1] / SMALL[0].bound(WEAK_P, steps)[-1]
-    name = "one context, p = 2 where 256 is asked for: R(T) / bound"
+    name = "one context, $p = 2$ where 256 is asked for: $R(T)$ / bound"
     statistics.append(Statistic(name, _mean(ratio, rng), Criterion("above", 1), Role.CONTROL))
     verdict = Verdict(claim=_small_claim(), statistics=tuple(statistics), explanations=SMALL_WHY)
-    heading = "The bound where its p is small"
+    heading = "Regret stays below the bound where its $p$ is small"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=tuple(pictures), notes=tuple(notes))
 
 
 def _ratios(name: str, steps: Int64, ratio: Float64, rng: np.random.Generator) -> list[Statistic]:
     decades = [T for T in (10**4, 10**5, 10**6, 10**7, 10**8) if steps[-1] >= T]
     columns = [(T, ratio[:, int(np.searchsorted(steps, T))]) for T in decades]
-    return [Statistic(f"{name}: R(T) / bound, T = {T:.0e}", _mean(column, rng), BOUNDED) for T, column in columns]
+    return [
+        Statistic(f"{name}: $R(T)$ / bound, $T = 10^{{{round(math.log10(T))}}}$", _mean(column, rng), BOUNDED)
+        for T, column in columns
+    ]
 
 
 def judge_own(settings: Settings, played: Played, seeds: Seeds) -> tuple[Verdict, Section]:
@@ -326,14 +330,14 @@ def judge_own(settings: Settings, played: Played, seeds: Seeds) -> tuple[Verdict
     worst, gap = float(exploiting[:, -1].max()), problem.constants.delta_min
     slope = log_slope(steps, regret, rng, start=10 * p, unit=unit)
     statistics = (
-        Statistic("R(T) / bound", _mean(regret[:, -1] / bound[-1], rng), BOUNDED, role),
+        Statistic("$R(T)$ / bound", _mean(regret[:, -1] / bound[-1], rng), BOUNDED, role),
         Statistic("most lost exploiting in a run", certain(worst), Criterion("below", gap), role),
         Statistic("doubling ratio", doubling_ratio(steps, regret, rng), Criterion("within", 0.8, 1.3), role),
-        Statistic("slope on log t / (p gap)", slope, Criterion("within", 0.95, 1.35), role),
+        Statistic(r"slope on $\log t$ / ($p$ gap)", slope, Criterion("within", 0.95, 1.35), role),
     )
     verdict = Verdict(claim=_own_claim(problem, p, settings), statistics=statistics, explanations=OWN_WHY)
     picture = _picture("theorem-2-own", problem, steps, regret, bound, rng)
-    heading = "Figure (a), run long enough for the theorem"
+    heading = "Figure (a) stays below the bound at the theorem's $p$"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,))
 
 
@@ -341,19 +345,23 @@ def judge_size(settings: Settings, p: Float64, seeds: Seeds) -> tuple[Verdict, S
     """Compare the theorem's p with the horizon of the paper's own figures, over many draws of theta."""
     rng = seeds.rng("intervals of p")
     ratio = bootstrap(lambda column: np.median(column, axis=-1), p / FIGURE_HORIZON, rng=rng)
-    statistic = Statistic("median of p / T at T = 100,000", ratio, BOUNDED)
-    verdict = Verdict(claim=_size_claim(settings), statistics=(statistic,), explanations=SIZE_WHY)
+    statistic = Statistic("median of $p / T$ at $T = 100,000$", ratio, BOUNDED)
+    verdict = Verdict(
+        claim=_size_claim(settings), statistics=(statistic,), explanations=SIZE_WHY, conclusions=SIZE_CONCLUSIONS
+    )
     quantiles = np.quantile(p, [0.0, 0.25, 0.5, 0.75, 1.0])
     logs = [Estimate(math.log10(q), math.log10(q), math.log10(q)) for q in quantiles]
     names = ("smallest", "first quarter", "median", "third quarter", "largest")
-    figure = plots.bars(names, logs, xlabel="log10 of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
+    figure = plots.bars(names, logs, xlabel="log₁₀ of the p that Theorem 2 asks for", marks={"T of Section 6": 5.0})
     alt = (
         f"The p of Theorem 2 over {settings.thetas} environments of Figure (a), and the horizon of the paper's figures."
     )
     picture = plots.picture(figure, key="theorem-2-size", alt=alt, caption=alt)
     share = np.mean(p >= FIGURE_HORIZON)
-    notes = (f"In {share:.1%} of the environments, a run of T = 100,000 at the theorem's p ends inside the warm-up.",)
-    heading = "How large the theorem's p is"
+    notes = (
+        f"In {share:.1%} of the environments, a run of $T = 100,000$ at the theorem's $p$ ends inside the warm-up.",
+    )
+    heading = "Figure (a) shows the regret that the theorem promises"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,), notes=notes)
 
 
@@ -367,20 +375,20 @@ def _picture(
     at = steps.astype(np.float64)
     means, limit = band(regret, rng), np.tile(bound, (3, 1))
     curves = [plots.Curve("regret R(t)", at, means), plots.Curve("printed bound", at, limit)]
-    alt = f"{problem.name}: mean regret of {len(regret)} runs and the bound of Theorem 2, against log t."
+    alt = f"{problem.name.capitalize()}: mean regret of {len(regret)} runs and the bound of Theorem 2, against log t."
     return plots.picture(plots.regret(curves), key=key, alt=alt, caption=f"{alt} The band is a 95 % interval.")
 
 
 SAYS: Final = (
-    "At any p of at least C K L'^2 / (Delta'_min Sigma'_min)^2, regret is at most "
-    "Delta_max sqrt(d) (p + 14 K e^(Q/4) + p log T)."
+    r"At any $p$ of at least $C K L'^2 / (\Delta'_{\min} \Sigma'_{\min})^2$, regret is at most "
+    r"$\Delta_{\max} \sqrt d (p + 14 K e^{Q/4} + p \log T)$."
 )
 SMALL_WHY: Final = {
-    Outcome.HOLDS: "At its own p nearly all regret is the price of exploring, and the bound charges more for that.",
+    Outcome.HOLDS: "At its own $p$ nearly all regret is the price of exploring, and the bound charges more for that.",
 }
 OWN_WHY: Final = {
     Outcome.UNDER_READING: (
-        "These runs use a smaller p than the theorem's, to be short, and the bound with that p in it; the full run "
+        "These runs use a smaller $p$ than the theorem's, to be short, and the bound with that $p$ in it; the full run "
         "uses the theorem's."
     ),
     Outcome.HOLDS: "Regret is the price of exploring and nothing else, over all decades after the warm-up.",
@@ -389,33 +397,42 @@ SIZE_WHY: Final = {
     Outcome.FAILS: (
         "The condition divides by the squares of the smallest gap and of the smallest eigenvalue. With it the policy "
         "never leaves the warm-up within the horizon of the figures, and its regret there is linear: what the "
-        "figures show happens at far smaller p, which the theorem does not cover."
+        "figures show happens at far smaller $p$, which the theorem does not cover."
     ),
 }
 
 
+SIZE_CONCLUSIONS: Final = conclude(
+    "the paper's figures have more steps than Theorem 2 asks to explore",
+    "Theorem 2 asks for more exploration than the paper's figures have steps",
+)
+
+
 def _small_claim() -> Claim:
     reading = (
-        "C = 128, from the proof's first condition, since the theorem leaves it open. Two environments with K = 2, gap "
-        "1 and gaussian noise of L = 1: one context (p = 256), and the two unit vectors of the plane (p = 1,024)."
+        "$C = 128$, from the proof's first condition, since the theorem leaves it open. Two environments with $K = 2$, "
+        "gap 1 and gaussian noise of $L = 1$: one context ($p = 256$), and the two unit vectors of the plane "
+        "($p = 1,024$)."
     )
     return Claim(key="theorem-2-small", where="Theorem 2", says=SAYS, reading=reading)
 
 
 def _own_claim(problem: KnownEnvironment, p: int, settings: Settings) -> Claim:
     reading = (
-        "The first environment of Figure (a) with a p of at most 10^7, "
-        f"delta_min = {problem.constants.delta_min:.3g}: C = 128 gives p = {problem.p:,.0f}. "
-        f"Run at p = {p:,} up to T = {settings.long_horizon:.0e}; exploiting must lose nothing, and the slope is "
-        "compared with p times the mean gap."
+        "The first environment of Figure (a) with a $p$ of at most $10^7$, "
+        rf"$\delta_{{\min}} = {problem.constants.delta_min:.3g}$: $C = 128$ gives $p = {problem.p:,.0f}$. "
+        f"Run at $p = {p:,}$ up to $T = 10^{{{round(math.log10(settings.long_horizon))}}}$; exploiting must lose "
+        "nothing, and the slope is compared with $p$ times the mean gap."
     )
-    says = "With that p, regret is logarithmic in T and within the bound, on the problem of the paper's Figure (a) too."
+    says = "With that $p$, regret is logarithmic in $T$ and within the bound, in the paper's Figure (a) too."
     return Claim(key="theorem-2-own-p", where="Theorem 2, Figure (a)", says=says, reading=reading)
 
 
 def _size_claim(settings: Settings) -> Claim:
     says = "Figure (a), over 100,000 steps, illustrates the logarithmic regret that the theorem promises."
-    reading = f"The theorem's p with C = 128, over {settings.thetas} draws of theta, is less than the figure's T."
+    reading = (
+        rf"The theorem's $p$ with $C = 128$, over {settings.thetas} draws of $\theta$, is less than the figure's $T$."
+    )
     return Claim(key="theorem-2-size", where="Theorem 2, Section 6", says=says, reading=reading)
 
 

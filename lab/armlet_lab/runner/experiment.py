@@ -162,7 +162,8 @@ class Verdict:
     The claim holds if every statistic of it as written passes; it holds only under our reading if every statistic
     of the reading does; it does not hold if both are contradicted, as far as there are any; else it is not settled.
     A control that does not pass leaves it unsettled regardless of the others.
-    `explanations` say why an outcome comes about, for outcomes that need it; only that of the one that came is told.
+    `explanations` say why an outcome comes about, for outcomes that need it; `conclusions` are what a claim adds to the
+    main conclusion of a page, a clause for each outcome, if it bears on it. Only those of the one that came are told.
 
     Examples
     --------
@@ -175,6 +176,7 @@ class Verdict:
     claim: Claim
     statistics: tuple[Statistic, ...]
     explanations: Mapping[Outcome, str] = field(default_factory=dict)
+    conclusions: Mapping[Outcome, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not any(statistic.role is not Role.CONTROL for statistic in self.statistics):
@@ -210,6 +212,22 @@ class Verdict:
         start = f"{role.value.capitalize()}, {passed} of {len(ours)} {'check' if len(ours) == 1 else 'checks'} passed"
         but = "" if worst is Finding.PASSES else f", but passes if {first.passes_if}"
         return f"{start}: {first.name} is {show(first.estimate)}{but}."
+
+
+def conclude(holds: str, fails: str) -> dict[Outcome, str]:
+    """Return what a claim adds to the conclusion of a page, a clause for each outcome, from two of them.
+
+    Examples
+    --------
+    >>> conclude("memory stays constant", "memory grows")[Outcome.UNSETTLED]
+    'these runs leave open whether memory stays constant'
+    """
+    return {
+        Outcome.HOLDS: holds,
+        Outcome.UNDER_READING: f"{holds}, under a stated reading",
+        Outcome.FAILS: fails,
+        Outcome.UNSETTLED: f"these runs leave open whether {holds}",
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,33 +15,25 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
-import textwrap
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from html import escape
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from armlet.disk import write_atomically
 from armlet.errors import choices, load_pyarrow
 from armlet.parallel import Pool, PoolLike, Progress, WorkerError, opened, reporter
-from armlet.report.document import check_pictures, document, figure, lines
-from armlet.report.document import table as html_table
-from armlet.report.numbers import show
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.lab import Archive, Lab, Scale, Shelf, Unfinished, new_session, read_manifest, versions
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
-from armlet_lab.runner.experiment import SEED, Experiment, Finding, Findings, Outcome, Section, Statistic, Verdict
+from armlet_lab.runner.experiment import SEED, Experiment, Findings, Section, Verdict
+from armlet_lab.runner.page import render
+from armlet_lab.runner.verdicts import to_json, to_markdown, to_text
 
 TITLE: Final = "A time and space efficient algorithm for contextual linear bandits: what holds"
 KIND: Final = "paper"
 ALL: Final = {**EXPERIMENTS, **PRODUCT_EXPERIMENTS}
-SIGNS: Final = {Outcome.HOLDS: "✓", Outcome.UNDER_READING: "◐", Outcome.FAILS: "✗", Outcome.UNSETTLED: "?"}
-CLASSES: Final = {Outcome.HOLDS: "yes", Outcome.UNDER_READING: "partly", Outcome.FAILS: "no", Outcome.UNSETTLED: "open"}
-MARKS: Final = {Finding.PASSES: "yes", Finding.FAILS: "no", Finding.OPEN: "open"}
 
 
 @dataclass(slots=True)
@@ -230,188 +222,3 @@ def _tell(done: Reproduction, report: Path) -> None:
     for name, failure in done.failures.items():
         print(f"{name} failed: {failure}")
     print(f"Report: {report}")
-
-
-def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict], manifest: Mapping[str, object]) -> str:
-    """Return the page: all verdicts in a table, then a section for each claim, then how it was made.
-
-    Parameters
-    ----------
-    title
-        Of the page.
-    sections
-        One for each verdict, in the order of the page.
-    verdicts
-        What was found.
-    manifest
-        How it was found: seed, versions, settings, machine, duration; any values that JSON can hold.
-
-    Examples
-    --------
-    >>> from armlet.types import Estimate
-    >>> from armlet_lab.runner.experiment import Claim, Criterion
-    >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
-    >>> ratio = Statistic("doubling ratio", Estimate(1.0, 0.9, 1.1), Criterion("within", 0.8, 1.3))
-    >>> verdict = Verdict(claim=claim, statistics=(ratio,))
-    >>> page = render("The paper", [Section(claim="fig-a", heading="Figure (a)")], [verdict], {"seed": 7})
-    >>> '<a href="#claim-fig-a">' in page and "✓" in page
-    True
-    """
-    found = _match(sections, verdicts)
-    ordered = [found[section.claim] for section in sections]
-    check_pictures([picture for section in sections for picture in section.pictures])
-    told = [_section(section, verdict) for section, verdict in zip(sections, ordered, strict=True)]
-    return document(title, f"{count(verdicts)}.", [_overview(sections, ordered), *told], manifest)
-
-
-def _match(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
-    """Find every section's verdict, and refuse a page that would leave one out or tell one twice."""
-    told, judged = (
-        Counter(section.claim for section in sections),
-        Counter(verdict.claim.key for verdict in verdicts),
-    )
-    if told != judged or max(told.values(), default=1) > 1:
-        raise ValueError(
-            f"sections are {sorted(told.elements())} but verdicts {sorted(judged.elements())}; give one each"
-        )
-    return {verdict.claim.key: verdict for verdict in verdicts}
-
-
-def _overview(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> str:
-    rows = [
-        f'<tr><th scope="row"><a href="#claim-{verdict.claim.key}">{escape(section.heading)}</a>'
-        f"<small>{escape(verdict.claim.says)}</small></th><td>{_badge(verdict.outcome)}</td></tr>"
-        for section, verdict in zip(sections, verdicts, strict=True)
-    ]
-    return (
-        "<table><caption>Every claim and its verdict</caption><thead>"
-        '<tr><th scope="col">Claim</th><th scope="col">Verdict</th></tr></thead>'
-        f"<tbody>\n{lines(rows)}\n</tbody></table>"
-    )
-
-
-def _section(section: Section, verdict: Verdict) -> str:
-    claim = verdict.claim
-    return lines(
-        [
-            f'<section id="claim-{claim.key}" aria-labelledby="heading-{claim.key}">',
-            f'<h2 id="heading-{claim.key}">{escape(section.heading)}</h2><p class="where">{escape(claim.where)}</p>',
-            f"<dl><dt>{escape(claim.source)} says</dt><dd>{escape(claim.says)}</dd>",
-            f"<dt>Our reading</dt><dd>{escape(claim.reading)}</dd></dl>",
-            *(f"<p>{escape(note)}</p>" for note in section.notes),
-            *(figure(picture) for picture in section.pictures),
-            *map(html_table, section.tables),
-            _statistics(verdict.statistics),
-            f'<div class="outcome {CLASSES[verdict.outcome]}">{_badge(verdict.outcome)}',
-            f"<p>{escape(verdict.reason)}</p></div>",
-            "</section>",
-        ]
-    )
-
-
-def _statistics(statistics: Iterable[Statistic]) -> str:
-    # on a narrow screen the cells stack; the roles keep it a table for those who hear it
-    rows = [
-        f'<tr role="row"><th scope="row" role="rowheader">{escape(each.name)}<small>{escape(each.role)}</small></th>'
-        f'<td role="cell" class="number" data-name="measured">{escape(show(each.estimate))}</td>'
-        f'<td role="cell" data-name="passes if">{escape(each.passes_if)}</td>'
-        f'<td role="cell" class="{MARKS[each.finding]}"><strong>{escape(each.finding)}</strong></td></tr>'
-        for each in statistics
-    ]
-    names = "".join(f'<th scope="col">{name}</th>' for name in ("Statistic", "Measured", "Passes if", "Result"))
-    return (
-        '<table class="stack" role="table"><caption>What was measured, with 95 % intervals</caption>'
-        f"<thead><tr>{names}</tr></thead><tbody>\n{lines(rows)}\n</tbody></table>"
-    )
-
-
-def _badge(outcome: Outcome) -> str:
-    sign = f'<span class="sign" aria-hidden="true">{SIGNS[outcome]}</span>'
-    return f'<span class="verdict {CLASSES[outcome]}">{sign}{escape(outcome)}</span>'
-
-
-def to_text(verdicts: Sequence[Verdict], width: int = 100) -> str:
-    """Lay the verdicts out for a terminal: a line each, what it rests on below it, and a count at the end.
-
-    Examples
-    --------
-    >>> from armlet.types import Estimate
-    >>> from armlet_lab.runner.experiment import Claim, Criterion
-    >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
-    >>> ratio = Statistic("doubling ratio", Estimate(1.9, 1.7, 2.1), Criterion("within", 0.8, 1.3))
-    >>> print(to_text([Verdict(claim=claim, statistics=(ratio,))], width=60))
-    fig-a  Figure (a)  does not hold
-        Regret grows as log t.
-        As written, 0 of 1 check passed: doubling ratio is 1.90
-        [1.70 to 2.10], but passes if the interval lies within
-        0.8 to 1.3.
-    <BLANKLINE>
-    Claims: 1; does not hold: 1
-    """
-    keys = max((len(verdict.claim.key) for verdict in verdicts), default=0)
-    places = max((len(verdict.claim.where) for verdict in verdicts), default=0)
-    lines = []
-    for verdict in verdicts:
-        lines.append(f"{verdict.claim.key:{keys}}  {verdict.claim.where:{places}}  {verdict.outcome}")
-        for text in (verdict.claim.says, verdict.reason):
-            lines += textwrap.wrap(text, width, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    return "\n".join([*lines, "", count(verdicts)])
-
-
-def count(verdicts: Sequence[Verdict]) -> str:
-    """Return how many claims had each outcome.
-
-    Examples
-    --------
-    >>> count([])
-    'Claims: 0'
-    """
-    found = Counter(verdict.outcome for verdict in verdicts)
-    parts = [f"{outcome}: {found[outcome]}" for outcome in Outcome if found[outcome]]
-    return "; ".join([f"Claims: {len(verdicts)}", *parts])
-
-
-def to_markdown(verdicts: Sequence[Verdict]) -> str:
-    """Return the verdicts as a table in Markdown.
-
-    Examples
-    --------
-    >>> print(to_markdown([]))
-    | claim | where | what it says | verdict | reason |
-    |---|---|---|---|---|
-    """
-    rows = [(v.claim.key, v.claim.where, v.claim.says, v.outcome, v.reason) for v in verdicts]
-    head = ["| claim | where | what it says | verdict | reason |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)])
-
-
-def to_json(verdicts: Sequence[Verdict]) -> str:
-    """Return the verdicts and every number behind them as JSON, the same bytes for the same verdicts.
-
-    Examples
-    --------
-    >>> to_json([])
-    '[]'
-    """
-    return json.dumps([_record(verdict) for verdict in verdicts], indent=1, sort_keys=True, allow_nan=False)
-
-
-def _record(verdict: Verdict) -> dict[str, object]:
-    numbers = [_numbers(statistic) for statistic in verdict.statistics]
-    return {**asdict(verdict.claim), "outcome": verdict.outcome, "reason": verdict.reason, "statistics": numbers}
-
-
-def _numbers(statistic: Statistic) -> dict[str, object]:
-    return {
-        "name": statistic.name,
-        "role": statistic.role,
-        "estimate": None if statistic.estimate is None else asdict(statistic.estimate),
-        "passes_if": statistic.passes_if,
-        "finding": statistic.finding,
-        "passed": statistic.passed,
-    }
-
-
-def _cell(text: str) -> str:
-    """Keep a text inside its cell, and its signs from being markup."""
-    return re.sub(r"([\\`*_|<>\[\]#])", r"\\\1", " ".join(text.split()))

@@ -14,7 +14,7 @@ from armlet.report import plots
 from armlet.report.plots import Curve, Series
 from armlet.types import Estimate
 from armlet_lab.runner.experiment import Claim, Criterion, Outcome, Role, Section, Statistic, Verdict
-from armlet_lab.runner.reproduce import render
+from armlet_lab.runner.page import render
 from support import browser
 from support.browser import CHECKS, SCREENS, Check, Visit
 
@@ -37,7 +37,7 @@ def draw() -> dict[str, Figure]:
 def section(key: str, figures: Mapping[str, Figure]) -> Section:
     caption, note = "What the figure shows. " * 5, "What is known of the runs. " * 9
     drawn = [plots.picture(figures[key], key=key, alt="A figure", caption=caption)] if key in figures else []
-    return Section(claim=key, heading=f"Claim {key}", pictures=tuple(drawn), notes=(note,))
+    return Section(claim=key, heading=f"Claim {key}: at most $K^2$", pictures=tuple(drawn), notes=(note,))
 
 
 def verdict(key: str, written: Estimate | None, reading: Estimate | None) -> Verdict:
@@ -104,11 +104,62 @@ def test_a_spoilt_report_is_noticed(check: Check, chromium: Browser, report: Pat
 
 def test_the_reproduction_of_the_paper_in_a_real_browser(chromium: Browser, reproduction: Path) -> None:
     browser.check_page(chromium, reproduction / "report.html")
+    check_height(chromium, reproduction / "report.html")
+
+
+def check_height(chromium: Browser, path: Path) -> None:
+    """A claim has so much room, on a desk and as the page opens, that all 28 of the paper fit into 17,000 pixels.
+
+    The top and the end of a page take 1,000 of them.
+    """
+    with browser.visit(chromium, path, "desk") as opened:
+        claims = opened.page.locator("section.claim").count()
+        height = opened.page.locator("html").evaluate("root => root.scrollHeight")
+        assert claims > 0
+        assert height <= 1_000 + 16_000 / 28 * claims, f"{height} pixels for {claims} claims"
+
+
+def test_a_report_opens_folded_and_prints_unfolded(chromium: Browser, report: Path) -> None:
+    with browser.visit(chromium, report, "desk") as opened:
+        page = opened.page
+        folds, inside = page.locator("section.claim > details"), page.locator("details table, details p")
+        assert folds.count() == len(FOUND)
+        assert not any(each.is_visible() for each in inside.all())
+        page.emulate_media(media="print")
+        shown = inside.evaluate_all("all => all.map(each => each.getBoundingClientRect().height > 0)")
+        assert shown
+        assert all(shown)
+
+
+def test_a_report_is_read_by_keyboard(chromium: Browser, report: Path) -> None:
+    with browser.visit(chromium, report, "desk") as opened:
+        page = opened.page
+        page.keyboard.press("Tab")
+        skip = page.locator(":focus")
+        assert skip.inner_text() == "Skip to the content"
+        assert skip.evaluate("link => link.getBoundingClientRect().left >= 0")
+        first = page.locator("section.claim > details").first
+        first.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert first.get_attribute("open") == ""
+        back = page.locator("section.claim .back a").last
+        back.focus()
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash") == "#verdicts"
+        assert page.locator("#verdicts").evaluate("each => each.getBoundingClientRect().top") < 100
+
+
+def test_formulas_are_mathml_wherever_they_stand(chromium: Browser, report: Path) -> None:
+    with browser.visit(chromium, report, "desk") as opened:
+        places = [f"{place} math msup" for place in ("table.verdicts", "section.claim h2")]
+        assert [opened.page.locator(place).count() for place in places] == [len(FOUND), len(FOUND)]
+        assert "$" not in opened.page.locator("body").inner_text()
 
 
 @pytest.mark.long
 def test_the_whole_reproduction_in_a_real_browser(chromium: Browser, whole_reproduction: Path) -> None:
     browser.check_page(chromium, whole_reproduction / "report.html")
+    check_height(chromium, whole_reproduction / "report.html")
 
 
 def test_a_missing_browser_is_told_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,13 +65,21 @@ figure { margin: 1.5rem 0; max-width: 42rem }
 figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 .outcome { border-left: 4px solid currentColor; padding-left: .8rem; margin: 1.25rem 0 }
 .outcome p { color: var(--ink); margin: .2rem 0 0 }
+.chips { list-style: none; margin: 1rem 0; padding: 0; display: flex; flex-wrap: wrap; gap: .5rem }
+.chips li { border: 1px solid currentColor; border-radius: 1rem; padding: .1rem .75rem }
+.claim { position: relative; margin-top: 1.75rem }
+.back { position: absolute; top: .2rem; right: 0; margin: 0; font-size: .85rem }
+.beside > * { margin: .5rem 0 }
+@media print, (min-width: 52rem) { .beside { display: grid; gap: 0 1.5rem;
+  grid-template-columns: repeat(2, minmax(0, 1fr)) } }
 @media (min-width: 40rem) { dl { grid-template-columns: 9rem minmax(0, 1fr) } dd { margin: 0 0 .3rem }
   .number { white-space: nowrap } }
-@media (max-width: 39.99rem) { .stack thead { position: absolute; left: -999rem }
+@media (max-width: 39.99rem) { .verdicts .where { display: none } .stack thead { position: absolute; left: -999rem }
   .stack :is(tr, th, td) { display: block; border: 0; padding: 0 } .stack tr { border-bottom: 1px solid var(--line);
   padding: .6rem 0 } .stack td:empty { display: none }
   .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft) } }
-@media print { body { max-width: none; padding: 0 } :is(nav, .skip) { display: none }
+@media print { html { font-size: 10pt } body { max-width: none; padding: 0 }
+  :is(nav, .skip, .back) { display: none }
   details::details-content { content-visibility: visible; display: block } summary { list-style: none }
   :is(figure, table) { break-inside: avoid } :is(h1, h2, summary) { break-after: avoid } }
 """

@@ -33,6 +33,7 @@ from armlet_lab.runner.experiment import (
     Statistic,
     Verdict,
     certain,
+    conclude,
 )
 from armlet_lab.validation.coverage import coefficients
 from armlet_lab.validation.coverage.environments import (
@@ -297,8 +298,9 @@ def _fixed(environments: Mapping[str, Columns], horizon: int) -> tuple[Verdict, 
     picture = picture_of(
         {name: (found[name], share(covers(environments[name], "explored"))) for name in environments}, EACH
     )
-    section = Section(claim=claim.key, heading="Intervals at one look", pictures=(picture,), tables=(table,))
-    return Verdict(claim=claim, statistics=statistics), section
+    section = Section(claim=claim.key, heading="Intervals at one look cover", pictures=(picture,), tables=(table,))
+    ends = conclude("intervals at one look cover as often as they say", "intervals at one look cover too seldom")
+    return Verdict(claim=claim, statistics=statistics, conclusions=ends), section
 
 
 def _row(name: str, columns: Columns) -> tuple[str, ...]:
@@ -345,8 +347,9 @@ def _looks(environments: Mapping[str, Columns]) -> tuple[Verdict, Section]:
         head=("environment", "sequence", "fixed interval", "half-width at the end", "of the fixed one"),
         rows=rows,
     )
-    section = Section(claim=claim.key, heading="Intervals at all looks", tables=(table,))
-    return Verdict(claim=claim, statistics=statistics), section
+    section = Section(claim=claim.key, heading="Confidence sequences cover at all looks at once", tables=(table,))
+    ends = conclude("confidence sequences cover at all looks at once", "confidence sequences cover too seldom")
+    return Verdict(claim=claim, statistics=statistics, conclusions=ends), section
 
 
 def _errors(environments: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdict, Section]:
@@ -367,7 +370,7 @@ def _errors(environments: Mapping[str, Columns], rng: np.random.Generator) -> tu
     )
     rows = tuple((name, f"{ratio:.2f}") for name, ratio in ratios.items())
     table = Table(caption="RMSE of all rows over that of explored rows", head=("environment", "ratio"), rows=rows)
-    section = Section(claim=claim.key, heading="What all rows add", tables=(table,))
+    section = Section(claim=claim.key, heading="Weighing all rows lowers the error", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 
@@ -418,7 +421,7 @@ def _past(environments: Mapping[str, Columns], rng: np.random.Generator) -> tupl
         ),
         rows=rows,
     )
-    section = Section(claim=claim.key, heading="What the reward model may see", tables=(table,))
+    section = Section(claim=claim.key, heading="A reward model of all rows but one does no harm", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 
@@ -450,7 +453,11 @@ def _own(found: Mapping[str, Columns], rng: np.random.Generator) -> tuple[Verdic
     )
     head = ("environment", "bias", "RMSE", "covers", "bias if valued as another's")
     caption = f"Own value from 300 rows, {len(noise['truth']):,} logs"
-    section = Section(claim=claim.key, heading="Own value", tables=(Table(caption=caption, head=head, rows=rows),))
+    section = Section(
+        claim=claim.key,
+        heading="The value of a model from its own rows is unbiased",
+        tables=(Table(caption=caption, head=head, rows=rows),),
+    )
     return Verdict(claim=claim, statistics=statistics), section
 
 
@@ -480,7 +487,7 @@ def _coefficients(found: Mapping[str, Columns], rng: np.random.Generator) -> tup
         rows=rows,
     )
     return Verdict(claim=claim, statistics=statistics), Section(
-        claim=claim.key, heading="Coefficients", tables=(table,)
+        claim=claim.key, heading="Intervals of coefficients cover", tables=(table,)
     )
 
 
@@ -504,7 +511,7 @@ def _propensities(found: Mapping[str, Columns]) -> tuple[Verdict, Section]:
     rows = tuple((name, f"{len(each):,}", f"{each.sum():.0f}") for name, each in accused.items())
     head = ("logs", "number", "accused")
     table = Table(caption="Accused of wrong propensities", head=head, rows=rows)
-    section = Section(claim=claim.key, heading="Wrong propensities", tables=(table,))
+    section = Section(claim=claim.key, heading="Wrong propensities are found", tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 

@@ -208,7 +208,7 @@ def _digits(found: Digits, rng: np.random.Generator) -> tuple[Verdict, Section]:
     caption = f"Relative error, mean ± standard deviation over splits: 20 printed, {len(found.found)} ours"
     table = Table(caption=caption, head=("estimator", "printed", "rebuilt"), rows=tuple(rows))
     covered = f"Intervals of DR with our own model covered the truth in {found.found[:, -1].mean():.2f} of the splits."
-    section = Section(claim=claim.key, heading="OBP: digits", notes=(covered,), tables=(table,))
+    section = Section(claim=claim.key, heading="Open Bandit Pipeline: digits", notes=(covered,), tables=(table,))
     return Verdict(claim=claim, statistics=statistics), section
 
 
