@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 KEPT = "what is finished is kept in {out}; the same command goes on"
 EXAMPLES = """\
 examples:
-  armlet-lab paper --only fig-a,lemma-2    two experiments, and a verdict for each of their claims
+  armlet-lab paper --only fig-a,lemma-2    two experiments, a verdict for each claim
   armlet-lab bakeoff --rivals none         real tables; armlet data fetch keel comes first
   armlet-lab report results/paper          write the report again from what was computed
 """
@@ -55,8 +55,7 @@ examples:
 def paper(a: argparse.Namespace) -> Answer | int:
     """Rebuild the paper's numerical results and say, claim by claim, what holds.
 
-    Examples
-    --------
+    examples:
       armlet-lab paper                        every experiment, quickly
       armlet-lab paper --only fig-a,lemma-2   two of them
       armlet-lab paper --full --out results/full
@@ -119,8 +118,7 @@ def _judged(a: argparse.Namespace, folder: str, code: int = 0) -> Answer | int:
 def bakeoff(a: argparse.Namespace) -> Answer | int:
     """Play real classification tables as bandits, next to Vowpal Wabbit and MABWiser in environments of their own.
 
-    Examples
-    --------
+    examples:
       armlet data fetch keel                  first, once: the tables
       armlet-lab bakeoff                      all tables, short, next to the rivals as they come
       armlet-lab bakeoff --full               whole tables, ten orders
@@ -151,8 +149,7 @@ def bakeoff(a: argparse.Namespace) -> Answer | int:
 def report(a: argparse.Namespace) -> Work:
     """Write DIR/report.html again from the results in DIR; nothing is computed again.
 
-    Examples
-    --------
+    examples:
       armlet-lab report results/paper      judge the claims again from what was computed
       armlet-lab report results/simulate   plot what armlet simulate found, finished or not
     """
@@ -190,8 +187,7 @@ def rebuild(a: argparse.Namespace) -> Answer | int:
 def publish(a: argparse.Namespace) -> Answer:
     """Run what a page of the documentation quotes, at full scale, and put its tables and figures there.
 
-    Examples
-    --------
+    examples:
       armlet-lab publish               name every page
       armlet-lab publish units         play at full scale, then rewrite docs/results/units.md
 
@@ -211,8 +207,7 @@ def publish(a: argparse.Namespace) -> Answer:
 def list_names(_: argparse.Namespace) -> Answer:
     """Name every experiment; armlet-lab paper --only NAME runs it.
 
-    Examples
-    --------
+    examples:
       armlet-lab list
     """
     from armlet_lab.runner import reproduce

@@ -357,7 +357,9 @@ def test_the_report_is_written_again_from_what_was_played(calls: Path, tmp_path:
     assert calls.read_text() == asked
 
 
-def test_without_vowpal_wabbit_ours_are_still_ranked(calls: Path, tmp_path: Path) -> None:
+def test_without_vowpal_wabbit_ours_are_still_ranked(
+    calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = [
         "--tables",
         "balanced/first",
@@ -371,7 +373,8 @@ def test_without_vowpal_wabbit_ours_are_still_ranked(calls: Path, tmp_path: Path
         "serial",
     ]
     chosen = ["--policy", "Greedy", "--policy", "Uniform"]
-    assert main(["bakeoff", *arguments, *chosen, "--out", str(tmp_path / "out")]) == 0
+    assert main(["bakeoff", *arguments, *chosen, "--out", str(tmp_path / "out"), "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"][0]["outcome"] == "not settled by these runs"
     assert not calls.read_text()
     assert "No rival was played." in (tmp_path / "out" / "report.html").read_text()
     verdict = json.loads((tmp_path / "out" / "verdicts.json").read_text())[0]

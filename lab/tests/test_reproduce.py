@@ -166,6 +166,9 @@ def test_a_report_is_rebuilt_without_computing(tmp_path: Path, capsys: pytest.Ca
         main(["report", str(tmp_path)])
     assert COMPUTED == []
     assert "theorem-1 failed: not finished: tasks still to be computed: 1" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="1"):
+        main(["report", str(tmp_path), "--json"])
+    assert json.loads(capsys.readouterr().out)["verdicts"][0]["outcome"]
     assert page.startswith(b"<!DOCTYPE html>")
     assert 'id="claim-fig-a"' in (tmp_path / "report.html").read_text()
 

@@ -235,8 +235,7 @@ class MissingConstantError(ArmletError, ValueError):
         self.why = why
 
 
-MANY: Final = 12
-"""Names that an error still lists, if no list of them is printed elsewhere."""
+MANY: Final = 12  # names that an error lists
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:
@@ -279,7 +278,8 @@ def choices(word: str, names: Iterable[str], *, listed: str = "") -> str:
         return f"did you mean {found!r}?" + (f" {listed} shows all" if listed else "")
     if listed and len(known) > MANY:
         return f"{listed} shows all {len(known)}"
-    return f"choose one of {', '.join(known)}"
+    more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
+    return f"choose one of {', '.join(known[:MANY])}{more}"
 
 
 def _bare(word: str) -> str:

@@ -329,15 +329,18 @@ def test_what_is_no_whole_number_is_no_count(text: str) -> None:
     [
         (
             ["--features", "agee"],
-            "--features names 'agee', but the columns of pilot.parquet are age, country, ad, click",
+            "--features names 'agee', which is not a column of pilot.parquet; did you mean 'age'?",
         ),
         (
             ["--features", "age,age"],
             "--features names 'age', which --features names before; give every column one part",
         ),
-        (["--arm", "offer"], "--arm names 'offer', but the columns of pilot.parquet are age, country, ad, click, prob"),
+        (
+            ["--arm", "offer"],
+            "--arm names 'offer', which is not a column of pilot.parquet; choose one of age, ",
+        ),
         (["--reward", "ad"], "--reward names 'ad', which --arm names before"),
-        (["--propensity", "chance"], "--propensity names 'chance', but"),
+        (["--propensity", "chance"], "--propensity names 'chance', which is not a column"),
         (["--propensity", "age"], "--propensity names 'age', which --features names before"),
         (["--arm-names", "plain,loud,loudest"], "the pilot never tried arm 'loudest', so nothing is known of it"),
         (["--arm-names", "plain,loudest"], "arms has 'loud', which --arm-names lacks"),

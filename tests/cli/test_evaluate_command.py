@@ -58,7 +58,15 @@ def test_json_has_the_same_numbers(log: Path, capsys: pytest.CaptureFixture[str]
             ["--policy", "always:west"],
             "--policy is always:west, but the log has no such arm; choose one of north",
         ),
-        (["--policy", "best"], "--policy has 'best', which is 'best'; give an arm"),
+        (
+            ["--policy", "best"],
+            "--policy is best, which is not a model file; choose one of uniform, ",
+        ),
+        (["--policy", "unifrm"], "--policy is unifrm, which is not a model file; did you mean 'uniform'? see"),
+        (
+            ["--policy", "uniform", "--baseline", "always:nort"],
+            "--baseline is always:nort, but the log has no such",
+        ),
         (["--policy", "uniform", "--level", "2"], "--level is 2.0; give a number between 0 and 1"),
     ],
 )

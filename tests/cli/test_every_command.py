@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
-from unittest import mock
 
 import pytest
 
@@ -18,28 +12,10 @@ import armlet
 from armlet import cli
 from armlet.cli.answer import tinted
 from fuzz.commands import sound_files
+from support.commands import check_help, check_options, check_width, leaves, strictly
 
-WIDTH = 92  # columns: what a page of the site shows without scrolling
 SERVERS = {"armlet serve", "armlet watch"}  # run until they are stopped, and have no result
-DOWNLOADS = {"armlet data fetch", "armlet data log"}  # tests/datasets runs them
-METAVARS = {
-    "--arm": {"NAME"},
-    "--arms": {"NAMES", "K"},
-    "--default-reward": {"X"},
-    "--environment": {"NAME"},
-    "--features": {"NAMES"},
-    "--horizon": {"T"},
-    "--level": {"SHARE"},
-    "--loop": {"NAME"},
-    "--out": {"FILE", "DIR"},
-    "--policy": {"POLICY"},
-    "--port": {"N"},
-    "--reward-range": {"LOW..HIGH"},
-    "--runs": {"N"},
-    "--seed": {"N"},
-    "--share": {"SHARE"},
-    "--workers": {"N"},
-}
+DOWNLOADS = {"armlet data fetch", "armlet data log"}  # tests/datasets runs them on made files
 SMALL = "--horizon 50 --runs 2 --engine serial --out out"
 ROLES = "--features age --arm ad --reward click"
 SAMPLES = {  # what makes a command do its work on the files of the fixture
@@ -76,15 +52,6 @@ SAMPLES = {  # what makes a command do its work on the files of the fixture
 }
 
 
-def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    if not below:
-        yield parser
-    for each in below:
-        for command in each.choices.values():
-            yield from leaves(command)
-
-
 COMMANDS = {parser.prog: parser for parser in leaves(cli.make_parser())}
 
 
@@ -95,24 +62,9 @@ def test_every_command_that_has_a_result_has_it_as_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_options_of_one_name_have_one_form(name: str) -> None:
-    for option, action in COMMANDS[name]._option_string_actions.items():
-        if option in METAVARS:
-            assert action.metavar in METAVARS[option], option
-        if isinstance(action, argparse._AppendAction):
-            assert "may be repeated" in str(action.help), option
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_help_fits_a_page_and_shows_examples_of_its_own(name: str) -> None:
-    with mock.patch.dict(os.environ, COLUMNS=str(WIDTH + 2)):  # argparse leaves two columns free
-        lines = COMMANDS[name].format_help().splitlines()
-    assert max(map(len, lines)) <= WIDTH
-    words = name.replace("STORE", "shop.db")
-    examples = lines[lines.index("examples:") + 1 :]
-    first_blank = examples.index("") if "" in examples else len(examples)
-    for line in examples[:first_blank]:
-        assert line.startswith((f"  {words}", " " * 6)), line
+def test_options_have_one_form_and_examples_are_its_own(name: str) -> None:
+    check_options(COMMANDS[name])
+    check_help(COMMANDS[name], name.replace("STORE", "shop.db"))
 
 
 @pytest.fixture
@@ -128,15 +80,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         loop.decide_many([[1.0], [2.0]], events=["e1", "e2"])
         loop.reward_many([("e1", 1.0), ("e2", 0.0)])
     return folder
-
-
-def strictly(text: str) -> Any:
-    """Read JSON, which has no NaN."""
-
-    def refuse(word: str) -> NoReturn:
-        raise AssertionError(f"{word} in JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def run(words: Sequence[str]) -> int:
@@ -187,10 +130,9 @@ def test_compare_ranks_first_and_keeps_theory_for_those_who_ask(capsys: pytest.C
 
 
 def test_groups_have_headings_and_no_line_of_argparse() -> None:
-    told = cli.make_parser().format_help()
-    for title in cli.COMMANDS:
-        assert f"\n{title}:\n" in told
-    assert not re.search(r"^ *(command|COMMAND)$", told, re.MULTILINE)
+    lines = check_width(cli.make_parser())
+    assert {f"{title}:" for title in cli.COMMANDS} <= set(lines)
+    assert not {"command", "COMMAND"} & {line.strip() for line in lines}
 
 
 def test_verdicts_are_coloured_where_they_stand_and_nowhere_else() -> None:

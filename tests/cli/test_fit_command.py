@@ -54,7 +54,7 @@ def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.Capt
         (
             ["--policy", "LinUCB", "--features", "age"],
             2,
-            "LOG has .* without a column 'arm'; its columns are age, country",
+            "LOG has .* without a column 'arm'; choose one of age, country",
         ),
         (["--policy", "LinUCB", "--arm", "ad", "--reward", "click"], 2, "--features is missing: name the columns"),
         (["--policy", "LinUCB", "--arm", "age", *ROLES[:2]], 2, "--arm names 'age', which --features names before"),

@@ -269,7 +269,11 @@ def changed(name: str, values: list[Any]) -> Any:
         (changed("ad", [None]), {}, r"row 300: ad has no value"),
         (table(400), {"arms": ["north", "south"]}, r"row \d+: ad is 'west', which is none of the arms; name all"),
         (table(400), {"x": ["age", "country"]}, r"row 0: country is '..' .str.; .* pass encoder=armlet.Encoder"),
-        (table(400), {"x": ["age", "hight"]}, r"data has .*log.parquet without a column 'hight'; its columns are id,"),
+        (
+            table(400),
+            {"x": ["age", "hight"]},
+            r"data has .*log.parquet without a column 'hight'; choose",
+        ),
         (table(400), {"x": ["age", "age"]}, "x names a column twice: age, age"),
         (
             table(400),

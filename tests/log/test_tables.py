@@ -17,7 +17,7 @@ ROLES = {"features": ("age",), "arm": "ad", "reward": "click"}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"features": ("agee",)}, "features names 'agee', but the columns of pilot.csv are age, country, ad, click"),
+        ({"features": ("agee",)}, "features names 'agee', which is not a column of pilot.csv; did you mean 'age'?"),
         ({"reward": "ad"}, "reward names 'ad', which arm names before; give every column one part"),
         ({"propensity": "age"}, "propensity names 'age', which features names before; give every column one part"),
     ],

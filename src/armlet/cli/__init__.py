@@ -28,7 +28,7 @@ examples:
   armlet summary model.armlet                              what a model has learned
   armlet compare --environment FigureA                     rank policies on the same runs
   armlet advise --horizon 1e5 --environment FigureA        which policy, and what it costs
-  armlet list LinUCB FigureA                               what these are, and their settings
+  armlet list LinUCB FigureA                               what these are; their settings
   armlet serve shop.db --loop home --arms sale,new --features age,basket
   armlet store shop.db verify                              replay all loops, and compare
 """

@@ -285,7 +285,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with 2 and one line."""
-        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+        end = " " if message.endswith("?") else "; "
+        self.exit(2, f"{self.prog}: error: {message}{end}see {self.prog} --help\n")
 
 
 class Version(argparse.Action):

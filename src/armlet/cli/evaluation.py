@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from armlet.report.result import Result
 
 TARGET: Final = "a model file, always:ARM, uniform, logged or own"
+WORDS: Final = ("uniform", "logged", "own")
 VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
 
 
@@ -60,8 +61,8 @@ def evaluate(a: argparse.Namespace) -> Answer:
         blocks = open_rows(log)
     result = evaluate(
         blocks,
-        {name: _target(name, blocks.arms) for name in a.policy},
-        baseline=_target(a.baseline, blocks.arms),
+        {name: _target("--policy", name, blocks.arms, *WORDS) for name in a.policy},
+        baseline=_target("--baseline", a.baseline, blocks.arms, *WORDS),
         estimator=a.estimator,
         mode="exploring" if a.exploring else "greedy",
         reward_range=a.reward_range,
@@ -89,15 +90,18 @@ def _save(a: argparse.Namespace, result: Result) -> list[str]:
     return ["", f"Page: {a.out}"]
 
 
-def _target(word: str, arms: tuple[str | int, ...]) -> TargetLike:
+def _target(option: str, word: str, arms: tuple[str | int, ...], *words: str) -> TargetLike:
     """Read a policy: always:ARM is the arm of that name, a number if arms have numbers for names."""
     kind, told, label = word.partition(":")
-    if kind != "always" or not told:
-        return word
     by_name = {str(arm): arm for arm in arms}
-    if label not in by_name:
-        raise InvalidValueError(f"--policy is {word}, but the log has no such arm; {choices(label, by_name)}")
-    return by_name[label]
+    if kind == "always" and told:
+        if label not in by_name:
+            raise InvalidValueError(f"{option} is {word}, but the log has no such arm; {choices(label, by_name)}")
+        return by_name[label]
+    if word not in (*words, *by_name) and not word.endswith(".armlet") and not Path(word).is_file():
+        known = [*words, *(f"always:{name}" for name in by_name)]
+        raise InvalidValueError(f"{option} is {word}, which is not a model file; {choices(word, known)}")
+    return Path(word) if word.endswith(".armlet") else word
 
 
 @command(
@@ -179,19 +183,13 @@ def gate(a: argparse.Namespace) -> Answer:
     _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
-    candidate, against = (_candidate(text, blocks.arms) for text in (a.candidate, a.against))
+    candidate = _target("--candidate", a.candidate, blocks.arms, "uniform")
+    against = _target("--against", a.against, blocks.arms, "uniform", "live")
     given = _range(a.reward_range)
     found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
     found = made_by(found, a.line)
     tones = {"Keep": "good", "Kill": "bad", "Not yet": "open"}
     return Answer(found, [found, *_save(a, found)], code=CODES[found.answer], tones=tones)
-
-
-def _candidate(text: str, arms: tuple[str | int, ...]) -> str | int | Path:
-    kind, colon, label = text.partition(":")
-    if colon and kind == "always":
-        return next((arm for arm in arms if str(arm) == label), label)
-    return Path(text) if text.endswith(".armlet") else text
 
 
 def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | None:

@@ -64,6 +64,12 @@ def _words(name: str, value: object) -> str:
         return datetime.fromtimestamp(value / 1e6, UTC).isoformat(timespec="seconds")
     if isinstance(value, dict) and name == "events":
         return ", ".join(f"{n:,} {kind}" for kind, n in value.items())
+    if name == "policy":
+        from armlet.simulation.overview import describe
+
+        return describe(value)  # type: ignore[arg-type]
+    if value is None:
+        return "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

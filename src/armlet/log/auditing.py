@@ -172,7 +172,7 @@ def _model_bytes(start: Start) -> bytes:
     try:
         return Path(start).read_bytes()
     except OSError as error:
-        what = f"{start}, the model that the log starts from, cannot be read: {explain(error)}; name it by start"
+        what = f"{start}, the model that the log starts from, cannot be read: {explain(error)}; give its path"
         raise MissingFileError(what) from error
 
 

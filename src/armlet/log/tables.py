@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
+from armlet.errors import ArgumentError, InvalidValueError, choices, load_pyarrow
 from armlet.inputs.codes import CONSTANT
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
 from armlet.inputs.encoder import MOST, Encoder
@@ -92,8 +92,8 @@ def check_columns(table: Any, name: str, roles: Roles) -> None:
     given += [] if roles.propensity is None else [("propensity", roles.propensity)]
     for role, column in given:
         if column not in table.column_names and (role, column) != ("features", CONSTANT):
-            text = "{" + role + "} names {column!r}, but the columns of {name} are {there}"
-            raise ArgumentError(text, column=column, name=name, there=", ".join(table.column_names))
+            text = "{" + role + "} names {column!r}, which is not a column of {name}; {fix}"
+            raise ArgumentError(text, column=column, name=name, fix=choices(column, table.column_names))
     check_one_role_each(given)
     if table.num_rows == 0:
         raise ArgumentError("{log} is {name}, which has no rows; give one for each decision", name=name)
@@ -241,13 +241,9 @@ def cut(paths: Sequence[Path], columns: Sequence[str]) -> list[Piece]:
         with open_file(path) as file:
             lacks = [name for name in columns if name not in file.schema_arrow.names]
             if lacks:
-                there = ", ".join(file.schema_arrow.names)
-                raise ArgumentError(
-                    "{data} has {name} without a column {column!r}; its columns are {there}",
-                    name=str(path),
-                    column=lacks[0],
-                    there=there,
-                )
+                fix = choices(lacks[0], file.schema_arrow.names)
+                text = "{data} has {name} without a column {column!r}; {fix}"
+                raise ArgumentError(text, name=str(path), column=lacks[0], fix=fix)
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         pieces += _runs(str(path), sizes)
     return pieces
