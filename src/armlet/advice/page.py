@@ -79,7 +79,7 @@ def _made(advice: Advice) -> dict[str, object]:
     given = {
         "decisions a day": advice.per_day,
         "current arm": None if advice.current is None else str(advice.current),
-        "value": None if advice.money is None else f"{advice.money.currency} {advice.money.value:g}",
+        "value": None if advice.money is None else words.price(advice.money),
     }
     return {
         "command": advice.command,
@@ -87,7 +87,7 @@ def _made(advice: Advice) -> dict[str, object]:
         "values in a context": advice.dim,
         "decisions": f"{advice.horizon:,}",
         **{name: value for name, value in given.items() if value is not None},
-        "from": words.basis(advice),
+        "simulated": words.basis(advice),
         "seed": advice.seed,
     }
 
@@ -111,19 +111,22 @@ def gains_picture(advice: Advice) -> Picture:
 
 def over_time(advice: Advice) -> Figure:
     """Draw what is earned beyond doing nothing over time."""
+    from armlet.report.drawing import drawing  # matplotlib is heavy
+
     o, unit = advice.policies.over_time, advice.per_day or 1
     steps = np.array([0, *o.steps]) / unit
     height = 3.4
     what = "more\nthan" if advice.objective == "max" else "saved\nagainst"
     lines = [(_line_name(advice), o.policy, COLOURS[0], DASHES[0]), ("A/B test", o.ab_test, COLOURS[1], DASHES[1])]
-    with plots.frame(height=height, labels=[]) as (figure, axes):
+    with drawing(5.0, height) as figure:
+        axes = figure.subplots()
         for _, line, colour, dash in lines:
             _draw(axes, steps, line, colour, dash)
         axes.plot(steps, [0.0, *o.most], color=INK, linestyle=DASHES[2], linewidth=1.3)
         axes.axhline(0.0, color=GREY, linewidth=1.6)
         axes.set(xlim=(0, steps[-1]), xlabel="decisions" if unit == 1 else "days")
         axes.set_ylabel(f"{advice.unit} {what} doing nothing")
-        axes.xaxis.set_major_locator(_few_ticks())
+        axes.xaxis.set_major_locator(_few_ticks(3))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: short(value))
         ends = [
@@ -257,10 +260,10 @@ def _mark_found(axes: Axes, found: float, end: float) -> None:
     axes.annotate("best arm found", (found, 0.05), (-4 if late else 4, 0), ha="right" if late else "left", **style)
 
 
-def _few_ticks() -> Any:
+def _few_ticks(most: int = 5) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(nbins=5)
+    return MaxNLocator(nbins=most)
 
 
 def _alt(advice: Advice) -> str:

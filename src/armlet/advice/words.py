@@ -18,7 +18,7 @@ from armlet.report.numbers import column, common_places, percent, show, show_int
 from armlet.types import Estimate
 
 if TYPE_CHECKING:
-    from armlet.advice.ask import Advice, Wrong
+    from armlet.advice.ask import Advice, Money, Wrong
     from armlet.advice.comparison import Played
 
 WIDTH: Final = 100  # of the terminal's lines
@@ -84,8 +84,7 @@ def in_money(advice: Advice) -> str:
     gain, than = _gain(advice.policies.recommended), "an A/B test"
     if _test_is_best(advice):
         gain, than = _turned(gain), policy(advice)
-    each = f"{advice.money.currency} {_price(advice.money.value)}"
-    return f"At {each} each, that is about {_worth(advice, gain)} than {than} over {_span(advice)}."
+    return f"At {price(advice.money)} each, that is about {_worth(advice, gain)} than {than} over {_span(advice)}."
 
 
 def for_a_log(advice: Advice) -> str:
@@ -106,7 +105,7 @@ def basis(advice: Advice) -> str:
     o = advice.policies
     environments = "1 environment" if o.problems == 1 else f"{o.problems:,} environments"
     return (
-        f"{advice.source}: every choice was played {_times(o.runs)} in {environments}, on the same contexts, "
+        f"From {advice.source}: every choice was played {_times(o.runs)} in {environments}, on the same contexts, "
         f"rewards and seeds; {advice.runs:,} more runs chose p."
     )
 
@@ -140,10 +139,11 @@ def about_p(advice: Advice) -> list[tuple[str, str]]:
 def usage(advice: Advice) -> list[str]:
     """Return the code that follows the advice, and the code for a log to evaluate from."""
     o = advice.policies
+    costs = "" if advice.objective == "max" else ', objective="min"'
     first = (
-        "bandit = armlet.Bandit(arms, dim)  # policy= left out"
+        f"bandit = armlet.Bandit(arms, dim{costs})  # policy= left out"
         if o.recommended is o.default
-        else f"bandit = armlet.Bandit(arms, dim, policy={o.recommended.code})"
+        else f"bandit = armlet.Bandit(arms, dim{costs}, policy={o.recommended.code})"
     )
     return [
         first,
@@ -219,7 +219,7 @@ def checks(advice: Advice) -> Table:
         (str(c.arm), show(c.model), text, _agrees(c.agrees)) for c, text in zip(advice.checks, weighted, strict=True)
     ]
     head = ("arm", "by the linear model", "by propensities [95 % interval]", "")
-    caption = f"What always playing one arm would earn a decision, {advice.unit}"
+    caption = f"What always playing one arm {_verb(advice)} a decision, {advice.unit}"
     return Table(caption=caption, head=head, rows=tuple(rows))
 
 
@@ -268,7 +268,8 @@ def day(decision: int, per_day: int) -> int:
 def your_run(advice: Advice) -> str:
     """Describe what a single run may come to."""
     o, best = advice.policies, advice.policies.recommended
-    low, high = (_more(advice, Estimate(end, end, end)) for end in best.gain_range)
+    places = common_places([_gain(best)])
+    low, high = (_more(advice, Estimate(end, end, end), places=places) for end in best.gain_range)
     total = ""
     if advice.mean == "known":
         ends = " and ".join(show_interval(best.total_range).strip("[]").split(" to "))
@@ -309,9 +310,9 @@ def _turned(found: Estimate) -> Estimate:
     return Estimate(-found.value, -found.high, -found.low)
 
 
-def _more(advice: Advice, gain: Estimate, unit: str = "") -> str:
+def _more(advice: Advice, gain: Estimate, unit: str = "", places: int | None = None) -> str:
     """Describe how much more is earned, or less; of costs, how much less is spent, or more."""
-    text = show(gain if gain.value >= 0 else _turned(gain))
+    text = show(gain if gain.value >= 0 else _turned(gain), places)
     return f"{text} {unit} {_word(advice, gain.value)}" if unit else f"{text} {_word(advice, gain.value)}"
 
 
@@ -323,15 +324,10 @@ def _worth(advice: Advice, gain: Estimate) -> str:
     return f"{advice.money.currency} {_more(advice, worth)}"
 
 
-def _price(value: float) -> str:
-    """Write a price with the two decimals that money has, or as many as it needs.
-
-    Examples
-    --------
-    >>> _price(0.3), _price(12.0), _price(0.005)
-    ('0.30', '12.00', '0.005')
-    """
-    return f"{value:,.2f}" if round(value, 2) == value else f"{value:,g}"
+def price(money: Money) -> str:
+    """Write what a unit is worth with the two decimals that money has, or as many as it needs."""
+    text = f"{money.value:,.2f}" if round(money.value, 2) == money.value else f"{money.value:,g}"
+    return f"{money.currency} {text}"
 
 
 def _test(advice: Advice) -> str:
