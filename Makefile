@@ -18,7 +18,7 @@ CODE   := $(wildcard kernel/*/*.?pp kernel/*/*/*.?pp)
 KERNEL := CMakeLists.txt $(CODE)
 export PYTHONDONTWRITEBYTECODE = # nothing: tests start hundreds of Pythons, and each would compile the library anew
 
-.PHONY: help run test test-page test-postgresql test-all test-processors lint browser docs publish bench stubs sanitize soak site newcomer wheels wheels-arm container-check release-check clean
+.PHONY: help run test test-page test-postgresql test-all test-processors lint browser docs publish bench stubs sanitize soak site site-check newcomer wheels wheels-arm container-check release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -106,6 +106,9 @@ soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use 
 site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
 	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
 	@echo "==> build/site/index.html"
+
+site-check: $(VENV)/site browser ## Search the site that `make site` built, and measure its pages, in a real browser
+	PYTHONPATH=tests $(BIN)/python tools/pages.py
 
 newcomer: $(VENV)/installed ## Time the path of a new user, from nothing to a durable loop and a server; WHEEL=dist/x.whl for a wheel that is there
 	$(BIN)/python benchmarks/newcomer.py $(WHEEL)

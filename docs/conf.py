@@ -44,6 +44,7 @@ extensions = [
     "hooks.cells",
     "hooks.commands",
     "hooks.contents",
+    "hooks.downloads",
     "hooks.figures",
     "hooks.plain",
     "hooks.reference",

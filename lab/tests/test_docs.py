@@ -7,6 +7,7 @@ import codeop
 import doctest
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ import armlet
 import diagrams
 from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
-from hooks import cells, commands, contents, reference
+from hooks import cells, commands, contents, downloads, reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -143,6 +144,17 @@ def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
     ]
     assert [line for line in typed if line not in shown] == []
     assert "\n>>> " not in shown
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_to_download_has_all_of_its_code(page: Path) -> None:
+    """As a script and as a notebook; what either prints or catches besides is written around the same lines."""
+    text, script = page.read_text(), ast.parse(downloads.script(page.read_text()))
+    typed = [cells.SKIP.sub("", line) for block in cells.BLOCK.findall(text) for line in TYPED.findall(block)]
+    made = json.loads(downloads.notebook(text))["cells"]
+    code = "\n".join(cell["source"] for cell in made if cell["cell_type"] == "code")
+    assert [line for line in typed if line not in code and "# in a notebook" not in line] == []
+    assert len(script.body) >= len(ast.parse(code).body)
 
 
 def test_every_public_module_has_a_page_of_the_reference() -> None:
