@@ -130,6 +130,13 @@ def test_a_tutorial_works_in_the_prompt_and_as_a_script(page: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_code_of_a_tutorial_fits_the_page(page: Path) -> None:
+    """At most 88 characters with the prompt, and no comment at the end of a line, where it would be cut."""
+    lines = [cells.SKIP.sub("", line) for line in page.read_text().splitlines() if line.startswith((">>> ", "... "))]
+    assert [line for line in lines if len(line) > 88 or "  # " in line] == []
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_all_code_of_a_tutorial_is_run(page: Path) -> None:
     """Every Python block is a doctest, and each becomes cells of the site that have all of its lines."""
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
