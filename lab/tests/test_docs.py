@@ -21,6 +21,7 @@ import diagrams
 from armlet.cli import make_parser
 from armlet_lab.cli import make_parser as make_lab_parser
 from hooks import cells, commands, contents, downloads, reference
+from support.commands import leaves
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -195,6 +196,23 @@ def test_what_guides_import_is_in_the_reference() -> None:
     known = {id(reference.found(name)) for name in reference.documented()}
     modules = {f"armlet.{path.stem}" for path in API.glob("*.rst")}
     assert [name for name in names - modules if id(reference.found(name)) not in known] == []
+
+
+def test_options_that_pages_show_exist() -> None:
+    """Names of commands and options in the text of the docs are those of the parsers."""
+    parsers = [*leaves(make_parser()), *leaves(make_lab_parser())]
+    known = {each.prog.replace(" STORE", ""): each._option_string_actions.keys() for each in parsers}
+    pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "decisions"]
+    shown = 0
+    for path in [*pages, *(DOCS.parent / name for name in ("README.md", "lab/README.md", "CONTRIBUTING.md"))]:
+        text = re.sub(r"armlet store \S+", "armlet store", path.read_text().replace("\\\n", " "))
+        for found in re.finditer(r"\b(armlet(?:-lab)?(?: [a-z-]+){1,2})[^\n`|]*", text):
+            words = found[1].split()
+            prog = next((name for n in (3, 2) if (name := " ".join(words[:n])) in known), None)
+            options = set(re.findall(r"(?<=\s)--[a-z-]+", found[0])) if prog else set()
+            assert options <= known.get(prog or "", options), f"{path.name}: {found[0]}"
+            shown += len(options)
+    assert shown > 50
 
 
 def read(module: str) -> str:

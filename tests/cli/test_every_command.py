@@ -105,30 +105,6 @@ def test_json_is_one_object_on_stdout_and_quiet_says_nothing_else(
     assert isinstance(strictly(out), dict)
 
 
-@pytest.mark.usefixtures("files")
-def test_json_has_the_keys_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", *SAMPLES["armlet compare"].split(), "--json", "--quiet"]) == 0
-    found = strictly(capsys.readouterr().out)
-    assert {"environment", "horizon", "runs", "answer", "policies", "page", "figure"} == found.keys()
-    first, second = found["policies"]
-    assert first["regret"]["value"] <= second["regret"]["value"]
-    assert first["more_than_first"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    assert found["policies"][0]["doubling_ratio"] is None  # 50 steps are too few
-    assert run(["log", "tail", "log.jsonl", "-n", "2", "--json"]) == 0
-    assert len(strictly(capsys.readouterr().out)["events"]) == 2
-
-
-@pytest.mark.usefixtures("files")
-def test_compare_ranks_first_and_keeps_theory_for_those_who_ask(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["compare", *SAMPLES["armlet compare"].split(), "--quiet"]
-    assert run(words) == 0
-    told = capsys.readouterr().out
-    assert told.lstrip().startswith("regret at T = 50")
-    assert "sigma_min" not in told
-    assert run([*words, "--verbose"]) == 0
-    assert "sigma_min" in capsys.readouterr().out
-
-
 def test_groups_have_headings_and_no_line_of_argparse() -> None:
     lines = check_width(cli.make_parser())
     assert {f"{title}:" for title in cli.COMMANDS} <= set(lines)

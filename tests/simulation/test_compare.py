@@ -32,6 +32,26 @@ def report(results: list[Result]) -> list[str]:
     return Comparison(where, rank(results), Path("report.html")).lines(theory=True)
 
 
+def test_the_ranking_comes_first_and_theory_for_those_who_ask(small: list[Result]) -> None:
+    where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
+    found = Comparison(where, rank(small), Path("report.html"))
+    lines = found.lines()
+    assert lines[0].lstrip().startswith("regret at T = 2,000")
+    assert " ".join(lines[5:7]) in answer(found.places)
+    assert "sigma_min" not in "".join(lines)
+    assert "sigma_min" in "".join(found.lines(theory=True))
+
+
+def test_the_json_has_what_the_terminal_says(small: list[Result]) -> None:
+    where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
+    found = Comparison(where, rank(small), Path("report.html")).to_dict()
+    assert {"environment", "horizon", "runs", "answer", "policies", "page", "figure"} == found.keys()
+    assert found["answer"] == answer(rank(small))
+    values = [each["regret"]["value"] for each in found["policies"]]
+    assert values == [place.regret.value for place in rank(small)]
+    assert found["policies"][0]["more_than_first"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+
+
 def test_uniform_regret_per_step_matches_its_exact_mean(small: list[Result]) -> None:
     # the regret of one step is one of 8 x 6 equally likely values, independent over steps and runs,
     # so the mean over runs * T steps has standard error sd / sqrt(runs * T); five of them
