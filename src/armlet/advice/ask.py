@@ -170,7 +170,7 @@ class Advice(Result):
         return "\n".join(words.answer(self))
 
     def _title(self) -> str:
-        return words.TITLE
+        return words.title(self)
 
     def _html(self) -> list[str]:
         said = [f"<p>{escape(sentence)}</p>" for sentence in words.answer(self)]

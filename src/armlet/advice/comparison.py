@@ -158,6 +158,10 @@ class Contest:
         """Return what the best arm of every context pays a decision, (n,)."""
         return np.array([each.best for each in self.stakes])
 
+    def worst(self) -> float:
+        """Return the most that one arm for all contexts loses a decision, in any environment."""
+        return max(float(each.losses.max()) for each in self.stakes)
+
     def nothing(self) -> list[Float64]:
         """Return what doing nothing loses a decision: by environment, of every arm that it may mean."""
         return [each.losses if self.current is None else each.losses[[self.current]] for each in self.stakes]
@@ -293,7 +297,9 @@ def compared(contest: Contest) -> Comparison:
         rows=rows,
         best=best,
         price=difference(contest.policies[-1][1][..., -1], taken[..., -1], SETTINGS),
-        price_range=single_run(_paired(contest.policies[-1][1][..., -1] - taken[..., -1])),
+        price_range=single_run(
+            _paired(contest.policies[-1][1][..., -1] - taken[..., -1]), contest.horizon * contest.worst()
+        ),
         ab_test=judge.ab_test(),
         nothing=judge.nothing(),
         random=judge.row("random play", np.broadcast_to(random[:, None], (n, runs))),
@@ -359,7 +365,7 @@ class _Judge:
             total=self.contest.sign * float(self.best.mean() - means.mean()),
             total_range=self._inside(single_run(Sample(self.contest.sign * earned, runs.problems))),
             gain=difference(self.tested, means, SETTINGS),
-            gain_range=single_run(gained),
+            gain_range=single_run(gained, self.contest.horizon * self.contest.worst()),
             lost=float(means.mean()),
             lost_range=predictive(runs, self.most),
             difference=beyond,
@@ -381,14 +387,15 @@ def _over_time(contest: Contest, taken: Float64) -> OverTime:
     zero = idle[:, None, None] * contest.steps  # (n, 1, C)
     return OverTime(
         steps=tuple(contest.steps.tolist()),
-        policy=_line(zero - taken),
-        ab_test=_line(zero - contest.tests[0][1]),
+        policy=_line(zero - taken, contest),
+        ab_test=_line(zero - contest.tests[0][1], contest),
         most=tuple((idle.mean() * contest.steps).tolist()),
     )
 
 
-def _line(gains: Float64) -> Line:
-    ranges = [single_run(_paired(gains[..., at])) for at in range(gains.shape[-1])]
+def _line(gains: Float64, contest: Contest) -> Line:
+    worst, steps = contest.worst(), contest.steps.tolist()
+    ranges = [single_run(_paired(gains[..., at]), worst * step) for at, step in enumerate(steps)]
     low, high = zip(*ranges, strict=True)
     return Line(mean=tuple(gains.mean(axis=(0, 1)).tolist()), low=low, high=high)
 

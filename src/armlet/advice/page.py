@@ -34,9 +34,7 @@ def render(advice: Advice) -> str:
         gains,
         f"<p>{escape(_capital(words.your_run(advice)))}</p>",
         folded_section("use", "How to use it", [f"<pre><code>{escape(_code(advice))}</code></pre>"]),
-        folded_section(
-            "choices", "What every choice earns", [table(words.policies(advice)), _said(words.compared(advice))]
-        ),
+        folded_section("choices", "All choices", [table(words.policies(advice)), _said(words.compared(advice))]),
         folded_section(
             "p", "For a log to evaluate from: p", [table(words.choices(advice)), _said(words.about_p(advice)), by_p]
         ),
@@ -46,7 +44,7 @@ def render(advice: Advice) -> str:
         parts.append(folded_section("checks", "Does the model fit the log?", [table(words.checks(advice))]))
     if advice.notes:
         parts.append(folded_section("notes", "Notes", [f"<p>{escape(_capital(note))}.</p>" for note in advice.notes]))
-    return document(words.TITLE, words.answer(advice), parts, _made(advice))
+    return document(words.title(advice), words.answer(advice), parts, _made(advice))
 
 
 def _said(sentences: Iterable[tuple[str, str]]) -> str:

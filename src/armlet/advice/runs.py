@@ -195,11 +195,12 @@ def difference(first: Float64, second: Float64, together: int) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def single_run(sample: Sample) -> Interval:
+def single_run(sample: Sample, most: float = math.inf) -> Interval:
     """Return the 95 % interval of one more run on one more problem, of what may be negative.
 
     The quantiles of the runs. With few problems behind them these are too narrow: each end then goes as much further
-    from the median as it would have to under a normal law. With one problem, runs take the place of problems.
+    from the median as it would have to under a normal law, but not beyond `most` in size, where a bound is known. With
+    one problem, runs take the place of problems.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def single_run(sample: Sample) -> Interval:
     ideal = np.array([normal.inv_cdf((i - 0.375) / (n + 0.25)) for i in range(1, n + 1)])  # of a sample of n
     widen = rough_t_quantile(n - 1) * (1 + 1 / n) ** 0.5 / float(np.quantile(ideal, 0.975))
     low, high = (middle + max(1.0, widen) * (end - middle) for end in ends)
-    return Interval(low, high)
+    return Interval(min(ends[0], max(low, -most)), max(ends[1], min(high, most)))
 
 
 def predictive(sample: Sample, most: float) -> Interval:

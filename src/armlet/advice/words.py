@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100  # of the terminal's lines
 LABEL: Final = 20
-TITLE: Final = "Which policy to take, and what it earns"
+
+
+def title(advice: Advice) -> str:
+    """Return what an advice is about."""
+    return f"Which policy to take, and what it {_verb(advice)}"
 
 
 def lines(advice: Advice) -> list[str]:
