@@ -27,6 +27,7 @@ from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table
+from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.theory import asked_p
 from armlet.types import Estimate, Float64
@@ -261,7 +262,7 @@ def judge(families: Sequence[Family], rows: int, rng: np.random.Generator) -> Fi
             "that 95 % of the environments ask for at most by Theorem 2, repaired where contexts are longer than 1. "
             f"Our reading: $p$ by simulation of environments from the distribution, or from what a pilot of {rows:,} "
             "random steps leaves possible; the 95 % interval it predicts for one run then holds at least "
-            f"{COVERED:.0%} of fresh runs."
+            f"{percent(COVERED)} of fresh runs."
         ),
     )
     ratios = [

@@ -21,6 +21,7 @@ from armlet.parallel import Seeds
 from armlet.policies import AutoEpsilonGreedy, ContextualEpsilonGreedy
 from armlet.report import plots
 from armlet.report.document import Table
+from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import Block, InPython, draw, run_streams
 from armlet.types import Estimate, Float64, Int64, Policy
@@ -310,9 +311,9 @@ def _paths(literal: ToTheLetter, rng: np.random.Generator) -> plots.Picture:
 
 
 def _note(literal: ToTheLetter) -> str:
-    beyond = np.mean(literal.literal_p[:, -1] > literal.horizon)
+    beyond = percent(float(np.mean(literal.literal_p[:, -1] > literal.horizon)))
     return (
-        f"At $T = {literal.horizon:,}$ the running minimum asks for a $p$ beyond $T$ in {beyond:.0%} of the runs and "
+        f"At $T = {literal.horizon:,}$ the running minimum asks for a $p$ beyond $T$ in {beyond} of the runs and "
         f"regrets {literal.literal_regret[:, -1].mean():,.0f}; auto ends at $p = {literal.auto_p[:, -1].mean():,.0f}$ "
         f"and regrets {literal.auto_regret[:, -1].mean():,.0f}; the best fixed $p$ of each run "
         f"{literal.best.mean():,.0f}."

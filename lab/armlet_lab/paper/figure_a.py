@@ -22,7 +22,7 @@ from armlet.inputs.settings import RidgeLike
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1 as Policy
 from armlet.report import plots
-from armlet.report.numbers import show
+from armlet.report.numbers import percent, show
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Estimate, Float64, Int64
@@ -302,7 +302,7 @@ def _notes(found: Grid, chosen: Sequence[int], first: Sequence[int], seeds: Seed
         f"At $p = 600$, {straight} of the {len(first)} first instances, selected or not, meet both criteria.",
         f"Slopes at $p = 24$, instance by instance: {weak}. The control was first asked of each of them. It was "
         "changed to their mean after a run with another seed: an easy instance is close to a line even there.",
-        f"At $p = 600$, {min(shares):.0%} to {max(shares):.0%} of the regret at $T$ was paid while exploring.",
+        f"At $p = 600$, {percent(min(shares))} to {percent(max(shares))} of the regret at $T$ was paid exploring.",
     ]
 
 

@@ -20,6 +20,7 @@ from armlet.inference.intervals import band, bootstrap, doubling_ratio, power_sl
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
+from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import player, run_streams
 from armlet.types import Estimate, Float64, Int64
@@ -148,7 +149,7 @@ def _judge_fixed(settings: Settings, series: list[plots.Series]) -> tuple[Verdic
         where="Section 7, the example",
         says=r"When the context $(1, 1)$ comes once in $I$ steps, regret is $O(I^2 \log T)$.",
         reading="An upper bound, by way of $p$: the rows each arm needs, to which $p$ is proportional, until the wrong "
-        f"arm is chosen in $(1, 1)$ at most {ERRORS:.0%} of the time, may grow as $I^2$ at most. Median over "
+        f"arm is chosen in $(1, 1)$ at most {percent(ERRORS)} of the time, may grow as $I^2$ at most. Median over "
         f"{settings.environments} draws of {N_ARMS} arms of which not the same is best in both contexts; rewards are "
         "gaussian with deviation 1.",
     )

@@ -23,6 +23,7 @@ from armlet.inference.intervals import band, bootstrap, doubling_ratio, log_slop
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1
 from armlet.report import plots
+from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import play_table, table_seeds
 from armlet.types import Estimate, Float64, Int64
@@ -357,10 +358,8 @@ def judge_size(settings: Settings, p: Float64, seeds: Seeds) -> tuple[Verdict, S
         f"The p of Theorem 2 over {settings.thetas} environments of Figure (a), and the horizon of the paper's figures."
     )
     picture = plots.picture(figure, key="theorem-2-size", alt=alt, caption=alt)
-    share = np.mean(p >= FIGURE_HORIZON)
-    notes = (
-        f"In {share:.1%} of the environments, a run of $T = 100,000$ at the theorem's $p$ ends inside the warm-up.",
-    )
+    share = percent(float(np.mean(p >= FIGURE_HORIZON)))
+    notes = (f"In {share} of the environments, a run of $T = 100,000$ at the theorem's $p$ ends inside the warm-up.",)
     heading = "Figure (a) shows the regret that the theorem promises"
     return verdict, Section(claim=verdict.claim.key, heading=heading, pictures=(picture,), notes=notes)
 

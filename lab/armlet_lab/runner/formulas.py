@@ -17,6 +17,8 @@ from armlet.report.numbers import RAISED
 
 FORMULA: Final = re.compile(r"\$([^$<]+)\$")
 OUTSIDE: Final = re.compile(rf"<svg\b.*?</svg>|<[^>]*>|{FORMULA.pattern}", re.DOTALL)  # figures and tags stay
+TOUCHING: Final = re.compile(r"</math>(?=[,.;:)])")  # a line must not begin with the sign
+JOINER: Final = "&#8288;"
 ALLOWED: Final = re.compile(r"[\w\\{}^'+\-*/=<>()\[\]|,.:! ]+", re.ASCII)
 
 PRIME: Final = "<mi>&#x02032;</mi>"  # as a name browsers slant it, and find no such letter
@@ -63,7 +65,7 @@ def typeset(html: str) -> str:
             return match[0] if match[0].startswith("<svg") else plain(match[0])
         return mathml(_checked(unescape(formula)))
 
-    return OUTSIDE.sub(replaced, html)
+    return TOUCHING.sub(f"</math>{JOINER}", OUTSIDE.sub(replaced, html))
 
 
 def _checked(formula: str) -> str:

@@ -70,6 +70,7 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
 .claim { position: relative; margin-top: 1.75rem }
 .back { position: absolute; top: .2rem; right: 0; margin: 0; font-size: .85rem }
 .beside > * { margin: .5rem 0 }
+.claim details figure { max-width: 27rem }
 @media print, (min-width: 52rem) { .beside { display: grid; gap: 0 1.5rem;
   grid-template-columns: repeat(2, minmax(0, 1fr)) } }
 @media (min-width: 40rem) { dl { grid-template-columns: 9rem minmax(0, 1fr) } dd { margin: 0 0 .3rem }
@@ -78,10 +79,12 @@ figure svg { display: block; width: 100%; height: auto; color: var(--ink) }
   .stack :is(tr, th, td) { display: block; border: 0; padding: 0 } .stack tr { border-bottom: 1px solid var(--line);
   padding: .6rem 0 } .stack td:empty { display: none }
   .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft) } }
+@page { margin: 14mm }
 @media print { html { font-size: 10pt } body { max-width: none; padding: 0 }
   :is(nav, .skip, .back) { display: none }
   details::details-content { content-visibility: visible; display: block } summary { list-style: none }
-  :is(figure, table) { break-inside: avoid } :is(h1, h2, summary) { break-after: avoid } }
+  :is(figure, tr, .beside) { break-inside: avoid }
+  :is(h1, h2, summary, .where) { break-after: avoid } }
 """
 
 

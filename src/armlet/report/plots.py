@@ -438,8 +438,18 @@ def _no_ticks() -> Any:
 
 
 def short(value: float) -> str:
-    """Write a number as an axis shows it."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:g}"
+    """Write a number as an axis shows it.
+
+    Examples
+    --------
+    >>> short(0.25), short(12000), short(1e8), short(2.5e-7)
+    ('0.25', '12,000', '10⁸', '2.5 × 10⁻⁷')
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1e7:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
+    digits, power = f"{value:.6e}".split("e")
+    raised = f"10{str(int(power)).translate(RAISED)}"
+    return raised if float(digits) == 1 else f"{float(digits):g} × {raised}"
 
 
 def _leads(value: float, limits: Sequence[float] | Float64) -> bool:
