@@ -18,13 +18,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
 from queue import SimpleQueue
 from types import ModuleType
-from typing import ParamSpec, Protocol, Self, TextIO, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, Self, TextIO, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -329,6 +331,10 @@ Clock: TypeAlias = Callable[[], float]
 
 BAR = 24  # characters
 PAUSE = 5.0  # seconds between two lines where a line cannot be renewed
+LINGER = 1.0  # seconds until a notebook shows a bar
+BLINK = 0.2  # seconds between two of its states
+
+Show: TypeAlias = Callable[[Mapping[str, str]], None]
 
 
 class Progress(Protocol):
@@ -348,7 +354,9 @@ def silent(done: int, total: int) -> None:
 
 
 def reporter(what: str, *, stream: TextIO | None = None, clock: Clock = time.monotonic) -> Progress:
-    """Report what is being done on a stream, stderr if left out: in place on a terminal, in lines otherwise.
+    """Report what is being done on a stream: in place on a terminal, in lines otherwise.
+
+    Without a stream that is stderr, or in a notebook a bar below the cell.
 
     Examples
     --------
@@ -360,8 +368,41 @@ def reporter(what: str, *, stream: TextIO | None = None, clock: Clock = time.mon
     simulating: 25 %, about 30 s left
     simulating: done in 40 s
     """
+    if stream is None and (cell := notebook_cell()) is not None:
+        return _Shown(what, cell, clock)
     out = sys.stderr if stream is None else stream
     return _Line(what, out, clock) if out.isatty() else _Lines(what, out, clock)
+
+
+def notebook_bar(what: str) -> Progress:
+    """Return what a call reports to that was told nothing: a bar in a notebook, nothing elsewhere.
+
+    Examples
+    --------
+    >>> notebook_bar("simulating") is silent
+    True
+    """
+    cell = notebook_cell()
+    return silent if cell is None else _Shown(what, cell, time.monotonic)
+
+
+def notebook_cell() -> Show | None:
+    """Return what shows a mime bundle below the running cell of a notebook, and renews it; None if there is none."""
+    module = sys.modules.get("IPython")  # in a notebook it is there; elsewhere it need not be loaded
+    shell = None if module is None else module.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):  # a terminal has a shell without a kernel
+        return None
+    display = import_module("IPython.display").display
+    handle: Any = None
+
+    def show(bundle: Mapping[str, str]) -> None:
+        nonlocal handle
+        if handle is None:
+            handle = display(bundle, raw=True, display_id=True)
+        else:
+            handle.update(bundle, raw=True)
+
+    return show
 
 
 def spell(seconds: float) -> str:
@@ -379,10 +420,10 @@ def spell(seconds: float) -> str:
 
 
 class _Report:
-    """What both kinds know: when it began, with how much, and so how fast it goes."""
+    """What all kinds know: when it began, with how much, and so how fast it goes."""
 
-    def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
-        self._what, self._stream, self._clock = what, stream, clock
+    def __init__(self, what: str, clock: Clock) -> None:
+        self._what, self._clock = what, clock
         self._now = 0.0
         self._began: tuple[float, int] | None = None
 
@@ -400,6 +441,10 @@ class _Report:
 
 
 class _Line(_Report):
+    def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
+        super().__init__(what, clock)
+        self._stream = stream
+
     def __call__(self, done: int, total: int) -> None:
         filled = BAR * done // max(total, 1)
         line = f"[{'#' * filled:{BAR}}] {self._words(done, total)}"
@@ -410,7 +455,8 @@ class _Line(_Report):
 
 class _Lines(_Report):
     def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
-        super().__init__(what, stream, clock)
+        super().__init__(what, clock)
+        self._stream = stream
         self._told: float | None = None  # when the last line was written
 
     def __call__(self, done: int, total: int) -> None:
@@ -419,6 +465,25 @@ class _Lines(_Report):
             self._stream.write(words + "\n")
             self._stream.flush()
             self._told = self._now
+
+
+class _Shown(_Report):
+    """A bar in a notebook. What is over within `LINGER` shows none, and a bar is renewed every `BLINK` at most."""
+
+    def __init__(self, what: str, show: Show, clock: Clock) -> None:
+        super().__init__(what, clock)
+        self._show = show
+        self._due: float | None = None  # when to show it next
+        self._is_shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        words = self._words(done, total)
+        if self._due is None:
+            self._due = self._now + LINGER
+        if self._now >= self._due or (done == total and self._is_shown):
+            bar = f'<progress max="{max(total, 1)}" value="{done}" style="width: 16em"></progress>'
+            self._show({"text/plain": words, "text/html": f"<div>{bar} {escape(words)}</div>"})
+            self._due, self._is_shown = self._now + BLINK, True
 
 
 # ---- randomness by word: every place that draws says what for, and no two places share a stream. It is a function

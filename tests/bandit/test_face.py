@@ -77,6 +77,12 @@ def test_dir_shows_the_library() -> None:
         assert getattr(armlet, name) is not None
 
 
+@pytest.mark.parametrize("module", [armlet, armlet.policies, armlet.stores], ids=lambda module: str(module.__name__))
+def test_dir_shows_nothing_that_a_module_imports_for_itself(module: Any) -> None:
+    others = [name for name in dir(module) if name[0] != "_" and name not in module.__all__]
+    assert others == (["find_policy"] if module is armlet.policies else [])
+
+
 def test_the_face_is_small() -> None:
     """What a user has to learn: at most 30 names of a bandit, 40 of the library."""
     methods = [name for name in dir(Bandit) if name[0] != "_"]

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from armlet import cli
 from armlet.environments import FigureA, Section7Growing
 from armlet.environments.environment import Constants, FiniteEnvironment
 from armlet.kernel import Statistics
-from armlet.parallel import Seeds, reporter
+from armlet.parallel import Seeds, _Shown, reporter
 from armlet.simulation import run as runner
 from armlet.simulation.play import PLACE, Curves, Job, Method, block_size, play, run_streams, spaced
 from armlet.simulation.run import simulate, simulate_all, split
@@ -264,6 +265,23 @@ def test_progress_elsewhere_is_a_line_every_five_seconds() -> None:
         report(done, 1000)
     assert out.getvalue().count("\n") == 1 + 100 / 5
     assert "\r" not in out.getvalue()
+
+
+def test_progress_in_a_notebook_is_a_bar_after_a_second_and_ends_with_the_time() -> None:
+    times, shown = iter([0.0, 0.5, 1.5, 1.6, 3.0]), list[Mapping[str, str]]()
+    report = _Shown("runs", shown.append, lambda: next(times))
+    for done in (0, 10, 20, 21, 40):
+        report(done, 40)
+    assert [bundle["text/plain"] for bundle in shown] == ["runs: 50 %, about 1.5 s left", "runs: done in 3.0 s"]
+    assert 'max="40" value="40"' in shown[-1]["text/html"]
+
+
+def test_what_is_over_at_once_shows_no_bar_in_a_notebook() -> None:
+    times, shown = iter([0.0, 0.3]), list[Mapping[str, str]]()
+    report = _Shown("runs", shown.append, lambda: next(times))
+    report(0, 2)
+    report(2, 2)
+    assert shown == []
 
 
 def test_list_names_every_environment_and_policy(capsys: pytest.CaptureFixture[str]) -> None:

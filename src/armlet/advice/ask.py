@@ -26,7 +26,7 @@ from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, T
 from armlet.errors import InvalidValueError
 from armlet.inference.intervals import spread
 from armlet.inputs.settings import Objective, check_seed, one_of, optional, positive, whole
-from armlet.parallel import Seeds
+from armlet.parallel import Seeds, notebook_bar
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, fields_of
 from armlet.types import Arm, Float64, Interval
@@ -182,10 +182,6 @@ class Advice(Result):
         return render(self)
 
 
-def silent(done: int, total: int) -> None:
-    """Describe nothing."""
-
-
 def advise(
     source: SourceLike,
     *,
@@ -200,7 +196,7 @@ def advise(
     current: Arm | None = None,
     per_day: int | None = None,
     executor: Executor | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Advice:
     """Recommend a policy, and say what it earns next to an A/B test and to doing nothing.
 
@@ -230,7 +226,7 @@ def advise(
     executor
         Where runs take place; threads, one for each processor, if left out.
     progress
-        Told (done, total) as it goes, in hundredths.
+        Told (done, total) as it goes, in hundredths; a bar in a notebook and nothing elsewhere if left out.
 
     Examples
     --------
@@ -245,6 +241,7 @@ def advise(
     optional(whole(1))("per_day", per_day)
     one_of("max", "min")("objective", objective)
     money, place, sign = check_money(value, currency), place_of(current, source), 1.0 if objective == "max" else -1.0
+    progress = notebook_bar("advising") if progress is None else progress
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count())) if executor is None else executor
         drawn = as_source(source, horizon, objective)

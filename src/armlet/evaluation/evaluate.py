@@ -37,7 +37,7 @@ from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, s
 from armlet.inference.intervals import LEVEL
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
-from armlet.parallel import PoolLike, Progress, map_in_order, opened
+from armlet.parallel import PoolLike, Progress, map_in_order, notebook_bar, opened
 from armlet.types import Float64, Interval, Mode
 
 Intervals: TypeAlias = Literal["fixed", "both"]
@@ -98,7 +98,7 @@ def evaluate(
     pool, workers
         Where blocks are summed: "serial", "processes", "threads", "dask", an address or an executor; the same bytes.
     progress
-        Called with how many blocks are done; each is read twice.
+        Called with how many blocks are done; each is read twice. A bar in a notebook and nothing elsewhere if left out.
 
     Examples
     --------
@@ -117,6 +117,7 @@ def evaluate(
     """
     told = {"estimator": estimator, "interval": interval, "level": level, "reward_range": reward_range}
     told |= {"mode": mode, "weights": weights, "checks": checks}
+    progress = notebook_bar("evaluating") if progress is None else progress
     estimators = choose_from(estimator)
     _check_options(interval, weights, level)
     blocks = open_rows(through_encoders(log, targets, baseline))

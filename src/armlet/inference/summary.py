@@ -251,11 +251,7 @@ class Explanation(Result):
         values = np.column_stack([self.total[rows], self.base[rows], self.contributions[rows][:, parts]])
         shown = {"": named, **{str(arm): row for arm, row in zip(order, values.tolist(), strict=True)}}
         left = len(self.arms) - len(order)
-        return [
-            notebook.note(self._answer()),
-            notebook.table(shown),
-            notebook.note(f"{left:,} more arms" if left > 0 else ""),
-        ]
+        return [notebook.table(shown), notebook.note(f"{left:,} more arms" if left > 0 else "")]
 
 
 def explanation(

@@ -190,4 +190,4 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}: {error}") from None
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*(name for name in globals() if name.startswith("__")), "find_policy", *__all__})

@@ -15,12 +15,14 @@ from typing import Any, Final
 
 MOST: Final = 30  # rows of a table in a fragment
 LONGEST: Final = 80  # characters of a cell
+WORD: Final = 40  # characters that a narrow screen does not break
 
+_SOFT: Final = "color-mix(in srgb, currentColor 75%, transparent)"
 _LINE: Final = "1px solid rgba(128,128,128,.35)"
 STYLE: Final = f"""<style>
 .armlet-shown {{ max-width: 100%; color: inherit; line-height: 1.45; overflow-wrap: break-word }}
 .armlet-shown > p {{ margin: .2em 0 }}
-.armlet-shown > .armlet-soft {{ opacity: .75; font-size: .92em; max-width: 60em }}
+.armlet-shown > .armlet-soft {{ color: {_SOFT}; font-size: .92em; max-width: 60em }}
 .armlet-shown > pre {{ margin: .3em 0; overflow-x: auto; color: inherit; background: none }}
 .armlet-shown > figure {{ margin: .4em 0; max-width: 36em }}
 .armlet-shown > figure svg {{ display: block; width: 100%; height: auto; color: inherit }}
@@ -32,8 +34,9 @@ STYLE: Final = f"""<style>
 .armlet-shown > div > table > * > tr > * {{ text-align: left; vertical-align: top; padding: .15em 1em .15em 0;
   border: 0; border-bottom: {_LINE}; color: inherit; background: none; white-space: normal; max-width: 40em }}
 .armlet-shown > div > table > tbody > tr > th {{ font-weight: 400 }}
-.armlet-shown > div > table.armlet-facts > tbody > tr > th {{ opacity: .75; white-space: nowrap }}
+.armlet-shown > div > table.armlet-facts > tbody > tr > th {{ color: {_SOFT}; white-space: nowrap }}
 .armlet-shown > div > table > * > tr > .armlet-number {{ text-align: right; white-space: nowrap }}
+.armlet-shown > div > table > * > tr > .armlet-word {{ white-space: nowrap }}
 </style>"""
 
 
@@ -77,7 +80,7 @@ def table(columns: Mapping[str, Sequence[object]], caption: str = "") -> str:
     """
     length = len(next(iter(columns.values()), ()))
     kept = {name: list(values[:MOST]) for name, values in columns.items()}
-    marks = [' class="armlet-number"' if is_numeric(values) else "" for values in kept.values()]
+    marks = [_mark(values) for values in kept.values()]
     head = "".join(f'<th scope="col"{mark}>{escape(str(name))}</th>' for name, mark in zip(kept, marks, strict=True))
     rows = [
         "".join(f"<td{mark}>{_shown(value)}</td>" for value, mark in zip(row, marks, strict=True))
@@ -98,6 +101,13 @@ def note(text: str) -> str:
     ('<p class="armlet-soft">1 &lt; 2</p>', '')
     """
     return f'<p class="armlet-soft">{escape(text)}</p>' if text else ""
+
+
+def _mark(values: Sequence[object]) -> str:
+    """Return the class of a column: numbers, words that stay on a line, or sentences."""
+    if is_numeric(values):
+        return ' class="armlet-number"'
+    return ' class="armlet-word"' if max(len(cell(value)) for value in values) <= WORD else ""
 
 
 def is_numeric(values: Sequence[object]) -> bool:

@@ -383,12 +383,10 @@ def bars(
 @contextmanager
 def frame(*, height: float, labels: Sequence[str]) -> Iterator[tuple[Figure, Axes]]:
     """Return an empty figure, with room for a legend below."""
-    import matplotlib as mpl  # heavy, and only drawing needs it
-    from matplotlib.figure import Figure
+    from armlet.report.drawing import drawing  # heavy, and only drawing needs it
 
-    with mpl.rc_context(STYLE):
-        rows = math.ceil(len(labels) / _columns(labels))
-        figure = Figure(figsize=(5, height + 0.23 * rows), layout="constrained")
+    rows = math.ceil(len(labels) / _columns(labels))
+    with drawing(5, height + 0.23 * rows) as figure:
         yield figure, figure.subplots()
 
 

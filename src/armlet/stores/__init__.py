@@ -57,3 +57,7 @@ def __getattr__(name: str) -> object:
     if name in _LEDGERS:
         return getattr(load_ledger(*_LEDGERS[name]), name)
     raise AttributeError(f"module 'armlet.stores' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

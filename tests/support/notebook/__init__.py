@@ -1,0 +1,1 @@
+"""A notebook: the kernel that runs its cells, and the page that shows what they return."""
