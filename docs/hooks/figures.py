@@ -1,4 +1,4 @@
-"""Cells of tables that hold figures are marked, so that an interval or a score is not broken over lines."""
+"""Cells of figures are marked, so that an interval is not broken over lines, and tables that have many columns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 FIGURES = re.compile(r"[-+~<>=\d.,:;/%()\[\] \u00b1e]|\u00b5s|\b(?:to|none|s|ms|us|ns|kB|MB|GB)\b")
 WIDEST = 32  # letters: a longer cell may break, or tables would be wider than need be
 LONG = 24
+FEW, MANY = 6, 12  # columns
 
 
 def kind(text: str) -> str:
@@ -28,10 +29,23 @@ def kind(text: str) -> str:
     return "words" if len(text) > LONG and " " in text else ""
 
 
+def width(columns: int) -> list[str]:
+    """Say how a table of so many columns is set: as others, smaller, or as small as can be read.
+
+    Examples
+    --------
+    >>> width(3), width(10), width(24)
+    ([], ['wide'], ['widest'])
+    """
+    return [] if columns <= FEW else ["wide"] if columns <= MANY else ["widest"]
+
+
 def _on_tree(_: Sphinx, tree: Any) -> None:
     for entry in tree.findall(lambda node: node.tagname == "entry"):
         if found := kind(entry.astext()):
             entry["classes"].append(found)
+    for group in tree.findall(lambda node: node.tagname == "tgroup"):
+        group.parent["classes"] += width(group["cols"])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -230,6 +230,15 @@ def test_a_module_of_the_reference_says_what_is_public(module: str) -> None:
     assert [name for name in names if name not in listed and f"armlet.{module}.{name}" not in lines] == []
 
 
+@pytest.mark.parametrize("name", ["coverage", "evidence", "printed-tables", "units"])
+def test_a_conclusion_written_by_hand_is_that_of_the_verdicts(name: str) -> None:
+    """The sentence that such a page opens with has no figures, and is true while every claim of the page holds."""
+    text = (DOCS / "results" / f"{name}.md").read_text()
+    rows = text.partition("<!-- verdicts: begin -->")[2].partition("<!-- verdicts: end -->")[0].strip().splitlines()[2:]
+    assert re.search(r"\d", text.split("\n\n")[1]) is None
+    assert {row.split(" | ")[3] for row in rows} == {"holds"}
+
+
 def test_figures_about_others_stand_in_the_results() -> None:
     """Tables under such a mark are lines of the page that it names."""
     page = DOCS / "explanation" / "against-the-others.md"
