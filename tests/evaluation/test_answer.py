@@ -13,6 +13,7 @@ import pytest
 
 import armlet
 from armlet.evaluation import rejection_replay
+from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.gate import gate
 from armlet.evaluation.provenance import Provenance
@@ -141,12 +142,28 @@ def test_the_answer_names_every_policy_and_is_the_same_everywhere(
     assert result.answer == sentence
     assert str(result).splitlines()[0] == sentence
     assert result.to_dict()["answer"] == sentence
-    assert f"<b>{sentence}</b>" in result._repr_html_()
 
 
 def test_a_refused_value_alone_is_not_judged() -> None:
     result = replace(found({}), values={"a": value("a", number=NAN)})
     assert result.answer == "On 2,836 rewarded decisions a is not judged: cannot be valued by this log."
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("f", "The only check is fine."),
+        ("fff", "All 3 checks are fine."),
+        ("ffw", "Of 3 checks 2 are fine, 1 warns and none refuses. The check “c” of a warns: So."),
+        ("wwrr", "Of 4 checks none is fine, 2 warn and 2 refuse. The check “c” of a refuses: So."),
+    ],
+)
+def test_what_an_answer_rests_on_counts_checks_and_begins_with_the_worst(words: str, told: str) -> None:
+    kinds = {word.value[0]: word for word in Word}
+    known: Any = {"name": "c", "sentence": "So.", "number": 1.0, "unit": "rows", "target": "a"}
+    checks = tuple(Check(word=kinds[each], **known) for each in words)
+    told = f"2,836 of 3,000 decisions have a reward; the log does not say which explored. {told}"
+    assert " ".join(replace(found({}), checks=checks).basis()) == told
 
 
 def verdict(answer: str, gain: tuple[float, float], **known: Any) -> Verdict:
@@ -229,7 +246,10 @@ def test_every_result_has_the_same_four_and_says_what_made_it(name: str, objecti
     result: Any = found_by(name, objective)
     sentence = result.sentence if name == "gate" else result.answer
     assert len(result.to_pandas()) == len(next(iter(result.columns().values()))) > 0
-    assert result.plot().axes
+    assert result.plot()._repr_png_()[1:4] == b"PNG"
+    shown = result._repr_html_()
+    assert f"<b>{sentence}</b>" in shown
+    assert ("<svg" in shown) == (name == "evaluate")
     for end in ("html", "json", "csv"):
         result.save(tmp_path / f"result.{end}")
     page = (tmp_path / "result.html").read_text(encoding="utf-8")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 import numpy as np
 
@@ -63,10 +65,16 @@ def render(result: Evaluation) -> str:
 
 
 def notebook_parts(result: Evaluation) -> list[str]:
-    """Return what an evaluation shows in a notebook below its answer: values, differences, and what it rests on."""
+    """Return what an evaluation shows in a notebook below its answer: values, differences, and what it rests on.
+
+    Values are also drawn where matplotlib is installed; in a notebook nothing else tells two figures apart, so the
+    names inside are made of what is drawn.
+    """
+    key = f"forest-{crc32(str(result).encode()):08x}"
+    drawn = [figure(forest(result, key=key))] if find_spec("matplotlib") else []
     tables = [result.value_rows()] + ([result.difference_rows()] if result.differences else [])
     shown = [notebook.table({name: [row[i] for row in rows] for i, name in enumerate(head)}) for head, rows in tables]
-    return [*shown, notebook.note(" ".join(result.basis()))]
+    return [*drawn, *shown, notebook.note(" ".join(result.basis()))]
 
 
 def _numbers(result: Evaluation) -> list[str]:
@@ -149,15 +157,15 @@ def limits(result: Evaluation) -> list[str]:
     return sentences
 
 
-def forest(result: Evaluation) -> Picture:
-    """Return the figure of values for a page."""
+def forest(result: Evaluation, *, key: str = "forest") -> Picture:
+    """Return the figure of values for a page, or under another key for a notebook."""
     alt = "; ".join(_in_words(line) for line in result.values.values())
     side = "higher" if result.objective == "max" else "lower"
     caption = (
         f"Values, of which {side} is better, with {percent(result.level)} intervals. "
         f"The dashed line is at {result.baseline}, to which differences are taken."
     )
-    return page_picture(forest_figure(result), key="forest", alt=f"Value of every policy: {alt}", caption=caption)
+    return page_picture(forest_figure(result), key=key, alt=f"Value of every policy: {alt}", caption=caption)
 
 
 def forest_figure(result: Evaluation) -> Figure:

@@ -185,8 +185,7 @@ class Evaluation(Result):
         if self.differences:
             told.append(f"Intervals of differences hold together at {percent(self.level)}.")
         if self.checks:
-            counts = {word: sum(check.word is word for check in self.checks) for word in Word}
-            told.append("Of {} checks {} fine, {} and {}.".format(len(self.checks), *_tally(counts)))
+            told.append(_tally(self.checks))
         worst = sorted(self.checks, key=lambda check: list(Word).index(check.word), reverse=True)
         if worst and worst[0].word is not Word.FINE:
             whose = "" if worst[0].target is None else f" of {worst[0].target}"
@@ -247,12 +246,14 @@ class Evaluation(Result):
         return render(self)
 
 
-def _tally(counts: Mapping[Word, int]) -> tuple[str, str, str]:
-    fine, warn, refuse = counts[Word.FINE], counts[Word.WARNING], counts[Word.REFUSED]
+def _tally(checks: Sequence[Check]) -> str:
+    """Return how many checks are fine, warn and refuse."""
+    fine, warn, refuse = (sum(check.word is word for check in checks) for word in Word)
+    if fine == len(checks):
+        return f"All {fine} checks are fine." if fine > 1 else "The only check is fine."
     return (
-        f"{fine} {'is' if fine == 1 else 'are'}",
-        f"{warn} {'warns' if warn == 1 else 'warn'}",
-        f"{refuse or 'none'} {'refuse' if refuse > 1 else 'refuses'}",
+        f"Of {len(checks)} checks {fine or 'none'} {'are' if fine > 1 else 'is'} fine, {warn or 'none'} "
+        f"{'warn' if warn > 1 else 'warns'} and {refuse or 'none'} {'refuse' if refuse > 1 else 'refuses'}."
     )
 
 
