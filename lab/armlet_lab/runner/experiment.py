@@ -6,6 +6,7 @@ of its statistics, never typed. A criterion has three answers, because an interv
 Every experiment is one module of one shape: its docstring has the claim and how it is read; `SCALES` has `Settings`,
 quick and full; a task carries seeds and plain data; `run` takes the settings of the lab's scale, `find` plays their
 tasks and hands the numbers to `judge`, which returns the `Findings`; `EXPERIMENT` names `run`.
+Texts mark formulas, `$O(K d^2)$` (`formulas.py`); a heading says what is claimed, and no two on a page are alike.
 """
 
 from __future__ import annotations
