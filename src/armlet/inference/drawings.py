@@ -28,6 +28,7 @@ PANELS: Final = 20  # features of a figure
 ACROSS: Final = 4  # panels next to each other
 ARMS: Final = 12  # of a panel
 STEPS: Final = 12  # features of a waterfall
+SMALL, LARGE = 10, 11  # letters; on a page, which is narrower than a notebook, they are smaller
 BLUE, ORANGE = COLOURS[:2]
 GREY, FAINT = "0.45", "0.6"
 
@@ -41,17 +42,17 @@ def forest(rows: Sequence[Coefficient]) -> Figure:
     across = min(ACROSS, max(len(features), 1))
     down = math.ceil(len(features) / across)
     left = _left_out(rows, features, arms)
-    with drawing(2.2 * across + 0.8, down * (0.26 * len(arms) + 0.75) + (0.3 if left else 0.0) + 0.1) as figure:
+    with drawing(2.2 * across + 0.8, down * (0.27 * len(arms) + 0.8) + (0.3 if left else 0.0) + 0.1) as figure:
         panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, feature in zip(panels, features, strict=False):
             _panel(axes, [row for row in rows if row.feature == feature and row.arm in arms])
-            axes.set_title(shorten(feature, 24), fontsize=9)
+            axes.set_title(shorten(feature, 22), fontsize=LARGE)
         for axes in panels[len(features) :]:
             axes.set_axis_off()
         panels[0].set_yticks(range(len(arms)), [shorten(str(arm), 16) for arm in arms])
         panels[0].set_ylim(len(arms) - 0.5, -0.5)
         if left:
-            figure.supxlabel(left, fontsize=8)
+            figure.supxlabel(left, fontsize=SMALL)
     return figure
 
 
@@ -90,7 +91,7 @@ def _panel(axes: Axes, rows: Sequence[Coefficient]) -> None:
     for place, row in enumerate(rows):
         if row.value is not None:
             _point(axes, place, row.value, row.low, row.high)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=SMALL)
     axes.locator_params(axis="x", nbins=4)
 
 
@@ -116,7 +117,7 @@ def waterfall(found: Explanation) -> Figure:
         panels = figure.subplots(1, len(arms), squeeze=False, sharex=True, sharey=True)[0]
         for axes, arm, row, which in zip(panels, arms, steps, ("best", "next"), strict=False):
             _falls(axes, row.tolist())
-            axes.set_title(f"{shorten(str(arm), 24)} ({which}): {row.sum():.4g}", fontsize=10)
+            axes.set_title(f"{shorten(str(arm), 24)} ({which}): {row.sum():.4g}", fontsize=LARGE)
         panels[0].set_xlim(low - 0.05 * room, high + 0.2 * room)  # on the right, for the numbers at the bars
         panels[0].set_yticks(range(len(names) + 1), [*names, "estimate"])
         panels[0].set_ylim(len(names) + 0.5, -0.5)
@@ -145,13 +146,23 @@ def _falls(axes: Axes, steps: Sequence[float]) -> None:
         colour = GREY if place == 0 else BLUE if step >= 0 else ORANGE
         axes.barh(place, step, left=end - step, height=0.6, color=colour)
         axes.annotate(
-            f"{step:+.3g}", (max(end, end - step), place), (3, 0), textcoords="offset points", fontsize=8, va="center"
+            f"{step:+.3g}",
+            (max(end, end - step), place),
+            (3, 0),
+            textcoords="offset points",
+            fontsize=SMALL,
+            va="center",
         )
     axes.barh(len(steps), ends[-1], height=0.6, color=GREY)
     axes.annotate(
-        f"{ends[-1]:.4g}", (max(ends[-1], 0.0), len(steps)), (3, 0), textcoords="offset points", fontsize=8, va="center"
+        f"{ends[-1]:.4g}",
+        (max(ends[-1], 0.0), len(steps)),
+        (3, 0),
+        textcoords="offset points",
+        fontsize=SMALL,
+        va="center",
     )
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=SMALL)
 
 
 def contrast_figure(found: Contrast) -> Figure:
@@ -166,6 +177,6 @@ def contrast_figure(found: Contrast) -> Figure:
             _point(axes, 0, found.value, found.low, found.high)
         axes.set_yticks([0], [f"{shorten(str(found.first), 20)} - {shorten(str(found.second), 20)}"])
         axes.set_ylim(0.6, -0.6)
-        axes.set_title(found.where, fontsize=9)
-        axes.tick_params(labelsize=9)
+        axes.set_title(found.where, fontsize=LARGE)
+        axes.tick_params(labelsize=SMALL)
     return figure

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 MOST: Final = 30  # rows of a table in a fragment
 LONGEST: Final = 80  # characters of a cell
-WORD: Final = 40  # characters that a narrow screen does not break
+WORD: Final = 28  # characters that a narrow screen does not break
 
 _SOFT: Final = "color-mix(in srgb, currentColor 75%, transparent)"
 _LINE: Final = "1px solid rgba(128,128,128,.35)"
@@ -32,7 +32,8 @@ STYLE: Final = f"""<style>
 .armlet-shown > div > table > caption {{ text-align: left; caption-side: top; color: inherit; padding: 0 0 .2em }}
 .armlet-shown > div > table > * > tr {{ background: none }}
 .armlet-shown > div > table > * > tr > * {{ text-align: left; vertical-align: top; padding: .15em 1em .15em 0;
-  border: 0; border-bottom: {_LINE}; color: inherit; background: none; white-space: normal; max-width: 40em }}
+  border: 0; border-bottom: {_LINE}; color: inherit; background: none; white-space: normal; max-width: 40em;
+  min-width: 3em }}
 .armlet-shown > div > table > tbody > tr > th {{ font-weight: 400 }}
 .armlet-shown > div > table.armlet-facts > tbody > tr > th {{ color: {_SOFT}; white-space: nowrap }}
 .armlet-shown > div > table > * > tr > .armlet-number {{ text-align: right; white-space: nowrap }}

@@ -174,7 +174,8 @@ def page(result: Any, title: str, answer: str, parts: Iterable[str]) -> str:
 
     shown = [notebook.fragment("", *parts)]
     if hasattr(result, "plot") and find_spec("matplotlib") is not None:
-        shown.insert(0, figure(page_picture(result.plot(), key="plot", alt=f"Plot: {title}", caption="")))
+        drawn = figure(page_picture(result.plot(), key="plot", alt=f"Plot: {title}", caption=""))
+        shown.insert(0, f'<div class="wide"><div style="min-width: 40rem">{drawn}</div></div>')  # letters stay legible
     return document(title, [answer] if answer else [], shown, {})
 
 
