@@ -114,7 +114,7 @@ def reproduce(
             raise
         finally:  # Ctrl-C too leaves a report of what was finished
             manifest["sessions"][-1]["seconds"] = round(time.monotonic() - start, 1)
-            report = write_report(done, folder, manifest)
+            report = write_report(done, folder, manifest, title_of(chosen))
     _tell(done, report)
     return 1 if done.failures else 0
 
@@ -126,8 +126,19 @@ def rebuild(folder: str | os.PathLike[str]) -> int:
         shelf = _shelf(Path(folder), name)
         lab = Archive(seed=manifest["seed"], name=name, scale=manifest["scale"], shelf=shelf)
         _attempt(done, name, lab, {})
-    _tell(done, write_report(done, Path(folder), manifest))
+    _tell(done, write_report(done, Path(folder), manifest, title_of(manifest["names"])))
     return 1 if done.failures else 0
+
+
+def title_of(names: Sequence[str]) -> str:
+    """Return the title of a page: the paper's, unless nothing on it is of the paper.
+
+    Examples
+    --------
+    >>> title_of(["life"])
+    'Life: newcomers, silent arms, blocks, and contexts that come late'
+    """
+    return TITLE if any(name in EXPERIMENTS for name in names) else "; ".join(load(name).title for name in names)
 
 
 def _check(names: Sequence[str]) -> None:
@@ -180,7 +191,7 @@ def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float])
     seconds[name] = round(seconds.get(name, 0.0) + time.perf_counter() - start, 1)
 
 
-def write_report(done: Reproduction, folder: Path, manifest: dict[str, Any], title: str = TITLE) -> Path:
+def write_report(done: Reproduction, folder: Path, manifest: dict[str, Any], title: str) -> Path:
     """Write the report, the verdicts, the figures and the manifest; give the path of the report."""
     page = render(title, done.sections, done.verdicts, {**manifest, "failed": done.failures or "nothing"})
     files = {
