@@ -45,6 +45,10 @@ set_matplotlib_formats("svg")
 inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 papers = ("figure.facecolor", "axes.facecolor", "legend.facecolor")
 matplotlib.rcParams |= dict.fromkeys(inks, "#808080") | dict.fromkeys(papers, "none") | {"svg.fonttype": "none"}
+from armlet.report import plots
+
+plots.INK = "#808080"
+plots.STYLE.update(dict.fromkeys(inks, plots.INK))
 """
 # A page that pytest skips in part, run as a doctest of which nothing is skipped.
 COMPARISON = """
