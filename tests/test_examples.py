@@ -55,6 +55,11 @@ def test_the_page_of_numpy_loses_less_than_chance(capsys: pytest.CaptureFixture[
     assert "600 steps, 600 explored" in capsys.readouterr().out
 
 
+def test_every_example_is_linked_from_the_docs() -> None:
+    pages = "".join(page.read_text() for page in (EXAMPLES.parent / "docs").rglob("*.md"))
+    assert [path.name for path in EXAMPLES.glob("*.py") if f"](../../examples/{path.name})" not in pages] == []
+
+
 def test_late_clicks_beat_a_random_ad(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(EXAMPLES / "late_clicks.py"))
     # a share of 20,000 clicks at about 10 % has a standard deviation of 0.2 %
