@@ -104,7 +104,7 @@ soak: $(VENV)/installed ## Maintain a store in traffic, kill processes that use 
 	cd tests && ../$(BIN)/python -m soak --server $(SOAK)
 
 site: $(VENV)/site ## Build the documentation into build/site/, for reading offline; runs every tutorial
-	$(BIN)/python -m sphinx -n -W --keep-going --quiet -c docs . build/site
+	$(BIN)/python -m sphinx -n -W --keep-going --quiet --fresh-env --write-all -c docs . build/site
 	@echo "==> build/site/index.html"
 
 site-check: $(VENV)/site browser ## Search the site that `make site` built, and measure its pages, in a real browser
