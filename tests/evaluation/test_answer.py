@@ -140,7 +140,7 @@ def test_the_answer_names_every_policy_and_is_the_same_everywhere(
 ) -> None:
     result = found(differences, **about)
     assert result.answer == sentence
-    assert str(result).splitlines()[0] == sentence
+    assert " ".join(str(result).partition("\n\n")[0].split()) == sentence
     assert result.to_dict()["answer"] == sentence
 
 
@@ -261,7 +261,7 @@ def test_every_result_has_the_same_four_and_says_what_made_it(name: str, objecti
     assert data == json.loads(json.dumps(result.to_dict()))
     assert sentence in data.values()
     assert data["made"]["rows_sha256"] == result.made.digest
-    assert repr(result).splitlines()[0] == sentence
+    assert " ".join(repr(result).split()).startswith(sentence)
 
 
 def test_a_search_tells_what_each_policy_that_is_left_would_have_earned() -> None:

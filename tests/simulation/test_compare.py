@@ -13,7 +13,8 @@ import pytest
 from armlet import cli
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import growth
-from armlet.simulation.compare import Comparison, make_jobs, rates
+from armlet.parallel import make_pool
+from armlet.simulation.compare import Comparison, compare, make_jobs, rates
 from armlet.simulation.overview import Place, answer, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
@@ -159,3 +160,16 @@ def test_terminal_and_page_show_the_same_intervals(tmp_path: Path, capsys: pytes
     for interval in intervals:
         assert interval in page
     assert page.index("Algorithm1(p=12)</th>") < page.index("Uniform()</th>")  # as ranked
+
+
+def test_a_comparison_is_a_frame_a_figure_and_a_page(tmp_path: Path) -> None:
+    jobs = make_jobs("FigureA", POLICIES, 200, 3, SEED)
+    found = compare(jobs, engine=make_pool("serial"), out=tmp_path)
+    frame = found.to_pandas()
+    assert frame["policy"].tolist() == [place.name for place in found.places]
+    assert (frame["regret_low"] <= frame["regret"]).all()
+    assert frame["more_than_first"].isna().tolist() == [True, False, False]
+    assert found.plot().axes[0].texts[0].get_text() == "Algorithm1(p=12)"
+    found.save(tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == found.page.read_text()
+    assert str(found) == "\n".join(found.lines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from armlet.evaluation.monitor import ValuePath, WeightHistogram
 from armlet.evaluation.provenance import Provenance
 from armlet.inputs.settings import Objective
 from armlet.report.numbers import common_places, percent, show, show_interval
-from armlet.report.result import Columns, Result, fields_of, plain
+from armlet.report.result import WIDTH, Columns, Result, fields_of, plain
 from armlet.types import Arm, Estimate, Interval
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ class Evaluation(Result):
         return ("policy", "difference", "interval", "verdict"), rows
 
     def __str__(self) -> str:
-        lines = [self.answer, "", self.counts(), *_table(*self.value_rows())]
+        lines = [*textwrap.wrap(self.answer, WIDTH), "", self.counts(), *_table(*self.value_rows())]
         if self.differences:
             lines += ["", self.compared(), *_table(*self.difference_rows())]
         lines += ["", *self.notes()] if self.notes() else []

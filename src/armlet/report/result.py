@@ -28,6 +28,7 @@ from armlet.errors import InvalidValueError, load_package
 from armlet.report import notebook
 
 LINES: Final = 40  # of a repr
+WIDTH: Final = 92  # columns of sentences
 
 Columns = dict[str, list[Any]]
 

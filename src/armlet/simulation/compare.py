@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,19 @@ from armlet.inputs.named import parse_named
 from armlet.inputs.settings import check_seed
 from armlet.parallel import Pool, Progress, silent
 from armlet.policies import find_policy
+from armlet.report import result as report
 from armlet.report.numbers import column, show
 from armlet.report.plots import require_matplotlib
-from armlet.simulation.overview import Place, answer, exact, rank, write_overview
+from armlet.simulation.overview import Place, answer, draw_figure, exact, rank, write_overview
 from armlet.simulation.play import Job, Method
 from armlet.simulation.results import Result
 from armlet.simulation.run import read, simulate_all
-from armlet.types import Policy
+from armlet.types import Estimate, Policy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 T = TypeVar("T")
-WIDTH = 92  # columns of text
 
 
 def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Environment:
@@ -121,8 +124,8 @@ def make_jobs(environment: str, policies: Sequence[str], horizon: int, runs: int
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(report.Result):
     """Policies in the order of their regret, and where the page of it is."""
 
     environment: Environment
@@ -133,6 +136,27 @@ class Comparison:
     def figure(self) -> Path:
         """The file of the figure."""
         return self.page.with_name("regret.svg")
+
+    def columns(self) -> report.Columns:
+        """Return the ranking: estimates with the ends of their 95 % intervals."""
+        T = int(self.places[0].result.steps[-1])
+        return {
+            "policy": [place.name for place in self.places],
+            **_ends("regret", [place.regret for place in self.places]),
+            **_ends("more_than_first", [None, *(place.more for place in self.places[1:])]),
+            **_ends("doubling_ratio", [place.ratio for place in self.places]),
+            "explored": [float(place.result.explored[:, -1].mean() / T) for place in self.places],
+        }
+
+    def plot(self) -> Figure:
+        """Draw the mean regret of every policy against log t."""
+        return draw_figure([place.result for place in self.places])[0]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _page(self) -> str:
+        return self.page.read_text(encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON types, the policies ranked."""
@@ -149,10 +173,15 @@ class Comparison:
 
     def lines(self, *, theory: bool = False) -> list[str]:
         """Return the ranking and what it says; with `theory` also the environment's constants and rates of growth."""
-        lines = [*ranking(self.places), "", *textwrap.wrap(answer(self.places), WIDTH)]
+        lines = [*ranking(self.places), "", *textwrap.wrap(answer(self.places), report.WIDTH)]
         if theory:
             lines += [*rates(self.places), "", *self.environment.describe()]
         return [*lines, "", f"Report: {self.page}", f"Figure: {self.figure}"]
+
+
+def _ends(name: str, found: Sequence[Estimate | None]) -> report.Columns:
+    values = [(None, None, None) if each is None else (each.value, each.low, each.high) for each in found]
+    return dict(zip((name, f"{name}_low", f"{name}_high"), map(list, zip(*values, strict=True)), strict=True))
 
 
 def _as_dict(place: Place) -> dict[str, Any]:

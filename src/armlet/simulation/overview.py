@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from armlet.simulation.lab import ResultsError, read_manifest
 from armlet.simulation.results import Result
 from armlet.simulation.run import read
 from armlet.types import Estimate, Float64
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Place(NamedTuple):
@@ -134,7 +137,19 @@ def write_overview(folder: str | os.PathLike[str]) -> Path:
 
 
 def draw(results: Sequence[Result]) -> plots.Picture:
-    """Draw the regret of every policy against log t, playing at random in grey."""
+    """Draw the regret of every policy against log t for a page: see `draw_figure`."""
+    shown, names, outside = draw_figure(results)
+    caption = "Mean regret over runs with 95 % intervals; logarithmic growth is a straight line."
+    return plots.picture(
+        shown,
+        key="regret",
+        alt=f"Cumulative regret against log t, least first: {', '.join(names)}",
+        caption=f"{caption} {outside[0]} leaves the picture." if outside else caption,
+    )
+
+
+def draw_figure(results: Sequence[Result]) -> tuple[Figure, list[str], list[str]]:
+    """Draw the regret of every policy, playing at random in grey; also return all names, and those that leave it."""
     rng, ranked = PAGE.rng("curve intervals"), [place.result for place in rank(results)]
     names = [describe(each.settings["policy"]) for each in ranked]
     short = short_names(names)
@@ -147,13 +162,7 @@ def draw(results: Sequence[Result]) -> plots.Picture:
     tops = [curve.band[2, -1] for curve in curves if curve.label not in random]
     top = 1.08 * float(max(tops)) if tops and max(tops) > 0 else None
     outside = [c.label for c in curves if c.label in random and top is not None and c.band[0, -1] > top]
-    caption = "Mean regret over runs with 95 % intervals; logarithmic growth is a straight line."
-    return plots.picture(
-        plots.regret(curves, top=top, grey=random),
-        key="regret",
-        alt=f"Cumulative regret against log t, least first: {', '.join(names)}",
-        caption=f"{caption} {outside[0]} leaves the picture." if outside else caption,
-    )
+    return plots.regret(curves, top=top, grey=random), names, outside
 
 
 def short_names(names: Sequence[str]) -> list[str]:
