@@ -199,13 +199,15 @@ def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
         serving("armlet.toml", folder=tmp_path) as server,
         opened(chromium, f"{server.url}/loops/home", "phone") as found,
     ):
-        page = found.page
+        page, key = found.page, found.page.get_by_label("Key", exact=True)
         sync_api.expect(page.get_by_role("heading", name="Log in with a key")).to_be_visible()
-        page.get_by_label("Key", exact=True).fill("another key")
+        sync_api.expect(key).to_be_focused()  # typed before, the browser complains that it cannot move the focus
+        key.fill("another key")
         page.get_by_role("button", name="Log in").click()
         sync_api.expect(page.get_by_role("alert")).to_contain_text("not a key")
+        sync_api.expect(key).to_be_focused()
         found.noise.clear()  # the browser itself tells of the status 401
-        page.get_by_label("Key", exact=True).fill("a key")
+        key.fill("a key")
         page.keyboard.press("Enter")
         sync_api.expect(page.locator("h1")).to_have_text("home")
         sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
@@ -213,6 +215,6 @@ def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
         assert "secret-event" not in page.content()
         page.get_by_role("button", name="Log out").click()
         page.goto(f"{server.url}/loops/home")
-        sync_api.expect(page.get_by_label("Key", exact=True)).to_be_visible()
+        sync_api.expect(key).to_be_focused()
         found.fits()
         found.is_quiet()
