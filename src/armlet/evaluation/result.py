@@ -230,7 +230,8 @@ class Evaluation(Result):
         if self.differences:
             lines += ["", self.compared(), *_table(*self.difference_rows())]
         lines += ["", *self.notes()] if self.notes() else []
-        lines += [f"! {warning}" for warning in self.warnings]
+        for warning in self.warnings:
+            lines += textwrap.wrap(f"! {warning}", WIDTH, subsequent_indent="  ")
         return "\n".join(lines)
 
     def _title(self) -> str:
