@@ -18,6 +18,7 @@ void bind_loops(nanobind::module_& m);
 void bind_simulations(nanobind::module_& m);
 void bind_row_sums(nanobind::module_& m);
 void bind_evaluate(nanobind::module_& m);
+void bind_race(nanobind::module_& m);
 void bind_subset_search(nanobind::module_& m);
 void bind_json(nanobind::module_& m);
 
@@ -37,5 +38,7 @@ Array<std::int64_t> under_way_array(const Statistics& statistics);
 // Refuses what are no counts of `n_arms` arms.
 std::span<const std::int64_t> read_under_way(nanobind::handle counts, std::size_t n_arms);
 Seed parse_seed(nanobind::handle seed);
+// It as a Python int.
+nanobind::object to_python(Seed seed);
 
 }  // namespace armlet

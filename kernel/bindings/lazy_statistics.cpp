@@ -8,6 +8,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
+#include "bindings/outcome_arrays.hpp"
 #include "bindings/rule_binding.hpp"
 #include "bindings/unit_arrays.hpp"
 
@@ -30,6 +31,9 @@ nb::dict arrays(LazyStatistics& paced) {
     out["records"] = to_numpy(std::vector<double>(records.begin(), records.end()), {n_arms, paced.record_size()});
     if (paced.units().is_free()) out["units"] = units_array(paced.units());
     out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
+    write_outcomes(paced, out);
+    if (paced.n_outcomes() > 0)
+        out["outcomes_solved"] = to_numpy(paced.solved_outcomes(), {n_arms, paced.outcomes_solved_size()});
     out["under_way"] = under_way_array(paced);
     if (paced.finds_ridge()) {
         const auto ridge = paced.found_ridge();
@@ -44,6 +48,15 @@ void check_solved(std::span<const double> values, std::size_t size) {
         if (!(std::fabs(values[i]) <= (is_fact ? largest_sum : beyond_any)) || (!may_be_negative && values[i] < 0.0))
             fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
     }
+}
+
+std::span<const double> read_solved_outcomes(const LazyStatistics& paced, nb::dict arrays) {
+    if (paced.n_outcomes() == 0) return {};
+    const std::size_t n_arms = paced.n_arms(), size = paced.outcomes_solved_size();
+    const std::span out(doubles(arrays["outcomes_solved"], "outcomes_solved", {n_arms, size}), n_arms * size);
+    for (const double value : out)
+        if (!(std::fabs(value) <= largest_sum)) fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
+    return out;
 }
 
 void check_ridge(const double* ridge) {
@@ -62,24 +75,32 @@ void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     if (ridge) check_ridge(ridge);
     std::span<const double> units;
     if (paced.units().is_free()) units = read_units(paced.units(), arrays["units"], records);
+    const OutcomeArrays outcomes = read_outcomes(paced, arrays);
+    const auto outcomes_solved = read_solved_outcomes(paced, arrays);
+    paced.restore_outcome_records(outcomes.records);
     paced.restore(records);
     paced.restore_units(units);
+    paced.restore_outcome_units(outcomes.units);
     if (ridge) paced.restore_ridge(ridge[0], ridge[1]);
     paced.restore_solved(solved);
+    if (paced.n_outcomes() > 0) paced.restore_solved_outcomes(outcomes_solved);
     paced.restore_under_way(under_way);
 }
 
 Array<double> fits(LazyStatistics& paced) {
+    paced.use_usual_weights();
     paced.refresh();
     return to_numpy(paced.fits(), {paced.n_arms(), std::size_t{3}});
 }
 
 double typical_norm(LazyStatistics& paced) {
+    paced.use_usual_weights();
     paced.refresh();
     return paced.typical_norm();
 }
 
 Array<double> deviations(LazyStatistics& paced, const std::string& noise) {
+    paced.use_usual_weights();
     paced.refresh();
     std::vector<double> out;
     paced.Statistics::deviations(parse_noise(noise), out);
@@ -121,7 +142,7 @@ void bind_lazy_statistics(nb::module_& m) {
                 return out;
             });
     // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved again
-    paced.attr("not_summed") = nb::make_tuple("solved", "units", "ridge");
+    paced.attr("not_summed") = nb::make_tuple("solved", "units", "ridge", "outcome_units", "outcomes_solved");
 }
 
 }  // namespace armlet

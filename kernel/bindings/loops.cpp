@@ -6,6 +6,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/engine/decision.hpp"
+#include "bindings/engine/epoch.hpp"
 #include "bindings/rule_binding.hpp"
 #include "rules/batch.hpp"
 #include "simulate/replay.hpp"
@@ -17,6 +18,10 @@ namespace {
 nb::tuple coins(nb::handle seed, Word t) {
     const Coins c = toss(parse_seed(seed), t);
     return nb::make_tuple(c.coin, c.pick, c.tie, c.mark);
+}
+
+nb::object seed_of_unit(nb::handle seed, nb::handle unit) {
+    return to_python(seed_of(parse_seed(seed), unit_given(unit, nb::none()).name));
 }
 
 Propensities parse_propensities(const std::string& wanted) {
@@ -141,6 +146,9 @@ void bind_loops(nb::module_& m) {
     m.def("coins", &coins, nb::arg("seed"), nb::arg("t"),
           nb::sig("def coins(seed: int, t: int) -> tuple[float, int, int, int]"),
           "The coin, pick, tie-break and mark of step t.");
+    m.def("unit_seed", &seed_of_unit, nb::arg("seed"), nb::arg("unit"),
+          nb::sig("def unit_seed(seed: int, unit: str) -> int"),
+          "The seed of a unit's coins: those of epoch e are coins(unit_seed, e).");
     m.def("rollout", &rollout, nb::arg("contexts"), nb::arg("rewards"), nb::arg("start"), nb::arg("rule"),
           nb::arg("seed"), nb::arg("t"), nb::arg("propensities"), nb::sig(signature.c_str()),
           "A rule over given contexts (T, d) and rewards (T, K), without the interpreter lock.");

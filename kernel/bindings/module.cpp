@@ -3,6 +3,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
+#include "bindings/budget/pacer.hpp"
 #include "bindings/engine/decisions.hpp"
 #include "bindings/handed_over.hpp"
 #include "bindings/rule_binding.hpp"
@@ -22,11 +23,13 @@ NB_MODULE(_kernel, m) {
     armlet::bind_register(m);
     armlet::bind_rules(m);
     armlet::bind_statistics(m);
+    armlet::bind_pacer(m);
     armlet::bind_engine(m);
     armlet::bind_loops(m);
     armlet::bind_simulations(m);
     armlet::bind_row_sums(m);
     armlet::bind_evaluate(m);
+    armlet::bind_race(m);
     armlet::bind_subset_search(m);
     armlet::bind_json(m);
 }

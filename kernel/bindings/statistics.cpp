@@ -9,6 +9,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
+#include "bindings/outcome_arrays.hpp"
 #include "bindings/rule_binding.hpp"
 #include "bindings/unit_arrays.hpp"
 
@@ -75,6 +76,7 @@ void restore(Statistics& s, nb::handle values) {
 nb::dict arrays(Statistics& s) {
     nb::dict out;
     out["records"] = records(s);
+    write_outcomes(s, out);
     if (s.units().is_free()) out["units"] = units_array(s.units());
     if (s.under_way().is_open()) out["under_way"] = under_way_array(s);
     return out;
@@ -88,13 +90,17 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     std::span<const std::int64_t> under_way;
     if (s.units().is_free()) units = read_units(s.units(), arrays["units"], records);
     if (s.under_way().is_open()) under_way = read_under_way(arrays["under_way"], n_arms);
+    const OutcomeArrays outcomes = read_outcomes(s, arrays);
+    s.restore_outcome_records(outcomes.records);
     s.restore(records);
     s.restore_units(units);
+    s.restore_outcome_units(outcomes.units);
     if (s.under_way().is_open()) s.restore_under_way(under_way);
 }
 
 // theta of views of contexts, one arm after the other.
 std::vector<double> solved_estimates(Statistics& s) {
+    s.use_usual_weights();
     s.refresh();
     const Estimates e = s.estimates();
     std::vector<double> out(s.n_arms() * e.dim);
@@ -138,6 +144,7 @@ class View {
 
 Array<double> scores(Statistics& s, nb::handle x) {
     const View view(s, x);
+    s.use_usual_weights();
     s.refresh();
     std::vector<double> out(s.width());
     s.estimates().scores(view.values, out.data());
@@ -149,6 +156,7 @@ void refresh_factors(Statistics& s) {
     if (s.ridge().kind != Ridge::Kind::constant)
         fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
     s.keep_factors();
+    s.use_usual_weights();
     s.refresh();
 }
 
@@ -225,14 +233,22 @@ Array<std::int64_t> versions(const Statistics& s) {
     return to_numpy<std::int64_t>(std::vector<std::int64_t>(all.begin(), all.end()), {s.n_arms()});
 }
 
-void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight) {
-    check_arm(s, arm);
-    s.add(arm, doubles(x, "x", {s.dim()}), reward, weight);
+const double* row_outcomes(const Statistics& s, nb::handle outcomes, const char* name) {
+    if (s.n_outcomes() == 0 && outcomes.is_none()) return nullptr;
+    return doubles(outcomes, name, {s.n_outcomes()});
 }
 
-void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double to, double weight) {
+void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight, nb::handle outcomes) {
     check_arm(s, arm);
-    s.correct(arm, doubles(x, "x", {s.dim()}), from, to, weight);
+    s.add(arm, doubles(x, "x", {s.dim()}), reward, weight, row_outcomes(s, outcomes, "outcomes"));
+}
+
+void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double to, double weight, nb::handle before,
+             nb::handle after) {
+    check_arm(s, arm);
+    const auto *old_outcomes = row_outcomes(s, before, "old_outcomes"),
+               *new_outcomes = row_outcomes(s, after, "new_outcomes");
+    s.correct(arm, doubles(x, "x", {s.dim()}), {from, to, old_outcomes, new_outcomes}, weight);
 }
 
 }  // namespace
@@ -261,6 +277,9 @@ namespace {
 
 void check_into(const Statistics& s, const Statistics& other, const std::vector<std::size_t>& into) {
     check_same_units(s, other);
+    if (other.n_outcomes() != s.n_outcomes())
+        fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_outcomes()) +
+                                   " outcomes and these " + std::to_string(s.n_outcomes()) + "; both must be the same");
     if (other.dim() != s.dim() || into.size() != other.n_arms())
         fail(PyExc_ValueError, "the other statistics have " + std::to_string(other.n_arms()) + " arms of dim " +
                                    std::to_string(other.dim()) + "; these take " + std::to_string(into.size()) +
@@ -403,9 +422,11 @@ void bind_statistics(nb::module_& m) {
             .def_prop_ro("versions", &versions, owned,
                          "(K,): a stamp for each arm; no two states of its sums share one.")
             .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
+                 nb::arg("outcomes") = nb::none(),
                  "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
             .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"),
-                 nb::arg("weight") = 1.0, "The row stays, its reward changes.")
+                 nb::arg("weight") = 1.0, nb::arg("old_outcomes") = nb::none(), nb::arg("new_outcomes") = nb::none(),
+                 "The row stays, its reward changes.")
             .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
                  "Adds the other's arm i to this arm into[i].")
             .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
@@ -429,7 +450,8 @@ void bind_statistics(nb::module_& m) {
                  "Takes back what `arrays` gave, if these are sums of rows.")
             .def("copy", [](const Statistics& s) { return Statistics(s); });
     // what depends on the order of rows, so that merging cannot just add it up
-    statistics.attr("not_summed") = nb::make_tuple("units");
+    statistics.attr("not_summed") = nb::make_tuple("units", "outcome_units");
+    bind_outcomes(statistics);
     bind_units(m);
     bind_layered_statistics(m);
     bind_auto_tuned_statistics(m);

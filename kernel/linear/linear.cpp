@@ -143,11 +143,14 @@ ARMLET_DISPATCH_LANES(score, (const double* theta, const double* x, std::size_t 
 
 namespace {
 
-void substitute(const Factor& f, const double* b, std::size_t d, double* theta, std::size_t step) {
-    std::memcpy(f.y, b, d * sizeof(double));
-    forward(f.M, f.inverse, f.rows, d, f.y);
-    backward(f.M, f.inverse, f.rows, d, f.y);
-    for (std::size_t j = 0; j < d; ++j) theta[j * step] = f.y[j];
+void substitute(const Factor& f, std::size_t d, const Sides& sides) {
+    for (std::size_t side = 0; side < sides.n; ++side) {
+        double* theta = sides.theta + side * sides.apart;
+        std::memcpy(f.y, sides.b + side * d, d * sizeof(double));
+        forward(f.M, f.inverse, f.rows, d, f.y);
+        backward(f.M, f.inverse, f.rows, d, f.y);
+        for (std::size_t j = 0; j < d; ++j) theta[j * sides.step] = f.y[j];
+    }
 }
 
 // (L L')^-1_cc = |L^-1 e_c|^2
@@ -202,8 +205,8 @@ bool is_estimate(const double* theta, std::size_t d, std::size_t step) {
     return is_one;
 }
 
-void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step) {
-    substitute(factorise(A, shift, shift, d), b, d, theta, step);
+void solve(const double* A, double shift, std::size_t d, const Sides& sides) {
+    substitute(factorise(A, shift, shift, d), d, sides);
 }
 
 bool is_definite(const double* A, double first, double shift, std::size_t d) {
@@ -211,12 +214,12 @@ bool is_definite(const double* A, double first, double shift, std::size_t d) {
     return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
 }
 
-double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
-                      double* kept, double* variances) {
+double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept,
+                      double* variances) {
     const Factor f = factorise(A, shift, shift, d);
-    substitute(f, b, d, theta, step);
+    substitute(f, d, sides);
     keep(f, d, kept);
-    if (variances) diagonal_of_inverse(f, d, variances, step);
+    if (variances) diagonal_of_inverse(f, d, variances, sides.step);
     return log_determinant(f, d);
 }
 

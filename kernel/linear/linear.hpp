@@ -27,8 +27,16 @@ constexpr double beyond_any = 1e100;
 // Whether all of theta[0], theta[step], ... could be estimates.
 bool is_estimate(const double* theta, std::size_t d, std::size_t step);
 
-// theta[0], theta[step], ... = (shift I + A)^-1 b by Cholesky.
-void solve(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step);
+// Right-hand sides of one matrix, d numbers each and one after the other, and where their solutions go: theta[0],
+// theta[step], ... of the first one, `apart` further on those of the next.
+struct Sides {
+    const double* b;
+    double* theta;
+    std::size_t step, n = 1, apart = 0;
+};
+
+// theta = (shift I + A)^-1 b of every side, by Cholesky.
+void solve(const double* A, double shift, std::size_t d, const Sides& sides);
 
 // A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
 // by eight that are read once from first to last; then 1 / L_kk of every column. Where one column leads the blocks, it
@@ -40,8 +48,8 @@ constexpr std::size_t factor_size(std::size_t d) {
 
 // The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
 // = the diagonal of (shift I + A)^-1, which takes half as long again.
-double solve_and_keep(const double* A, const double* b, double shift, std::size_t d, double* theta, std::size_t step,
-                      double* kept, double* variances);
+double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept,
+                      double* variances);
 
 // Whether A plus `first` on the diagonal of its first value and `shift` on the others is positive definite, beyond what
 // rounding could feign.

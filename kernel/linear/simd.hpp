@@ -35,6 +35,8 @@ struct Two {
     friend ARMLET_INLINE Two operator*(Two a, Two b) { return {a.low * b.low, a.high * b.high}; }
     friend ARMLET_INLINE Two operator*(double a, Two b) { return {a * b.low, a * b.high}; }
     friend ARMLET_INLINE Two operator*(Two a, double b) { return {a.low * b, a.high * b}; }
+    friend ARMLET_INLINE Two operator+(Two a, double b) { return {a.low + b, a.high + b}; }
+    friend ARMLET_INLINE Two operator/(Two a, double b) { return {a.low / b, a.high / b}; }
     ARMLET_INLINE Two& operator+=(Two b) { return *this = *this + b; }
     ARMLET_INLINE Two& operator-=(Two b) { return *this = *this - b; }
     ARMLET_INLINE Two& operator*=(double b) { return *this = *this * b; }
@@ -71,6 +73,16 @@ ARMLET_INLINE Vec load(const double* p) {
 template <typename Vec>
 ARMLET_INLINE void store(double* p, Vec v) {
     Memory<Vec>::store(p, v);
+}
+
+template <typename Vec>
+ARMLET_INLINE Vec at_most_one(Vec v) {
+    return v < 1.0 ? v : Vec{} + 1.0;
+}
+
+template <typename Half>
+ARMLET_INLINE Two<Half> at_most_one(Two<Half> v) {
+    return {at_most_one(v.low), at_most_one(v.high)};
 }
 
 constexpr std::size_t padded(std::size_t n, std::size_t width = lanes) { return (n + width - 1) / width * width; }

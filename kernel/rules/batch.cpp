@@ -3,28 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linear/simd.hpp"
+#include "linear/wide.hpp"
 
 namespace armlet {
 
 namespace {
 
-constexpr std::size_t panel = 4;  // arms that are scored at once: enough sums to hide the latency of each
 constexpr std::size_t most_arms = 1 << 20;
-
-// As many float32 values as a register holds: each is of another row, so that nothing is ever compared across.
-template <std::size_t Width>
-struct Wide {
-    typedef float Floats __attribute__((vector_size(Width * sizeof(float))));
-    typedef std::int32_t Ints __attribute__((vector_size(Width * sizeof(float))));
-};
-
-template <typename V>
-ARMLET_INLINE V load_wide(const float* p) {
-    V v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
 
 typedef float Four __attribute__((vector_size(4 * sizeof(float))));
 typedef double FourDoubles __attribute__((vector_size(4 * sizeof(double))));
@@ -84,14 +69,7 @@ ARMLET_INLINE void settle_group(const Batch& batch, const float* x, std::uint32_
     for (std::size_t first = 0; first < batch.eligible.size(); first += panel) {
         const float* theta = batch.panels + first * batch.dim;
         Floats sum[panel][2] = {};
-        for (std::size_t j = 0; j < batch.dim; ++j) {
-            const Floats low = load_wide<Floats>(x + 2 * Width * j),
-                         high = load_wide<Floats>(x + 2 * Width * j + Width);
-            for (std::size_t a = 0; a < panel; ++a) {
-                sum[a][0] += theta[panel * j + a] * low;
-                sum[a][1] += theta[panel * j + a] * high;
-            }
-        }
+        score_panel<Width>(theta, x, batch.dim, 2 * Width, sum);
         for (std::size_t a = 0; a < std::min(panel, batch.eligible.size() - first); ++a)
             for (std::size_t v = 0; v < 2; ++v) {
                 const Floats score = sum[a][v], lesser = score < top[v] ? score : top[v];

@@ -121,13 +121,17 @@ struct Row {
     const double* x;
     double reward, weight;
     bool explored;
-    Word t;  // the step that it is of
+    Word t;                            // the step that it is of
+    const double* outcomes = nullptr;  // where there are several, of which the reward is a sum
+    const double* outcomes_before = nullptr;
 };
 
-inline void learn_row(Statistics& sums, const Row& row) { sums.add(row.arm, row.x, row.reward, row.weight); }
+inline void learn_row(Statistics& sums, const Row& row) {
+    sums.add(row.arm, row.x, row.reward, row.weight, row.outcomes);
+}
 // The row stays, its reward was `before`.
 inline void correct_row(Statistics& sums, const Row& row, double before) {
-    sums.correct(row.arm, row.x, before, row.reward, row.weight);
+    sums.correct(row.arm, row.x, {before, row.reward, row.outcomes_before, row.outcomes}, row.weight);
 }
 
 }  // namespace armlet

@@ -25,15 +25,15 @@ class LazyStatistics : public Statistics {
     // What the noise of every arm is taken to be; only after refresh_deviations(), after refresh().
     std::span<const double> deviations() const { return deviations_; }
     void refresh_deviations(NoiseRule kind) {
-        if (seen_ == solves() && kind == kind_) return;
+        if (seen_ == changes() && kind == kind_) return;
         Statistics::deviations(kind, deviations_);
-        seen_ = solves(), kind_ = kind;
+        seen_ = changes(), kind_ = kind;
     }
     std::size_t bytes() const { return Statistics::bytes() + deviations_.capacity() * sizeof(double); }
 
   private:
     std::vector<double> deviations_;
-    std::int64_t seen_ = -1;  // how much was solved when they were found
+    std::int64_t seen_ = -1;  // how much had changed when they were found
     NoiseRule kind_ = NoiseRule::max;
 };
 

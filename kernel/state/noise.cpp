@@ -84,9 +84,11 @@ std::vector<double> Solved::values() const {
     out.reserve(n_arms_ * value_size());
     for (std::size_t arm = 0; arm < n_arms_; ++arm) {
         const Fit& fit = fits_[arm];
-        out.insert(out.end(),
-                   {fit.n, fit.squares, fit.residual, fit.raw, fit.trace, fit.gained, log_determinants_[arm]});
-        for (std::size_t j = 0; j < dim_; ++j) out.push_back(theta_[j * width() + arm]);
+        out.push_back(fit.n);
+        const bool is_weighed = n_outcomes_ > 0;  // then these are by the last weights, and `outcome_values` has them
+        for (const double one : {fit.squares, fit.residual, fit.raw}) out.push_back(is_weighed ? 0.0 : one);
+        out.insert(out.end(), {fit.trace, fit.gained, log_determinants_[arm]});
+        for (std::size_t j = 0; j < dim_; ++j) out.push_back(is_weighed ? 0.0 : theta_[j * width() + arm]);
         out.insert(out.end(), factor(arm), factor(arm) + factor_size(dim_));
     }
     return out;

@@ -17,6 +17,7 @@ constexpr double trust = 32.0;  // rows
 void Solved::mark_all(const Sums& sums) {
     n_arms_ = sums.n_arms(), dim_ = sums.dim();
     theta_.assign(dim_ * width(), 0.0);
+    if (n_outcomes_) allocate_outcomes();
     is_stale_.assign(n_arms_, 0);
     stale_.clear();
     stale_.reserve(n_arms_);
@@ -63,7 +64,7 @@ void Solved::keep_coarse() {
     mark_each();
 }
 
-void Solved::solve(const Sums& sums, const Units& units) {
+void Solved::solve(const Sums& sums, const Units& units, const OutcomeSums& outcomes) {
     rank_ = units.rank();
     ++solves_;
     std::size_t blank = n_arms_;  // an arm without rows: they all have the same system
@@ -73,7 +74,7 @@ void Solved::solve(const Sums& sums, const Units& units) {
             copy_solved(blank, arm);
             continue;
         }
-        solve_arm(system_of(sums, units, arm), arm);
+        solve_arm(system_of(sums, units, outcomes, arm), arm);
         if (!(sums.n(arm) > 0.0)) blank = arm;
     }
     stale_.clear();
@@ -83,10 +84,10 @@ void Solved::solve(const Sums& sums, const Units& units) {
     typical_noise_ = measured_typical_noise();
 }
 
-void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units) {
+void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units, const OutcomeSums& outcomes) {
     rank_ = units.rank();
     ++solves_;
-    solve_arm(system_of(sums, units, arm), arm);
+    solve_arm(system_of(sums, units, outcomes, arm), arm);
     is_stale_[arm] = 0;
     std::erase(stale_, static_cast<std::uint32_t>(arm));
     is_noise_stale_ = true;
@@ -95,50 +96,66 @@ void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units) {
 void Solved::copy_solved(std::size_t from, std::size_t arm) {
     const std::size_t size = factor_size(dim_);
     std::copy_n(factors_.data() + from * size, size, factors_.data() + arm * size);
-    for (auto* rows : {&theta_, &variances_})
+    for (auto* rows : {&theta_, &variances_, &thetas_})
         for (std::size_t j = 0; j < rows->size(); j += width()) (*rows)[j + arm] = (*rows)[j + from];
     log_determinants_[arm] = log_determinants_[from];
     floors_[arm] = floors_[from], fits_[arm] = fits_[from];
     if (keeps_coarse()) coarse_.copy(from, arm);
+    if (!n_outcomes_) return;
+    const std::size_t pairs = 3 * packed_size(n_outcomes_);
+    std::copy_n(products_.data() + from * pairs, pairs, products_.data() + arm * pairs);
+    combine(arm);  // offsets are each arm's own
 }
 
 // In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.
-Solved::System Solved::system_of(const Sums& sums, const Units& units, std::size_t arm) const {
+Solved::System Solved::system_of(const Sums& sums, const Units& units, const OutcomeSums& outcomes,
+                                 std::size_t arm) const {
     const double n = sums.n(arm);
-    if (!units.is_free())
-        return {sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, false, n, sums.sum_rr(arm), sums.sum_rr(arm)};
+    const std::size_t m = n_outcomes_, size = sums.record_size() + m * dim_ + 2 * packed_size(m);
     thread_local std::vector<double> room;
-    if (room.size() < sums.record_size()) room.resize(sums.record_size());
-    double *b = room.data(), *A = b + dim_;
+    if (room.size() < size) room.resize(size);
+    double *A = room.data(), *b = A + packed_size(dim_), *products = b + n_sides() * dim_;
+    if (m) outcomes.squares(arm, n, products, products + packed_size(m));
+    if (!units.is_free()) {
+        System out{sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, false, n, sums.sum_rr(arm), sums.sum_rr(arm)};
+        if (m) out.b = outcomes.b(arm, 0), out.products = products;
+        return out;
+    }
     const double shift = ridge_.shift(std::max(n, 1.0)), extra = 1.0 - shift;
     units.standardise(sums.A(arm), sums.b(arm), A, b);
+    for (std::size_t j = 0; j < m; ++j)
+        units.standardise_side(sums.A(arm), outcomes.b(arm, j), outcomes.middle()[j], b + j * dim_);
     A[0] += extra;
-    return {A, b, shift, extra, true, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm)};
+    return {
+        A, b, shift, extra, true, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm), m ? products : nullptr};
 }
 
 void Solved::solve_arm(const System& system, std::size_t arm) {
-    double* theta = theta_.data() + arm;
+    const Sides solved = sides(arm, system.b);
     if (keeps_factors() || system.n > 0.0) solve_system(arm, system.A, system.b, system.shift);
     if (keeps_factors()) raise_floor(system, arm);
-    if (!(system.n > 0.0))  // nothing seen: theta_hat = 0
-        for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
-    else if (!is_estimate(theta, dim_, width()))
-        solve_as_unseen(system, arm);
+    bool is_one = true;
+    for (std::size_t side = 0; side < solved.n; ++side) {
+        double* theta = solved.theta + side * solved.apart;
+        if (!(system.n > 0.0))  // nothing seen: theta_hat = 0
+            for (std::size_t j = 0; j < dim_; ++j) theta[j * width()] = 0.0;
+        is_one &= is_estimate(theta, dim_, width());
+    }
+    if (!is_one) solve_as_unseen(system, arm);
+    if (n_outcomes_) combine(arm);
     if (keeps_factors()) measure_fit(system, arm);
     if (keeps_coarse()) take_coarse(system, arm);
 }
 
 void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
-    double* theta = theta_.data() + arm;
-    if (!keeps_factors()) return armlet::solve(A, b, shift, dim_, theta, width());
-    log_determinants_[arm] =
-        solve_and_keep(A, b, shift, dim_, theta, width(), factors_.data() + arm * factor_size(dim_),
-                       variances_.empty() ? nullptr : variances_.data() + arm);
+    if (!keeps_factors()) return armlet::solve(A, shift, dim_, sides(arm, b));
+    log_determinants_[arm] = solve_and_keep(A, shift, dim_, sides(arm, b), factors_.data() + arm * factor_size(dim_),
+                                            variances_.empty() ? nullptr : variances_.data() + arm);
 }
 
 // No digit of its sums is right: what they say is not played. Rows may still bring it back.
 void Solved::solve_as_unseen(const System& system, std::size_t arm) {
-    std::vector<double> A(packed_size(dim_)), b(dim_);
+    std::vector<double> A(packed_size(dim_)), b(n_sides() * dim_);
     A[0] = system.extra;
     solve_system(arm, A.data(), b.data(), system.shift);
     if (keeps_factors()) floors_[arm] = {.residual_bound = std::numeric_limits<double>::infinity()};
@@ -147,6 +164,7 @@ void Solved::solve_as_unseen(const System& system, std::size_t arm) {
 // The sum of (r - x'theta)^2 is sum r^2 - b'theta - shift |theta|^2, since (shift I + A) theta = b; with what theta is
 // penalised for, the last term is gone.
 void Solved::measure_fit(const System& s, std::size_t arm) {
+    if (n_outcomes_) return measure_products(s, arm);
     const double *theta = theta_.data() + arm, first = *theta;
     double explained = 0.0, square = 0.0;
     for (std::size_t j = 0; j < dim_; ++j, theta += width()) explained += s.b[j] * *theta, square += *theta * *theta;
@@ -207,8 +225,9 @@ void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double
 }
 
 std::size_t Solved::bytes() const {
-    const std::size_t numbers =
-        theta_.capacity() + factors_.capacity() + log_determinants_.capacity() + variances_.capacity();
+    const std::size_t numbers = theta_.capacity() + factors_.capacity() + log_determinants_.capacity() +
+                                variances_.capacity() + thetas_.capacity() + products_.capacity() +
+                                weights_.capacity() + offsets_.capacity();
     return numbers * sizeof(double) + coarse_.bytes() + stale_.capacity() * sizeof(std::uint32_t) +
            is_stale_.capacity() + floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
 }

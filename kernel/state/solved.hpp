@@ -1,5 +1,6 @@
 // What is solved from the sums of every arm, when it is asked for: estimates, and what widths are made of.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "linear/coarse.hpp"
 #include "linear/simd.hpp"
+#include "state/outcome_sums.hpp"
 #include "state/ridge.hpp"
 #include "state/sums.hpp"
 #include "state/units.hpp"
@@ -72,9 +74,21 @@ class Solved {
     // The arms that have rows are seen in other units: their systems are others, and what was proved of them is void.
     void mark_seen(const Sums& sums);
     // Solves the marked arms.
-    void solve(const Sums& sums, const Units& units);
+    void solve(const Sums& sums, const Units& units, const OutcomeSums& outcomes);
     // Solves one of them; solve() is still to come.
-    void solve_one(std::size_t arm, const Sums& sums, const Units& units);
+    void solve_one(std::size_t arm, const Sums& sums, const Units& units, const OutcomeSums& outcomes);
+
+    // ---- several outcomes: all that is found is of sum_j w_j o_j, by weights that may be others at any time
+    void open_outcomes(std::size_t n);
+    // `offsets` is added to what is expected of each arm, in free units; empty if nothing is.
+    void weigh(std::span<const double> weights, std::span<const double> offsets);
+    // How often estimates and noise may have become others.
+    std::int64_t changes() const { return solves_ + weighings_; }
+    // What was found of each outcome, (K, outcome_value_size()): estimates (n, dim), then sums of products centred,
+    // of residuals, and raw.
+    std::size_t outcome_value_size() const { return n_outcomes_ * dim_ + 3 * packed_size(n_outcomes_); }
+    std::vector<double> outcome_values() const;
+    void restore_outcomes(std::span<const double> values);
 
     // ---- what is kept
     void keep_factors();
@@ -160,17 +174,29 @@ class Solved {
 
     // What is solved for an arm: (shift I + A) theta = b, where `extra` is in A already.
     struct System {
-        const double *A, *b;
+        const double *A, *b;  // b of each outcome, one after the other
         double shift;
         double extra;       // what the first value is penalised beyond `shift`
         bool has_constant;  // as its first value
         double n, squares, raw;
+        const double* products = nullptr;  // of outcomes: centred, then raw
     };
 
+    std::size_t n_sides() const { return std::max<std::size_t>(n_outcomes_, 1); }
+    // Where the estimates of an arm are solved to: its own, or those of its outcomes.
+    Sides sides(std::size_t arm, const double* b) {
+        double* theta = n_outcomes_ ? thetas_.data() + arm : theta_.data() + arm;
+        return {b, theta, width(), n_sides(), dim_ * width()};
+    }
+    void combine(std::size_t arm);
+    void combine_all();
+    void measure_products(const System& system, std::size_t arm);
+    void weigh_fit(std::size_t arm);
+    void allocate_outcomes();
     void allocate_factors();
     void mark_each();
     double freedom(double n) const;
-    System system_of(const Sums& sums, const Units& units, std::size_t arm) const;
+    System system_of(const Sums& sums, const Units& units, const OutcomeSums& outcomes, std::size_t arm) const;
     void solve_arm(const System& system, std::size_t arm);
     void copy_solved(std::size_t from, std::size_t arm);
     void solve_system(std::size_t arm, const double* A, const double* b, double shift);
@@ -199,7 +225,12 @@ class Solved {
     double noise_ = 1.0, typical_noise_ = 1.0;        // also
     bool is_noise_stale_ = false;                     // some arm was solved since
     bool is_penalised_ = false;
-    std::int64_t solves_ = 0;
+    std::int64_t solves_ = 0, weighings_ = 0;
+    std::size_t n_outcomes_ = 0;    // 0: rows have one reward
+    std::vector<double> weights_;   // (n_outcomes)
+    std::vector<double> offsets_;   // (K,), or empty
+    std::vector<double> thetas_;    // (n_outcomes, dim, width)
+    std::vector<double> products_;  // (K, 3, pairs): centred, of residuals, raw
 };
 
 }  // namespace armlet

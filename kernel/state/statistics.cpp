@@ -65,7 +65,7 @@ void Statistics::find_witness() {
 }
 
 void Statistics::buffer_rows() {
-    if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim());
+    if (!waiting_.is_open()) waiting_.open(n_arms(), sums_.dim(), outcomes_.n());
 }
 
 void Statistics::solve_rarely() {
@@ -104,12 +104,12 @@ bool Statistics::gains(std::size_t arm, const double* x, double weight) {
 // A paced arm is solved for the rows that it had when it was marked: those that came later still wait.
 void Statistics::settle(std::size_t arm) {
     if (!waiting_.any(arm)) return;
-    if (is_paced_ && solved_.is_marked(arm)) solved_.solve_one(arm, sums_, units_);
-    waiting_.settle(arm, sums_);
+    if (is_paced_ && solved_.is_marked(arm)) solved_.solve_one(arm, sums_, units_, outcomes_);
+    waiting_.settle(arm, sums_, outcomes_);
 }
 
 void Statistics::settle_unsolved(std::size_t arm) {
-    if (waiting_.any(arm)) waiting_.settle(arm, sums_);
+    if (waiting_.any(arm)) waiting_.settle(arm, sums_, outcomes_);
 }
 
 void Statistics::settle_all() {
@@ -128,7 +128,7 @@ void Statistics::mark(std::size_t arm) {
 void Statistics::solve_stale() {
     if (!is_paced_)
         for (const auto arm : solved_.stale()) settle(arm);
-    solved_.solve(sums_, units_);
+    solved_.solve(sums_, units_, outcomes_);
 }
 
 void Statistics::release() {
@@ -142,6 +142,7 @@ void Statistics::look_again(bool anew) {
     if (!units_.is_free()) return;
     settle_all_unsolved();
     units_.renew(sums_);
+    if (outcomes_.is_open()) outcomes_.renew(count());
     solved_.mark_seen(sums_);
     ++renewals_;
     if (anew) found_for_ = 0.0;
@@ -161,18 +162,23 @@ void Statistics::take_ridge() {
     restore_ridge(evidence.ridge(static_cast<double>(units_.rank() - 1), deviation * deviation), count());
 }
 
-void Statistics::add(std::size_t arm, const double* x, double reward, double weight) {
+void Statistics::add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes) {
     if (is_ridge_due_) take_ridge();
-    if (units_.is_free() && weight > 0.0 && is_empty()) units_.set_origin(x, reward);
+    if (units_.is_free() && weight > 0.0 && is_empty()) {
+        units_.set_origin(x, reward);
+        if (outcomes_.is_open()) outcomes_.set_origin(outcomes);
+    }
     const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
     const bool is_paced = is_paced_ && weight >= 0.0;
     if (waiting_.is_open() && weight >= 0.0) {
         if (waiting_.is_full(arm)) settle(arm);
-        waiting_.put(arm, sums_, row, r, weight);
+        waiting_.put(arm, sums_, row, r, weight, outcomes);
     } else {
         if (is_paced && solved_.is_marked(arm)) refresh();  // for the rows that it had when it was marked
         settle_unsolved(arm);
         sums_.add(arm, row, r, weight);
+        if (outcomes_.is_open()) outcomes_.add(arm, row, outcomes, weight);
+        if (outcomes_.is_open() && !(sums_.n(arm) > 0.0)) outcomes_.clear(arm);  // no ghost of the last row
         waiting_.forget(arm);
     }
     if (weight < 0.0) solved_.doubt(arm);
@@ -207,9 +213,11 @@ double Statistics::count() const {
     return n;
 }
 
-void Statistics::correct(std::size_t arm, const double* x, double from, double to, double weight) {
+void Statistics::correct(std::size_t arm, const double* x, const Change& reward, double weight) {
     settle_unsolved(arm);
-    sums_.correct(arm, units_.row(x, row_.data()), units_.reward(from), units_.reward(to), weight);
+    const double* row = units_.row(x, row_.data());
+    sums_.correct(arm, row, units_.reward(reward.from), units_.reward(reward.to), weight);
+    if (outcomes_.is_open()) outcomes_.correct(arm, row, reward.outcomes_from, reward.outcomes_to, weight);
     touch(arm);
     renew();
     finish();
@@ -217,7 +225,42 @@ void Statistics::correct(std::size_t arm, const double* x, double from, double t
 
 // Without rows there is nothing that another origin could spoil.
 void Statistics::adopt_origin(const Statistics& other) {
-    if (units_.is_free() && is_empty()) units_.set_origin(other.units_);
+    if (!units_.is_free() || !is_empty()) return;
+    units_.set_origin(other.units_);
+    if (outcomes_.is_open()) outcomes_.set_origin(other.outcomes_);
+}
+
+void Statistics::open_outcomes(std::size_t n) {
+    outcomes_.open(n_arms(), n, sums_.dim());
+    usual_weights_.assign(n, 1.0);
+    solved_.open_outcomes(n);
+    if (waiting_.is_open()) waiting_.open(n_arms(), sums_.dim(), n);
+    finish();
+}
+
+void Statistics::reweigh(std::span<const double> weights) {
+    settle_all_unsolved();
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) {
+        std::vector<double> record(sums_.record(arm).begin(), sums_.record(arm).end());
+        outcomes_.weigh(arm, weights, -units_.reward(0.0), record);
+        sums_.restore(arm, record);
+        touch(arm);
+    }
+    renew();
+    finish();
+}
+
+std::vector<double> Statistics::outcomes_from(Statistics& other, std::size_t other_arm) const {
+    const auto sums = other.record(other_arm), record = other.outcomes_.record(other_arm);
+    std::vector<double> out(record.begin(), record.end());
+    if (units_.is_free()) outcomes_.rebase(out, sums, units_.moved(other.units_), other.outcomes_);
+    return out;
+}
+
+void Statistics::set_usual_weights(std::span<const double> weights, std::span<const double> offsets) {
+    usual_weights_.assign(weights.begin(), weights.end());
+    usual_offsets_.assign(offsets.begin(), offsets.end());
+    use_usual_weights();
 }
 
 std::vector<double> Statistics::record_from(Statistics& other, std::size_t other_arm) const {
@@ -230,6 +273,7 @@ std::vector<double> Statistics::record_from(Statistics& other, std::size_t other
 void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm) {
     settle_unsolved(arm);
     adopt_origin(other);
+    if (outcomes_.is_open()) outcomes_.merge(arm, outcomes_from(other, other_arm));
     if (units_.is_free())
         sums_.merge(arm, record_from(other, other_arm));
     else
@@ -242,10 +286,12 @@ void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm
 
 void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm) {
     settle_unsolved(arm);
+    if (outcomes_.is_open()) outcomes_.subtract(arm, outcomes_from(earlier, earlier_arm));
     if (units_.is_free())
         sums_.subtract(arm, record_from(earlier, earlier_arm));
     else
         sums_.subtract(arm, earlier.record(earlier_arm));
+    if (outcomes_.is_open() && !(sums_.n(arm) > 0.0)) outcomes_.clear(arm);
     under_way_.add(arm, -earlier.under_way_.count(earlier_arm));
     solved_.doubt(arm);
     touch(arm);
@@ -267,6 +313,7 @@ void Statistics::follow(std::size_t arm, Statistics& later) {
 void Statistics::append_arm() {
     settle_all_unsolved();
     sums_.append_arm();
+    if (outcomes_.is_open()) outcomes_.append_arm();
     under_way_.append_arm();
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
@@ -277,6 +324,7 @@ void Statistics::append_arm() {
 void Statistics::erase_arm(std::size_t arm) {
     settle_all_unsolved();
     sums_.erase_arm(arm);
+    if (outcomes_.is_open()) outcomes_.erase_arm(arm);
     under_way_.erase_arm(arm);
     set_active(arm, true);  // so that nobody counts it any more
     is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
@@ -315,9 +363,9 @@ void Statistics::restore_units(std::span<const double> units) {
 }
 
 std::size_t Statistics::bytes() const {
-    return sums_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() + row_.capacity() * sizeof(double) +
-           counts_.size() * sizeof(double) + under_way_.bytes() + exploration_weights_.bytes() + is_retired_.size() +
-           versions_.capacity() * sizeof(std::int64_t);
+    return sums_.bytes() + outcomes_.bytes() + waiting_.bytes() + solved_.bytes() + units_.bytes() +
+           row_.capacity() * sizeof(double) + counts_.size() * sizeof(double) + under_way_.bytes() +
+           exploration_weights_.bytes() + is_retired_.size() + versions_.capacity() * sizeof(std::int64_t);
 }
 
 }  // namespace armlet

@@ -27,10 +27,31 @@ class Statistics {
     const Units& units() const { return units_; }
     Ridge ridge() const { return solved_.ridge(); }
 
-    // Algorithm 1's n += 1, b += r x, A += x x', with a weight; a negative weight takes a row back.
-    void add(std::size_t arm, const double* x, double reward, double weight);
-    // The row stays, its reward changes.
-    void correct(std::size_t arm, const double* x, double from, double to, double weight);
+    // Algorithm 1's n += 1, b += r x, A += x x', with a weight; a negative weight takes a row back. `outcomes` are
+    // those of the row, where there are several.
+    void add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes = nullptr);
+    // The row stays, its reward changes, and its outcomes.
+    struct Change {
+        double from, to;
+        const double *outcomes_from = nullptr, *outcomes_to = nullptr;
+    };
+    void correct(std::size_t arm, const double* x, const Change& reward, double weight);
+
+    // From now on every row has n outcomes next to its reward, which is their sum by weights that stay. Estimates and
+    // noise are of sum_j w_j o_j by any weights; the ridge is that of the reward. There are no rows yet.
+    void open_outcomes(std::size_t n);
+    std::size_t n_outcomes() const { return outcomes_.n(); }
+    const OutcomeSums& outcomes() const { return outcomes_; }
+    // By other weights, with what is added to each arm in free units; nothing is learned or solved again.
+    void weigh(std::span<const double> weights, std::span<const double> offsets) { solved_.weigh(weights, offsets); }
+    // What weights are unless others are given: those of the reward.
+    void set_usual_weights(std::span<const double> weights, std::span<const double> offsets);
+    void use_usual_weights() {
+        if (outcomes_.is_open()) weigh(usual_weights_, usual_offsets_);
+    }
+    // The reward of every row is to be the sum by these weights.
+    void reweigh(std::span<const double> weights);
+    std::int64_t changes() const { return solved_.changes(); }
     // Adds the sums of an arm of other statistics to an arm of these.
     void merge(std::size_t arm, Statistics& other, std::size_t other_arm);
     // Takes the sums of an arm of earlier statistics away; what is left of no rows is nothing.
@@ -183,6 +204,25 @@ class Statistics {
     void restore_units(std::span<const double> units);
     // Another's record of an arm, about this one's origin.
     std::vector<double> record_from(Statistics& other, std::size_t other_arm) const;
+    // Sums of outcomes, with all rows; (2 n,): their origin and means.
+    std::span<const double> outcome_records() {
+        settle_all();
+        return outcomes_.records();
+    }
+    std::span<const double> outcome_record(std::size_t arm) {
+        settle(arm);
+        return outcomes_.record(arm);
+    }
+    // Before the sums of the same rows are restored, and after them and their units.
+    void restore_outcome_records(std::span<const double> records) { outcomes_.restore(records); }
+    void restore_outcomes(std::size_t arm, std::span<const double> record) {
+        settle_unsolved(arm);
+        outcomes_.restore(arm, record);
+    }
+    void restore_outcome_units(std::span<const double> values) { outcomes_.restore_values(values); }
+    std::size_t outcomes_solved_size() const { return solved_.outcome_value_size(); }
+    std::vector<double> solved_outcomes() const { return solved_.outcome_values(); }
+    void restore_solved_outcomes(std::span<const double> values) { solved_.restore_outcomes(values); }
     // What was solved for fewer rows than there are: (K, solved_size()), only after refresh().
     std::size_t solved_size() const { return solved_.value_size(); }
     std::vector<double> solved_values() const { return solved_.values(); }
@@ -222,9 +262,14 @@ class Statistics {
     void mark(std::size_t arm);
     void adopt_origin(const Statistics& other);
 
+    // Another's sums of outcomes of an arm, about this one's origins.
+    std::vector<double> outcomes_from(Statistics& other, std::size_t other_arm) const;
+
     Units units_;
     std::vector<double> row_;  // room for one
     Sums sums_;                // of the rows that do not wait
+    OutcomeSums outcomes_;     // of the same; closed where rows have one reward
+    std::vector<double> usual_weights_, usual_offsets_;
     WaitingRows waiting_;
     Solved solved_;
     std::vector<double> counts_;  // n with the rows that wait, side by side

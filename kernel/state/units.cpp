@@ -18,14 +18,6 @@ constexpr double far = 64.0;             // squared deviations from the mean, wi
 constexpr double least_gain = 3.0;       // what one row must add to a variance, as a multiple of it
 constexpr double least_share = 0.25;     // of what an arm knows about a feature, from which one row counts as much
 
-// Eight bits of a value, or zero.
-double rounded(double value) {
-    if (!(std::fabs(value) > ordinary)) return 0.0;
-    int exponent;
-    const double fraction = std::frexp(value, &exponent);
-    return std::ldexp(std::nearbyint(fraction * 256.0), exponent - 8);
-}
-
 // Zero if what is left of the mean square is rounding.
 double deviation_of(double square, double mean) {
     const double variance = square - mean * mean;
@@ -104,6 +96,13 @@ Units::Units(Kind kind, std::size_t dim, std::span<const double> origin)
     scale();
 }
 
+double Units::rounded(double value) {
+    if (!(std::fabs(value) > ordinary)) return 0.0;
+    int exponent;
+    const double fraction = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(fraction * 256.0), exponent - 8);
+}
+
 const double* Units::row(const double* x, double* out) const {
     if (!is_free()) return x;
     out[0] = 1.0;
@@ -128,11 +127,16 @@ void Units::set_origin(const Units& other) {
     if (!is_given_) origin_ = other.origin_;
 }
 
+std::vector<double> Units::moved(const Units& other) const {
+    std::vector<double> out(size_);
+    for (std::size_t j = 1; j < size_; ++j) out[j] = other.origin_[j] - origin_[j];
+    return out;
+}
+
 // With y = y' + shift of the features and r = r' + shift of rewards.
 void Units::rebase(std::span<double> record, const Units& other) const {
     if (!is_free() || has_origin_of(other)) return;
-    std::vector<double> moved(size_);
-    for (std::size_t j = 1; j < size_; ++j) moved[j] = other.origin_[j] - origin_[j];
+    const std::vector<double> moved = this->moved(other);
     const double raised = other.origin_[0] - origin_[0], n = record[0], sum_r = record[1];
     double *b = record.data() + 3, *first = b + size_, *A = first;
     // A_i0 are still to be read by the columns after: they come last
@@ -217,7 +221,11 @@ void Units::renew(const Sums& sums) {
 
 void Units::standardise(const double* A, const double* b, double* A_z, double* b_z) const {
     standardise_matrix(A, m_.data(), t_.data(), size_, A_z);
-    const double r0 = middle_[0], left = b[0] - r0 * A[0];
+    standardise_side(A, b, middle_[0], b_z);
+}
+
+void Units::standardise_side(const double* A, const double* b, double r0, double* b_z) const {
+    const double left = b[0] - r0 * A[0];
     for (std::size_t j = 0; j < size_; ++j) b_z[j] = ((b[j] - r0 * A[j]) - m_[j] * left) * t_[j];
 }
 

@@ -41,8 +41,11 @@ class Units {
     void set_origin(const Units& other);
     bool has_origin_of(const Units& other) const { return origin_ == other.origin_; }
     bool is_given() const { return is_given_; }
-    // A record of sums about the other's origin, as it is about this one.
+    // A record of sums about the other's origin, as it is about this one; and what that adds to the values of a row.
     void rebase(std::span<double> record, const Units& other) const;
+    std::vector<double> moved(const Units& other) const;
+    // Eight bits of a value; zero for one of ordinary size.
+    static double rounded(double value);
 
     // ---- the snapshot of means and deviations
     // A row of this weight was added: whether it is time for another.
@@ -64,6 +67,8 @@ class Units {
 
     // ---- systems: A_z = M A M' and b_z = M (b - r0 A_0), where z = M y
     void standardise(const double* A, const double* b, double* A_z, double* b_z) const;
+    // b_z alone, of rewards whose pooled mean is r0.
+    void standardise_side(const double* A, const double* b, double r0, double* b_z) const;
     // The sum of (r - l - r0)^2.
     double centred_squares(std::span<const double> record) const;
     // A theta of z, as slopes of x (d of them) and an intercept.

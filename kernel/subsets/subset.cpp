@@ -89,7 +89,7 @@ std::vector<double> estimate(const Past& past, const double* sums, const Weights
         const double paid = weights[i] * (sums[i] / past.counts[i]);
         for (std::size_t j = 0; j < past.dim; ++j) b[j] += paid * past.row(i)[j];
     }
-    solve(gram(past, weights).data(), b.data(), std::sqrt(n), past.dim, theta.data(), 1);
+    solve(gram(past, weights).data(), std::sqrt(n), past.dim, {b.data(), theta.data(), 1});
     if (!is_estimate(theta.data(), past.dim, 1)) std::fill(theta.begin(), theta.end(), 0.0);
     return theta;
 }

@@ -10,7 +10,7 @@ import pytest
 import armlet
 from armlet.parallel import Seeds
 from armlet.simulation.play import InPython, draw, run_streams
-from armlet.types import Float64
+from armlet.types import Float64, Reward
 from armlet_lab.contests.contest import Task
 from armlet_lab.contests.problems import FAMILIES, MADE, TOLD, draw_problem
 from armlet_lab.contests.tournament import ALL, BEFORE, SHORT, Cell, judge, play, regret
@@ -37,7 +37,7 @@ def test_a_delay_leaves_a_bandit_without_rewards_until_it_is_over(monkeypatch: p
     learned: list[tuple[int, int]] = []
 
     class Watched(armlet.Bandit):
-        def learn(self, decision: armlet.Decision, reward: float, *, weight: float = 1.0) -> None:
+        def learn(self, decision: armlet.Decision, reward: Reward, *, weight: float = 1.0) -> None:
             learned.append((self.t, decision.t))
             super().learn(decision, reward, weight=weight)
 
@@ -69,7 +69,7 @@ def test_a_silent_arm_is_never_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     learned: set[object] = set()
 
     class Watched(armlet.Bandit):
-        def learn(self, decision: armlet.Decision, reward: float, *, weight: float = 1.0) -> None:
+        def learn(self, decision: armlet.Decision, reward: Reward, *, weight: float = 1.0) -> None:
             learned.add(decision.arm)
             super().learn(decision, reward, weight=weight)
 

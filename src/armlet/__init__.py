@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet import theory as theory
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
+    from armlet.inputs.budget import Budget as Budget
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.log import Log as Log
     from armlet.log import audit as audit
@@ -37,6 +38,7 @@ _LOADED = (
     *("errors", "from_bytes", "load", "policies"),
 )
 _LAZY = {  # name -> its module, imported on first use so that `import armlet` stays fast
+    "Budget": "armlet.inputs.budget",
     "Encoder": "armlet.inputs.encoder",
     "Log": "armlet.log",
     "advise": "armlet.advice",

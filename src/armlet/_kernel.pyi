@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import armlet.types
-from armlet.types import Arm, Context
+from armlet.types import Arm, Context, Reward
 
 class Decision:
     """What `decide` answers: the arm to play, and what `learn` needs when the reward comes."""
@@ -23,6 +23,12 @@ class Decision:
     @property
     def arm(self) -> str | int:
         """The label of the arm to play."""
+    @property
+    def unit(self) -> str | None:
+        """The unit that it is of, a name; None if decide was given none."""
+    @property
+    def epoch(self) -> int | None:
+        """The number of the epoch whose first state and clock the unit met; None without a unit."""
     @property
     def propensity(self) -> float:
         """The probability with which this arm was to be played: over all coins if `marginal`, else as if every step were of this one's kind, greedy or optimistic."""
@@ -63,11 +69,14 @@ class Decision:
     def expired(self) -> bool:
         """Whether its reward is no longer waited for: it was expired, or learned and forgotten."""
     @property
-    def reward(self) -> float | None:
-        """The reward learned, if any."""
+    def reward(self) -> Any:  # a float, a dict of them, or None
+        """The reward learned, if any; of several outcomes those that have come, by name."""
     @property
     def weight(self) -> float:
         """The weight with which it was learned."""
+    @property
+    def weights(self) -> dict[str, float] | None:
+        """The weights of outcomes that it was made with, if some were given."""
     @property
     def tag(self) -> int:
         """A number that the policy attached for its own use; 0 for most policies."""
@@ -87,7 +96,7 @@ class Decision:
         propensity: float,
         explored: bool,
         x: NDArray[numpy.float64] | list[float] | None,
-        reward: float | None = None,
+        reward: float | dict[str, float] | None = None,
         weight: float = 1.0,
         tag: int = 0,
         exploration_propensity: float | None = None,
@@ -99,8 +108,12 @@ class Decision:
         expired: bool = False,
         optimistic: bool = False,
         marginal: bool = True,
+        unit: str | None = None,
+        epoch: int | None = None,
+        weights: dict[str, float] | None = None,
+        learned: bool | None = None,
     ) -> Decision:
-        """A decision from a log or another process, pending unless a reward is given."""
+        """A decision from a log or another process, pending unless a reward is given, or `learned` says so."""
 
 def restore_decision(
     id: str,
@@ -108,7 +121,7 @@ def restore_decision(
     propensity: float,
     explored: bool,
     x: NDArray[numpy.float64] | list[float] | None,
-    reward: float | None = None,
+    reward: float | dict[str, float] | None = None,
     weight: float = 1.0,
     tag: int = 0,
     exploration_propensity: float | None = None,
@@ -120,9 +133,13 @@ def restore_decision(
     expired: bool = False,
     optimistic: bool = False,
     marginal: bool = True,
+    unit: str | None = None,
+    epoch: int | None = None,
+    weights: dict[str, float] | None = None,
+    learned: bool | None = None,
 ) -> Decision:
     """
-    A decision from a log or another process, pending unless a reward is given.
+    A decision from a log or another process, pending unless a reward is given, or `learned` says so.
     """
 
 def decision_from_dict(record: Mapping[str, Any]) -> Decision:
@@ -153,6 +170,14 @@ class Decisions:
     @property
     def t(self) -> NDArray[numpy.int64]:
         """(n,): the steps."""
+
+    @property
+    def units(self, /) -> list[str | None] | None:
+        """The unit that each is of; None if none is of one."""
+
+    @property
+    def epochs(self, /) -> list[int | None] | None:
+        """The epoch that each unit met; None if none is of a unit."""
 
     @property
     def X(self) -> NDArray[numpy.float64]:
@@ -537,10 +562,19 @@ class Statistics:
     def versions(self) -> NDArray[numpy.int64]:
         """(K,): a stamp for each arm; no two states of its sums share one."""
 
-    def add(self, arm: int, x: object, reward: float, weight: float = 1.0) -> None:
+    def add(self, arm: int, x: object, reward: float, weight: float = 1.0, outcomes: object | None = None) -> None:
         """n += w, b += w r x, A += w x x'; a negative weight takes a row back."""
 
-    def correct(self, arm: int, x: object, old: float, new: float, weight: float = 1.0) -> None:
+    def correct(
+        self,
+        arm: int,
+        x: object,
+        old: float,
+        new: float,
+        weight: float = 1.0,
+        old_outcomes: object | None = None,
+        new_outcomes: object | None = None,
+    ) -> None:
         """The row stays, its reward changes."""
 
     def merge(self, other: Statistics, into: Sequence[int]) -> None:
@@ -584,6 +618,34 @@ class Statistics:
     def copy(self) -> Statistics: ...
 
     not_summed: ClassVar[tuple[str, ...]]
+
+    def open_outcomes(self, n: int) -> None:
+        """
+        From now on every row has n outcomes next to its reward, which is their sum by weights that stay.
+        """
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many outcomes a row has; 0 if it has a reward alone."""
+
+    def set_weights(self, weights: object, offsets: object | None = None) -> None:
+        """
+        Says by which weights estimates and noise are, and what is added to each arm in free units.
+        """
+
+    def reweigh(self, weights: object) -> None:
+        """
+        Makes the reward of every row the sum of its outcomes by these weights.
+        """
+
+    def outcome_estimates(self) -> NDArray[numpy.float64]:
+        """(n, K, D): theta_hat of z, outcome by outcome."""
+
+    @property
+    def outcome_bases(self) -> NDArray[numpy.float64]:
+        """
+        (n,): what the estimates of each outcome leave out, since all arms share it; 0 as given.
+        """
 
 class Units:
     """The units of a state at one moment: what its estimates are of."""
@@ -803,6 +865,32 @@ class LazyStatistics(Statistics):
 
     not_summed: ClassVar[tuple[str, ...]]
 
+class Pacer:
+    """The price that keeps the spend of a bandit within its budget."""
+
+    def __init__(self, total: float, length: float, repeats: bool) -> None: ...
+    @property
+    def price(self) -> float: ...
+    @property
+    def spent(self) -> float: ...
+    @property
+    def decisions(self) -> float: ...
+    @property
+    def waiting(self) -> float: ...
+    def begin(self) -> None: ...
+    def count(self, cost: float) -> None: ...
+    def correct(self, before: float, after: float) -> None: ...
+    def expire(self) -> None: ...
+    def await_cost(self) -> None: ...
+    def see(self, reward: float) -> None: ...
+    def affords(self, cost: float, bound: float) -> bool: ...
+    def merge(self, other: Pacer) -> None: ...
+    def subtract(self, earlier: Pacer) -> None: ...
+    def values(self) -> NDArray[numpy.float64]:
+        """(10,): what must be kept."""
+
+    def restore(self, values: object) -> None: ...
+
 class ArmSet:
     """Arms that were looked up beforehand; see `Bandit.arms`."""
 
@@ -828,6 +916,8 @@ class Engine:
         sign: float = 1.0,
         normalize: bool = False,
         reward_range: tuple[float, float] | None = None,
+        outcomes: tuple[Any, ...] | None = None,
+        budget: tuple[Any, ...] | None = None,
     ) -> None: ...
     def decide(
         self,
@@ -837,6 +927,9 @@ class Engine:
         probabilities: Literal["all"] | None = None,
         t: int | None = None,
         propensity: Literal["marginal"] | None = None,
+        unit: str | None = None,
+        epoch: int | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
@@ -859,6 +952,15 @@ class Engine:
             greedy or optimistic: left out, a decision looks for the one candidate that it plays, and its propensity is as if
             every step were of this kind (`decision.marginal` is False). Decisions of a bandit with a log, of a loop, and those
             with `probabilities="all"` always have the marginal one.
+        unit
+            The name of a session, a user, a machine: text of 1 to 256 characters. Within an epoch all of its decisions have the
+            same coins, and meet the estimates and the clock that the epoch's first decision of any unit found: in the same
+            context, with the same arms to choose from, it has the same arm. The propensity is over the coins of units.
+        epoch
+            The number of the epoch, which goes forward only, for a bandit whose own setting `epoch` does not count them.
+        weights
+            Of outcomes, by name, for this decision alone: the dial. Those left out weigh what they usually do. Nothing is
+            learned again: estimates are linear in them.
 
         Examples
         --------
@@ -874,6 +976,9 @@ class Engine:
         ...     default.learn(default.decide([0.5]), 1.0)
         >>> default.decide([0.5]).marginal, default.decide([0.5], propensity="marginal").marginal
         (False, True)
+        >>> sticky = armlet.Bandit(["a", "b"], 1, seed=1, epoch=1000)
+        >>> len({sticky.decide([0.5], unit="session-17").arm for _ in range(1000)})
+        1
         """
 
     def _advance_to(self, t: int) -> None:
@@ -881,7 +986,7 @@ class Engine:
         Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
         """
 
-    def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
+    def learn(self, decision: Decision, reward: Reward, *, weight: float = 1.0) -> None:
         """
         Learn the reward of a decision: late, out of order, or never, but only once.
 
@@ -890,17 +995,18 @@ class Engine:
         decision
             What `decide` gave.
         reward
-            Any finite number; a cost if the objective is "min".
+            Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
+            name: the others may come in later calls, and the row is learned when all have.
         weight
             How much it counts, a positive number, at least 1e-40.
         """
 
-    def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
+    def correct(self, decision: Decision, old_reward: Reward, new_reward: Reward) -> None:
         """
         Replace the reward that was learned from a decision, exactly but for rounding.
         """
 
-    def forget(self, decision: Decision, reward: float) -> None:
+    def forget(self, decision: Decision, reward: Reward) -> None:
         """
         Take back what was learned from a decision, exactly but for rounding; it may be learned again.
         """
@@ -931,7 +1037,14 @@ class Engine:
         """
 
     def _decide_many(
-        self, X: object, eligible: object | None, t: int | None = None, propensity: object | None = None
+        self,
+        X: object,
+        eligible: object | None,
+        t: int | None = None,
+        propensity: object | None = None,
+        units: list[object] | None = None,
+        epoch: int | None = None,
+        weights: object | None = None,
     ) -> Decisions: ...
     def _learn_many(
         self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64]
@@ -957,14 +1070,16 @@ class Engine:
         tags: NDArray[numpy.int64],
         replaces: NDArray[numpy.float64],
     ) -> None: ...
-    def _probabilities(self, X: object, t: int | None, eligible: object | None) -> NDArray[numpy.float64]:
+    def _probabilities(
+        self, X: object, t: int | None, eligible: object | None, weights: object | None = None
+    ) -> NDArray[numpy.float64]:
         """(n, K): at step t, or at the next one."""
 
     def _view(
-        self, eligible: object | None
-    ) -> tuple[list[str | int], NDArray[numpy.bool], NDArray[numpy.float64], Units | None]:
+        self, eligible: object | None, weights: object | None = None, priced: bool = True
+    ) -> tuple[list[str | int], NDArray[numpy.bool], NDArray[numpy.float64], Units | None, float]:
         """
-        Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one moment.
+        Labels, which of them may be played, theta_hat, the units that it is in if they are free, and what scores leave out, all of one moment.
         """
 
     def _scaled(self, X: object) -> NDArray[numpy.float64]:
@@ -979,6 +1094,8 @@ class Engine:
         *,
         features: tuple[str, ...] | None,
         reward_range: tuple[float, float] | None,
+        outcomes: tuple[Any, ...] | None,
+        budget: tuple[Any, ...] | None,
         columns: tuple[list[int], list[float]] | None,
         renew: Callable[[Any], object],
         fields: Callable[[], Mapping[str, Any]],
@@ -993,6 +1110,22 @@ class Engine:
     def _set_active(self, label: object, active: bool) -> None: ...
     def _begin_decision(self, label: str | int, explored: bool) -> None:
         """A decision of this arm, made elsewhere, waits for its reward."""
+
+    def _set_epochs(self, length: int | None, under_way: tuple[int, int, Any, float] | None) -> None:
+        """
+        How many decisions an epoch lasts, if the clock counts them, and the one that is under way.
+        """
+
+    def _begin_epoch(self, epoch: int, t: int) -> None:
+        """
+        What a decision of a unit at step t, made elsewhere, does if it is the first of its epoch.
+        """
+
+    @property
+    def _epoch(self, /) -> int | None:
+        """
+        The number of the epoch that units are in; None before the first decision of one.
+        """
 
     def _advance(self, steps: int) -> None: ...
     def _reseed(self, seed: object) -> None: ...
@@ -1020,11 +1153,19 @@ class Engine:
         retired: list[str | int],
         steps: int,
         seeds: list[int],
+        spending: NDArray[numpy.float64] | None,
         fields: Callable[[], Mapping[str, Any]],
     ) -> None: ...
     def _attach(self, recording: object) -> None:
         """
         From now on `recording.recorder` receives every change, under `recording.lock`.
+        """
+
+    def _restore_spending(self, values: NDArray[numpy.float64]) -> None: ...
+    @property
+    def _spending(self, /) -> tuple[float, float, int, int] | None:
+        """
+        The price, what was spent, decisions and costs to come, or None without a budget.
         """
 
     @property
@@ -1045,6 +1186,9 @@ def _before_fork() -> None: ...
 def _after_fork(is_child: bool) -> None: ...
 def coins(seed: int, t: int) -> tuple[float, int, int, int]:
     """The coin, pick, tie-break and mark of step t."""
+
+def unit_seed(seed: int, unit: str) -> int:
+    """The seed of a unit's coins: those of epoch e are coins(unit_seed, e)."""
 
 def rollout(
     contexts: object,
@@ -1222,6 +1366,28 @@ def sum_moments(X: object, origin: object) -> NDArray[numpy.float64]:
 
 def gram(F: object, G: object) -> NDArray[numpy.float64]:
     """(13, 13): F' G, summed over rows in their order."""
+
+def race(
+    X: object,
+    eligible: object,
+    arms: object,
+    below: object,
+    above: object,
+    certain: object,
+    thetas: object,
+    before: int,
+    sums: object,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.bool_]]:
+    """
+    (4, J): the sums, and what rows add to them: totals and squares of `below` and of `above` where policy j, of thetas (J, 1, K, d), plays the arm that was played; and (J,): whether it does in all that are certain.
+    """
+
+def sum_agreeing(
+    X: object, eligible: object, arms: object, columns: object, thetas: object, dials: object
+) -> NDArray[numpy.float64]:
+    """
+    (J, D, q): columns (n, q), summed over the rows where policy j of thetas (J, m, K, d) under dial k of (D, m) plays the arm that was played.
+    """
 
 def search_subset(
     how: str, x: NDArray[numpy.float64], rows: NDArray[numpy.float64], counts: NDArray[numpy.float64]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import BusyError, InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs import columns
+from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.settings import (
     Design,
     Normalize,
@@ -23,6 +24,7 @@ from armlet.inputs.settings import (
     Units,
     check_design,
     check_encoder,
+    check_epoch,
     check_mode,
     check_reward_range,
     check_seed,
@@ -30,7 +32,7 @@ from armlet.inputs.settings import (
     check_steps,
     in_units,
 )
-from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations
+from armlet.kernel import ArmSet, Decision, Decisions, Engine, argmax_rows, clear_argmax, expectations, spent_since
 from armlet.policies import check_given, default_policy, find_policy, is_registered
 from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
@@ -39,8 +41,11 @@ from armlet.reference.linear import ordered_scores
 from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot, State
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from armlet.disk import Source, Target
     from armlet.inference.view import Inference
+    from armlet.inputs.budget import Budget, Spending
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
     from armlet.model_file import Model
@@ -110,7 +115,21 @@ class Bandit(Engine):
         policy's own setting, which is "free" where it can be.
     reward_range
         (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
-        it where rewards have a range. In the bandit's own sense: costs if the objective is "min".
+        it where rewards have a range. In the bandit's own sense: costs if the objective is "min". With outcomes, a
+        range for each, by name.
+    outcomes
+        Several things that are observed of every decision, and what one unit of each is worth, such as
+        `{"quality": 1.0, "cost": -40.0}`. A reward is then a mapping by name, and what is maximised is the weighted
+        sum. `decide(x, weights=...)` weighs them otherwise, at once and without learning anything again.
+    known
+        Outcomes that are known beforehand, by name and arm, such as `{"cost": {"small": 0.001, "large": 0.03}}`: they
+        are not learned and not reported. Needs free units.
+    budget
+        An `armlet.Budget`: how much of one of the outcomes may be spent, and within how many decisions. `bandit.budget`
+        tells how far that has got.
+    epoch
+        How long a unit of `decide` keeps its arm: a number of decisions, of all units together; or, for a loop, which
+        has a clock, a `datetime.timedelta`. Left out, who decides for a unit names the epoch.
     seed
         All randomness of decisions is a function of it and of the step; 0 <= seed < 2^128, random if left out.
     log
@@ -124,6 +143,15 @@ class Bandit(Engine):
     >>> decision.arm, decision.propensity, decision.explored
     ('north', 0.5, True)
     >>> bandit.learn(decision, 0.3)
+
+    Several outcomes, and a dial:
+
+    >>> models = armlet.Bandit(["small", "large"], 1, outcomes={"quality": 1.0, "cost": -40.0}, seed=7)
+    >>> decision = models.decide([0.5], weights={"cost": -400.0})
+    >>> models.learn(decision, {"cost": 0.002})
+    >>> models.learn(decision, {"quality": 0.9})  # later
+    >>> decision.reward, decision.weights
+    ({'quality': 0.9, 'cost': 0.002}, {'quality': 1.0, 'cost': -400.0})
     """
 
     def __init__(
@@ -137,7 +165,11 @@ class Bandit(Engine):
         objective: Objective = "max",
         normalize: Normalize | None = None,
         units: Units | None = None,
-        reward_range: tuple[float, float] | None = None,
+        reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+        outcomes: Mapping[str, float] | None = None,
+        known: Mapping[str, Mapping[Arm, float]] | None = None,
+        budget: Budget | None = None,
+        epoch: int | timedelta | None = None,
         seed: int | None = None,
         log: Recorder | None = None,
     ) -> None:
@@ -146,6 +178,10 @@ class Bandit(Engine):
         policy = in_units(policy, units)
         labels = columns.check_labels(arms)
         encoder, names, dim = check_encoder(encoder, features, dim)
+        several = read_outcomes(outcomes, known, reward_range)
+        if several is not None:
+            several.check_arms(labels)
+            reward_range = several.reward_range()
         settings = Settings(
             policy=policy,
             dim=dim,
@@ -154,9 +190,13 @@ class Bandit(Engine):
             normalize=normalize,
             reward_range=check_reward_range(reward_range, policy, objective),
             encoder=encoder,
+            epoch=check_epoch(epoch),
+            outcomes=several,
         )
+        if budget is not None:
+            settings = settings.with_budget(budget)
         policy.check(len(labels), dim, 0)
-        state = policy.init(len(labels), dim)
+        state = settings.init(len(labels))
         self._init_engine(settings, Snapshot(0, labels, [], state, check_seed(seed), []))
         if log is not None:
             self._attach_log(log)
@@ -173,11 +213,16 @@ class Bandit(Engine):
             features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
             sign=s.sign,
             normalize=s.normalize == "l2",
-            reward_range=s.reward_range,
+            reward_range=s.reward_range if s.outcomes is None else None,
+            outcomes=None if s.outcomes is None else s.outcomes.engine,
+            budget=s.engine_budget,
         )
         self._settings, self._reader = s, s.reader
+        if now.spending is not None:
+            self._restore_spending(now.spending)
         self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
         self._advance(now.t)
+        self._set_epochs(s.epoch if isinstance(s.epoch, int) else None, now.epoch)
         for stream in now.streams:
             self._know(stream)
         for arm in now.retired:
@@ -209,6 +254,9 @@ class Bandit(Engine):
         eligible: Iterable[Arm] | None = None,
         t: int | None = None,
         propensity: Literal["marginal"] | None = None,
+        units: Iterable[str | None] | None = None,
+        epoch: int | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Decisions:
         """Choose for many contexts: the same decisions, bit for bit, as one by one.
 
@@ -225,6 +273,12 @@ class Bandit(Engine):
             The step of the first row, as in `decide`; the next one if left out.
         propensity
             "marginal" for propensities over all coins, as in `decide`.
+        units
+            The unit of each row, or None for a row without one. Other threads wait for the end of such a batch.
+        epoch
+            The epoch of all units, as in `decide`.
+        weights
+            Of outcomes, for all of them, as in `decide`.
 
         Examples
         --------
@@ -233,18 +287,31 @@ class Bandit(Engine):
         >>> bandit.decide_many([[0.5], [1.0]], t=100).t.tolist(), bandit.t
         ([100, 101], 101)
         """
-        return self._decide_many(self._reader.matrix(X), eligible, None if t is None else check_step(t), propensity)
+        rows, first = self._reader.matrix(X), None if t is None else check_step(t)
+        of = None if units is None else columns.listed("units", units)
+        return self._decide_many(rows, eligible, first, propensity, of, epoch, weights)
+
+    def _is_in_epoch(self, epoch: int) -> bool:
+        """Whether units meet that epoch already."""
+        return self._epoch == epoch
 
     def learn_many(
         self,
         decisions: Sequence[Decision] | Decisions,
-        rewards: npt.ArrayLike,
+        rewards: npt.ArrayLike | Mapping[str, npt.ArrayLike],
         *,
         weights: npt.ArrayLike | None = None,
     ) -> None:
-        """Learn the rewards of many decisions, all or none, also when it is interrupted."""
+        """Learn the rewards of many decisions, all or none, also when it is interrupted.
+
+        With several outcomes, rewards are a column for each, by name.
+        """
         given = list(decisions)
-        self._learn_many(given, columns.rewards(rewards, len(given)), columns.weights(weights, len(given)))
+        self._learn_many(given, self._rewards(rewards, len(given)), columns.weights(weights, len(given)))
+
+    def _rewards(self, given: Any, n_rows: int) -> Float64:
+        several = self._settings.outcomes
+        return columns.rewards(given, n_rows) if several is None else several.matrix(given, n_rows)
 
     # ---- logs
 
@@ -252,7 +319,7 @@ class Bandit(Engine):
         self,
         X: Contexts,
         arms: npt.ArrayLike | None = None,
-        rewards: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
@@ -269,7 +336,8 @@ class Bandit(Engine):
         Parameters
         ----------
         X, arms, rewards
-            One row, label and reward per logged step. Or X alone, a table: a mapping of columns, a pandas or polars
+            One row, label and reward per logged step; with several outcomes, rewards are a column for each, by name.
+            Or X alone, a table: a mapping of columns, a pandas or polars
             data frame, or an Arrow table, in the order of learning:
 
             - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
@@ -331,7 +399,7 @@ class Bandit(Engine):
         rows = self._reader.matrix(X)
         n = len(rows)
         played = list(columns.labels(arms, n))
-        values, sizes = columns.rewards(rewards, n), columns.weights(weights, n)
+        values, sizes = self._rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
         self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
         if design != "adaptive":
@@ -363,7 +431,7 @@ class Bandit(Engine):
         self,
         X: Contexts,
         arms: npt.ArrayLike | None = None,
-        rewards: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
         *,
         explored: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
@@ -372,7 +440,7 @@ class Bandit(Engine):
     ) -> None:
         """Forget all sums, then learn as `partial_fit` does; the clock advances as there."""
         fresh = self._clone()
-        blank = self.policy.init(len(fresh.arms), self._settings.dim)
+        blank = self._settings.init(len(fresh.arms))
         fresh._restore(blank, fresh.arms, 0)
         before, fresh._fixed_rows = fresh.t, 0.0
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps, design=design)
@@ -384,45 +452,60 @@ class Bandit(Engine):
     # ---- reading: never random, never changes anything
 
     def _estimated(
-        self, X: Contexts, eligible: Iterable[Arm] | None
+        self,
+        X: Contexts,
+        eligible: Iterable[Arm] | None,
+        weights: Mapping[str, float] | None = None,
+        priced: bool = True,
     ) -> tuple[list[Arm], Bool, Float64, Float64, float]:
         """Return labels, which may be played, contexts as theta sees them, theta, and the base to add to scores."""
         rows = self._scaled(self._reader.matrix(X))
-        labels, playable, theta, units = self._view(eligible)
-        if units is None:
-            return labels, playable, rows, theta, 0.0
-        return labels, playable, units.standard(rows), theta, units.base
+        labels, playable, theta, units, base = self._view(eligible, weights, priced)
+        return labels, playable, rows if units is None else units.standard(rows), theta, base
 
     def _slopes(self, eligible: Iterable[Arm]) -> tuple[Bool, Float64] | None:
         """Return which arms may be played and the theta that ranks them; None if contexts are transformed first."""
-        _, playable, theta, units = self._view(eligible)
+        _, playable, theta, units, _ = self._view(eligible)
         return None if units is not None or self._settings.normalize is not None else (playable, theta)
 
     def _leading(self, X: Float64, eligible: Iterable[Arm]) -> Int64:
         """Return the place of the highest estimate, (n,): -1 where another is close, or a row is not finite."""
-        _, playable, theta, units = self._view(eligible)
+        _, playable, theta, units, _ = self._view(eligible)
         rows = X if self._settings.normalize is None else self._scaled(X)  # which would copy them
         rows = rows if units is None else units.standard(rows)
         arms = np.flatnonzero(playable)
         best = clear_argmax(rows, theta[arms])
         return best if len(arms) == len(theta) else np.where(best < 0, -1, arms[best])
 
-    def predict(self, X: Contexts, *, eligible: Iterable[Arm] | None = None) -> npt.NDArray[Any]:
+    def predict(
+        self, X: Contexts, *, eligible: Iterable[Arm] | None = None, weights: Mapping[str, float] | None = None
+    ) -> npt.NDArray[Any]:
         """Return the arm with the highest estimate for each context, (n,); the first of those that tie.
 
         An array of str or of int64 if all labels are of that kind and fit, so that `sklearn.metrics` takes it; of
         Python objects if not.
         """
-        labels, playable, rows, theta, _ = self._estimated(X, eligible)
+        labels, playable, rows, theta, _ = self._estimated(X, eligible, weights)
         arms = np.flatnonzero(playable)
         return columns.label_array(labels)[arms[argmax_rows(rows, theta[arms])]]
 
-    def predict_expectations(self, X: Contexts) -> Float64:
-        """Return the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`."""
-        _, _, rows, theta, base = self._estimated(X, None)
+    def predict_expectations(self, X: Contexts, *, weights: Mapping[str, float] | None = None) -> Float64:
+        """Return the estimated reward (or cost) of every arm, (n, K); columns in the order of `arms`.
+
+        With several outcomes it is their weighted sum, by the usual weights or by those that are given: with 0 for all
+        others, one outcome by itself. The price of a budget is left out.
+        """
+        _, _, rows, theta, base = self._estimated(X, None, weights, priced=False)
         return self._settings.sign * (base + expectations(rows, theta))
 
-    def predict_proba(self, X: Contexts, *, mode: Mode = "exploring", eligible: Iterable[Arm] | None = None) -> Float64:
+    def predict_proba(
+        self,
+        X: Contexts,
+        *,
+        mode: Mode = "exploring",
+        eligible: Iterable[Arm] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Float64:
         """Return the probability of each arm, (n, K); columns in the order of `arms`.
 
         Parameters
@@ -432,6 +515,8 @@ class Bandit(Engine):
             to random play, and in a round-robin warm-up the arm whose turn it is has probability 1 in every context.
             "greedy": what was learned, without exploration; 1 for the highest estimate, shared by those that tie. This
             is `predict` as probabilities, and usually what to evaluate on a log.
+        weights
+            Of outcomes, as in `decide`.
 
         Examples
         --------
@@ -444,8 +529,8 @@ class Bandit(Engine):
         (array([[1., 0.]]), array([[0., 1.]]))
         """
         if check_mode(mode) == "exploring":
-            return self._probabilities(self._reader.matrix(X), None, eligible)
-        _, playable, rows, theta, _ = self._estimated(X, eligible)
+            return self._probabilities(self._reader.matrix(X), None, eligible, weights)
+        _, playable, rows, theta, _ = self._estimated(X, eligible, weights)
         return best_chances(ordered_scores(rows, theta), playable)
 
     @property
@@ -492,7 +577,7 @@ class Bandit(Engine):
             return merge_fields(self._settings, theirs)
 
         seeds = [theirs.seed, *theirs.streams]
-        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, fields)
+        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, theirs.spending, fields)
         self._know_features(other)
         self._fixed_rows += other._fixed_rows
 
@@ -530,9 +615,10 @@ class Bandit(Engine):
         if now.t < then.t:
             raise MergeError(f"base has taken {then.t} decisions and this bandit {now.t}; base must be the earlier one")
         subtract(now.state, now.arms, then.state, then.arms)
+        now = now._replace(spending=spent_since(self._settings.budget, now.spending, then.spending))
         rest = Bandit.__new__(Bandit)
         fixed = max(0.0, self._fixed_rows - base._fixed_rows)
-        rest._init_engine(self._settings, now._replace(t=now.t - then.t), fixed)
+        rest._init_engine(self._settings, now._replace(t=now.t - then.t, epoch=None), fixed)
         return rest
 
     def copy(self, *, seed: int | Literal["random"] | None = None) -> Self:
@@ -555,7 +641,10 @@ class Bandit(Engine):
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
-        reward_range: tuple[float, float] | None = None,
+        reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+        outcomes: Mapping[str, float] | None = None,
+        known: Mapping[str, Mapping[Arm, float]] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """Continue with one thing changed; what was learned stays, and pending decisions can still be learned.
 
@@ -584,6 +673,13 @@ class Bandit(Engine):
             free units.
         reward_range
             (lowest, highest) from now on, as in `Bandit`; rewards of pending decisions must lie in it too.
+        outcomes
+            What outcomes are worth from now on, those left out what they were: other weights of the same names.
+        known
+            Other values of what is known, for every arm: new prices. Arms to come may be among them.
+        budget
+            Another budget of the same outcome, such as a larger total; what was spent and decided so far counts in it,
+            and the price goes on. Or a first one.
 
         Examples
         --------
@@ -606,6 +702,7 @@ class Bandit(Engine):
         """
         changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t}
         changes |= {"features": features, "encoder": encoder, "reward_range": reward_range}
+        changes |= {"outcomes": outcomes, "known": known, "budget": budget}
         given = {name: value for name, value in changes.items() if value is not None}
         if len(given) != 1:  # so that a refused call has changed nothing
             told = " and ".join(given) or "nothing"
@@ -620,6 +717,12 @@ class Bandit(Engine):
             self._advance_to(t)
         elif reward_range is not None:
             self._replace_range(reward_range)
+        elif outcomes is not None:
+            self._replace_outcomes(self._several("outcomes", outcomes).with_weights(outcomes))
+        elif known is not None:
+            self._replace_outcomes(self._several("known", known).with_known(known))
+        elif budget is not None:
+            self._replace_budget(budget)
         else:
             self._replace_features(features, encoder, fill)
 
@@ -629,7 +732,7 @@ class Bandit(Engine):
         check_replaceable(self.policy, policy, self.state, len(self.arms), self._settings.dim)
 
         def renew(state: Any) -> State:
-            fresh: State = policy.init(state.n_arms, state.dim)
+            fresh: State = settings.init(state.n_arms)
             fresh.restore_arrays(state.arrays())
             return fresh
 
@@ -642,7 +745,38 @@ class Bandit(Engine):
 
     def _replace_range(self, reward_range: object) -> None:
         settings = self._settings.with_reward_range(reward_range)
+        if settings.outcomes is not None:
+            self._replace_outcomes(settings.outcomes)
+            return
         self._go_on(settings, lambda state: state, lambda: {"reward_range": list(settings.reward_range or ())})
+
+    def _several(self, argument: str, value: object) -> Outcomes:
+        if self._settings.outcomes is None:
+            raise InvalidValueError(
+                f"{argument} is {value!r}, but the bandit has one reward; start a new one with outcomes"
+            )
+        return self._settings.outcomes
+
+    def _replace_outcomes(self, several: Outcomes) -> None:
+        settings = self._settings.with_outcomes(several)
+        before = self._several("outcomes", several.weights)
+
+        def renew(state: Any) -> State:
+            if before.weights == several.weights:
+                return cast(State, state)
+            fresh: Any = state.copy()
+            fresh.reweigh(np.array([several.weights[name] for name in several.learned]))
+            return cast(State, fresh)
+
+        def fields() -> Fields:  # of a bandit with a log
+            from armlet.recording import outcome_fields
+
+            return outcome_fields(several)
+
+        self._go_on(settings, renew, fields)
+
+    def _replace_budget(self, budget: Budget) -> None:
+        self._go_on(self._settings.with_budget(budget), lambda state: state, lambda: {"budget": budget.to_dict()})
 
     def _replace_features(
         self, features: Iterable[str] | None, encoder: Encoder | None, fill: Mapping[str, float] | None
@@ -690,7 +824,9 @@ class Bandit(Engine):
             compiled_rule(settings.policy),
             settings.reader.row,
             features=settings.features if settings.encoder is None else None,
-            reward_range=settings.reward_range,
+            reward_range=settings.reward_range if settings.outcomes is None else None,
+            outcomes=None if settings.outcomes is None else settings.outcomes.engine,
+            budget=settings.engine_budget,
             columns=None if change is None else (list(change.sources), list(change.fills)),
             renew=renewed,
             fields=fields,
@@ -766,9 +902,20 @@ class Bandit(Engine):
 
     @property
     def settings(self) -> Settings:
-        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, units, reward_range."""
+        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, reward_range, epoch."""
         s = self._settings
         return s if s.encoder is None else dataclasses.replace(s, encoder=s.encoder.copy())
+
+    @property
+    def budget(self) -> Spending | None:
+        """How far the spending of its budget has got: price, spent, left; None without a budget."""
+        now = self._spending
+        if now is None or self._settings.budget is None:
+            return None
+        from armlet.inputs.budget import Spending  # not before there is one
+
+        price, spent, decisions, waiting = now
+        return Spending(self._settings.budget, price=price, spent=spent, decisions=decisions, waiting=waiting)
 
     @property
     def seed(self) -> int:
@@ -855,7 +1002,9 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
-    now = Snapshot(saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams))
+    now = Snapshot(
+        saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams), saved.epoch, saved.spending
+    )
     bandit._init_engine(saved.settings, now, saved.fixed_rows)
     return bandit
 

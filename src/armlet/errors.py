@@ -98,6 +98,10 @@ class PolicyError(ArmletError):
     """A policy answered with an arm that cannot be played, or with invalid probabilities."""
 
 
+class BudgetError(ArmletError):
+    """No arm can be played without spending more than a hard budget allows; nothing was changed."""
+
+
 class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
 

@@ -36,6 +36,7 @@ from armlet._kernel import LazyStatistics as LazyStatistics
 from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
 from armlet._kernel import OptimisticGreedy as OptimisticGreedy
+from armlet._kernel import Pacer as Pacer
 from armlet._kernel import Schedule as Schedule
 from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
@@ -53,11 +54,14 @@ from armlet._kernel import logs as logs
 from armlet._kernel import normals as normals
 from armlet._kernel import predict_played as predict_played
 from armlet._kernel import predict_target as predict_target
+from armlet._kernel import race as race
 from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
+from armlet._kernel import sum_agreeing as sum_agreeing
 from armlet._kernel import sum_features as sum_features
 from armlet._kernel import sum_moments as sum_moments
 from armlet._kernel import sum_rows as sum_rows
+from armlet._kernel import unit_seed as unit_seed
 from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import win_probabilities as win_probabilities
 from armlet.inputs import columns
@@ -67,6 +71,7 @@ from armlet.types import Bool, Coins, Float64, Int64, Interaction, Shapes, Snaps
 
 if TYPE_CHECKING:
     from armlet.environments.environment import FiniteEnvironment
+    from armlet.inputs.budget import Budget
 
 Rule: TypeAlias = (
     Schedule
@@ -114,6 +119,17 @@ class Simulated(NamedTuple, Generic[Sums]):
     exploring: Float64  # (C,): the part of it paid on explored steps
     explored: Float64  # (C,): how many steps explored
     statistics: Sums  # of the kind that it was at the start
+
+
+def spent_since(budget: Budget | None, now: Float64 | None, then: Float64 | None) -> Float64 | None:
+    """Return what a pacer has counted since it was as it was then."""
+    if budget is None or now is None or then is None:
+        return now
+    later, earlier = (Pacer(budget.total, budget.length, budget.period is not None) for _ in range(2))
+    later.restore(now)
+    earlier.restore(then)
+    later.subtract(earlier)
+    return later.values()
 
 
 def simulate_steps(
@@ -268,6 +284,19 @@ def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -
     size = dim + 1 if units == "free" else dim
     records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
     return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+
+
+def outcome_shapes(n_arms: int, dim: int, n: int, *, units: Units, is_lazy: bool) -> Shapes:
+    """Return the shapes of what statistics keep next to their sums where rows have n outcomes.
+
+    Examples
+    --------
+    >>> outcome_shapes(2, 3, 2, units="as given", is_lazy=False)
+    {'outcomes': (2, 11), 'outcome_units': (4,)}
+    """
+    size, pairs = dim + 1 if units == "free" else dim, n * (n + 1) // 2
+    shapes: Shapes = {"outcomes": (n_arms, n + pairs + n * size), "outcome_units": (2 * n,)}
+    return {**shapes, "outcomes_solved": (n_arms, n * size + 3 * pairs)} if is_lazy else shapes
 
 
 def solved_shape(n_arms: int, size: int) -> tuple[int, int]:

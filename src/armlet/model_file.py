@@ -14,12 +14,14 @@ from armlet import disk
 from armlet.disk import Json, Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
-from armlet.inputs.settings import Settings, check_reward_range, check_seed, units_of
-from armlet.kernel import Engine, sum_shapes
-from armlet.types import Arm, Array, Bool, Float64, Policy, Shapes, State, __version__
+from armlet.inputs.settings import Settings, check_epoch, check_reward_range, check_seed, epoch_json, units_of
+from armlet.kernel import Engine, outcome_shapes, sum_shapes
+from armlet.types import Arm, Array, Bool, EpochUnderWay, Float64, Policy, Shapes, State, __version__
 
 if TYPE_CHECKING:
+    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
+    from armlet.inputs.outcomes import Outcomes
 
 Find: TypeAlias = Callable[[str], type[Policy]]
 """Returns a policy's class by its name, or raises UnknownNameError."""
@@ -29,6 +31,8 @@ REFUSALS = (ArithmeticError, ArmletError, AttributeError, LookupError, MemoryErr
 
 # what two bandits may differ in and still be the same: whose coins they toss, who wrote them down, what inference knows
 UNHASHED = ("armlet", "seed", "streams", "fixed_rows")
+
+MET = "epoch_"  # before the names of the arrays of the state that units meet
 
 # arrays that are left out of the digest while they are zero: a bandit that waits for no reward, and none of whose arms
 # came or left, knows sums alone
@@ -47,6 +51,8 @@ class Model:
     streams: Sequence[int]  # other seeds whose decisions it may learn from: its own before, and merged ones
     state: State  # nobody else's: `write` checks it by restoring it to what it is
     fixed_rows: float = 0.0  # weight of the rows that no reward chose
+    epoch: EpochUnderWay | None = None
+    spending: Float64 | None = None  # of a budget: what its pacer keeps
 
 
 def write(target: Target, model: Model) -> None:
@@ -72,7 +78,7 @@ def decode(data: bytes, find: Find, given: Policy | None) -> Model:
 def digest(model: Model) -> str:
     """Return the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
-    arrays = {name: array for name, array in model.state.arrays().items() if name not in UNHASHED_ZEROS or array.any()}
+    arrays = {name: array for name, array in _arrays(model).items() if name not in UNHASHED_ZEROS or array.any()}
     return disk.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
@@ -87,6 +93,14 @@ def _header(model: Model) -> dict[str, Json]:
     s = model.settings
     optional: dict[str, Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
     optional |= {"fixed_rows": model.fixed_rows} if model.fixed_rows else {}
+    if s.epoch is not None:
+        optional["epoch"] = epoch_json(s.epoch)
+    if model.epoch is not None:
+        optional["epoch_start"] = list(model.epoch[:2])
+        optional |= {"epoch_price": model.epoch[3]} if model.epoch[3] else {}
+    optional |= {} if s.outcomes is None else {"outcomes": s.outcomes.to_dict()}
+    if s.budget is not None and model.spending is not None:
+        optional |= {"budget": s.budget.to_dict(), "spending": model.spending.tolist()}
     return optional | {
         "armlet": __version__,
         "policy": policy_header(s.policy),
@@ -105,17 +119,29 @@ def _header(model: Model) -> dict[str, Json]:
 
 def _parts(model: Model) -> tuple[dict[str, Json], dict[str, disk.Array]]:
     """Return header and arrays, unless `read` would refuse them."""
-    header, arrays, policy = _header(model), model.state.arrays(), model.settings.policy
+    header, policy = _header(model), model.settings.policy
     try:
         told = _told(header, policy)
-        if hasattr(policy, "shapes"):
-            check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim))
-        model.state.restore_arrays(arrays)
+        for state in _states(model):
+            arrays = state.arrays()
+            if hasattr(policy, "shapes"):
+                check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim, _n_outcomes(told.settings)))
+            state.restore_arrays(arrays)
     except REFUSALS as error:
         raise InvalidValueError(
             f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}"
         ) from error
-    return header, arrays
+    return header, _arrays(model)
+
+
+def _states(model: Model) -> list[State]:
+    return [model.state] if model.epoch is None else [model.state, model.epoch[2]]
+
+
+def _arrays(model: Model) -> dict[str, Array]:
+    """Return the arrays of the state, and those of the state that units meet, by names of their own."""
+    met = {} if model.epoch is None else model.epoch[2].arrays()
+    return {**model.state.arrays(), **{MET + name: array for name, array in met.items()}}
 
 
 def _checked(
@@ -125,18 +151,43 @@ def _checked(
         policy = _read_policy(header["policy"], find, given)
         told = _told(header, policy)
         n_arms, dim = len(told.arms), told.settings.dim
+        own = {name: array for name, array in arrays.items() if not name.startswith(MET)}
+        met = {name.removeprefix(MET): array for name, array in arrays.items() if name.startswith(MET)}
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
         if given is None or hasattr(policy, "shapes"):
-            check_shapes(arrays, expected(policy, n_arms, dim))
+            for each in (own, met) if met else (own,):
+                check_shapes(each, expected(policy, n_arms, dim, _n_outcomes(told.settings)))
         policy.check(n_arms, dim, told.t)
-        state = policy.init(n_arms, dim)
-        check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
-        state.restore_arrays(arrays)
+        state = _restored(told.settings, n_arms, own)
         policy.rule()  # which the bandit asks for next
         _try(policy, state, told)
+        epoch = _epoch_under_way(header, policy, told, met)
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
-    return Model(**told._asdict(), state=state)
+    return Model(**told._asdict(), state=state, epoch=epoch)
+
+
+def _restored(settings: Settings, n_arms: int, arrays: dict[str, Array]) -> State:
+    state = settings.init(n_arms)
+    check_shapes(arrays, {name: (None,) * array.ndim for name, array in state.arrays().items()})
+    state.restore_arrays(arrays)
+    return state
+
+
+def _epoch_under_way(
+    header: dict[str, Any], policy: Policy, told: _Told, arrays: dict[str, Array]
+) -> EpochUnderWay | None:
+    if "epoch_start" not in header and not arrays:
+        return None
+    numbers = _listed(header, "epoch_start")
+    if [type(each) for each in numbers] != [int, int] or not (0 <= numbers[0] < 2**63 and 1 <= numbers[1] <= told.t):
+        raise InvalidValueError(f"epoch_start is {numbers!r}, not the number of an epoch and a step up to {told.t}")
+    state = _restored(told.settings, len(told.arms), arrays)
+    _try(policy, state, told)
+    price = header.get("epoch_price", 0.0)
+    if type(price) is not float or not 0.0 <= price < np.inf or (price and told.settings.budget is None):
+        raise InvalidValueError(f"epoch_price is {price!r}, not the price of a budget")
+    return numbers[0], numbers[1], state, price
 
 
 def _try(policy: Policy, state: State, told: _Told) -> None:
@@ -171,6 +222,7 @@ class _Told(NamedTuple):
     seed: int
     streams: list[int]
     fixed_rows: float
+    spending: Float64 | None
 
 
 def _told(header: dict[str, Any], policy: Policy) -> _Told:
@@ -183,8 +235,13 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         normalize=header["normalize"],
         reward_range=check_reward_range(header["reward_range"], policy, objective),
         encoder=_encoder(header.get("encoder")),
+        epoch=check_epoch(header.get("epoch")),
+        outcomes=_outcomes(header.get("outcomes")),
+        budget=_budget(header.get("budget")),
     )
     arms = check_labels(_listed(header, "arms"))
+    if settings.outcomes is not None:
+        settings.outcomes.check_arms(arms)
     retired = [check_label(arm) for arm in _listed(header, "retired")]
     if len(set(retired)) != len(retired) or not set(retired) < set(arms):
         raise InvalidValueError(
@@ -196,7 +253,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
         raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
-    return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows)
+    return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows, _spending(header))
 
 
 def _encoder(saved: Any) -> Encoder | None:
@@ -205,6 +262,31 @@ def _encoder(saved: Any) -> Encoder | None:
     from armlet.inputs.encoder import Encoder  # not before there is one: most models have none
 
     return Encoder.from_dict(saved)
+
+
+def _outcomes(saved: Any) -> Outcomes | None:
+    if saved is None:
+        return None
+    from armlet.inputs.outcomes import Outcomes  # not before there are any: most models have one reward
+
+    return Outcomes.from_dict(saved)
+
+
+def _budget(saved: Any) -> Budget | None:
+    if saved is None:
+        return None
+    from armlet.inputs.budget import Budget  # not before there is one: most models have none
+
+    return Budget.from_dict(saved)
+
+
+def _spending(header: dict[str, Any]) -> Float64 | None:
+    if header.get("budget") is None:
+        return None
+    values = np.array(_listed(header, "spending"), dtype=np.float64)
+    if values.shape != (10,) or not np.isfinite(values).all() or (values[[0, 2, 4, 6, 7, 9]] < 0.0).any():
+        raise InvalidValueError(f"the spending of its budget is {reprlib.repr(header['spending'])}, which it cannot be")
+    return values
 
 
 def _seed(saved: Any) -> int:
@@ -269,7 +351,7 @@ def _is_json(value: object) -> bool:
 # bytes that claim a large problem cost nothing; a policy whose state is not plain `Statistics` has a method `shapes`
 
 
-def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
+def expected(policy: Policy, n_arms: int, dim: int, n_outcomes: int = 0) -> Shapes:
     """Return the shapes of a policy's state: those of `Statistics` unless it says otherwise.
 
     Examples
@@ -278,10 +360,15 @@ def expected(policy: Policy, n_arms: int, dim: int) -> Shapes:
     >>> expected(armlet.Uniform(), 2, 10**9)
     {'records': (2, 500000001500000003)}
     """
-    if hasattr(policy, "shapes"):
-        said: Shapes = policy.shapes(n_arms, dim)
-        return said
-    return sum_shapes(n_arms, dim, units=units_of(policy))
+    units = units_of(policy)
+    shapes: Shapes = policy.shapes(n_arms, dim) if hasattr(policy, "shapes") else sum_shapes(n_arms, dim, units=units)
+    if n_outcomes == 0:
+        return shapes
+    return {**shapes, **outcome_shapes(n_arms, dim, n_outcomes, units=units, is_lazy="solved" in shapes)}
+
+
+def _n_outcomes(settings: Settings) -> int:
+    return 0 if settings.outcomes is None else len(settings.outcomes.learned)
 
 
 def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:

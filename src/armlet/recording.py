@@ -23,6 +23,7 @@ from armlet.types import Policy, Snapshot
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
+    from armlet.inputs.outcomes import Outcomes
     from armlet.kernel import Decision, Decisions
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -93,8 +94,9 @@ class Recorder(Protocol):
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
         replace: one of policy, its name and settings; features, the names from now on, with fill, what rows from before
-        have in new ones, and encoder if it makes them; reward_range. Contexts have the features of their time. All
-        rewards are as the user gave them.
+        have in new ones, and encoder if it makes them; reward_range; outcomes, all of what they are from now on.
+        Contexts have the features of their time. All rewards are as the user gave them: with several outcomes those
+        that came, by name.
         """
 
     def on_events(self, kind: str, many: Sequence[Fields]) -> None:
@@ -152,6 +154,11 @@ def merge_fields(settings: Settings, other: Snapshot) -> Fields:
 def policy_fields(policy: Policy) -> Fields:
     """Describe a new policy: its name and settings."""
     return {"policy": model_file.policy_header(policy)}
+
+
+def outcome_fields(outcomes: Outcomes) -> Fields:
+    """Describe outcomes that weigh or cost something else from now on."""
+    return {"outcomes": outcomes.to_dict()}
 
 
 def feature_fields(change: FeatureChange, encoder: Encoder | None) -> Fields:

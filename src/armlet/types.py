@@ -21,6 +21,9 @@ Int64: TypeAlias = npt.NDArray[np.int64]
 Arm: TypeAlias = str | int
 """What a user calls an arm. Inside, arms are indices 0..K-1."""
 
+Reward: TypeAlias = float | Mapping[str, float]
+"""What a decision brought: a number, or several outcomes by name."""
+
 Context: TypeAlias = npt.ArrayLike | Sequence[float] | Mapping[str, object]
 """One context at the border: a numpy row, a list, or a mapping by feature name, or by column if there is an encoder."""
 
@@ -138,6 +141,11 @@ class State(Protocol):
         """Add what another state knows, its arm i to arm into[i]; MergeError where knowledge does not add up."""
 
 
+EpochUnderWay: TypeAlias = tuple[int, int, State, float]
+"""What units meet: the number of the epoch, the step of its first decision of a unit, the state that
+it found, and the price of a budget then."""
+
+
 class Snapshot(NamedTuple):
     """A bandit at one moment, but for its settings."""
 
@@ -147,6 +155,8 @@ class Snapshot(NamedTuple):
     state: State
     seed: int
     streams: list[int]  # other seeds whose decisions it may learn from
+    epoch: EpochUnderWay | None = None
+    spending: Float64 | None = None  # of a budget: what its pacer keeps
 
 
 if TYPE_CHECKING:

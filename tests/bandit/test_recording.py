@@ -316,7 +316,7 @@ def test_a_subclass_may_override_what_is_recorded() -> None:
             super().learn(decision, 0.25)
             return decision
 
-        def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
+        def learn(self, decision: Decision, reward: Any, *, weight: float = 1.0) -> None:
             self.correct(decision, 0.25, reward * weight)
 
     notebook = Notebook()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_an_error_of_a_quarter_on_one_arm_is_found_in_uniform_logs(times: float,
     for seed in range(10):
         rows = played(Uniform(), 3000, seed=seed) if known else imported(3000, seed=seed)
         wrong = np.where(rows.arm == 1, times / 3, 1 / 3)
-        columns = (
+        columns: dict[str, Any] = (
             {"exploration_propensity": wrong, "min_exploration_probability": np.full(3000, wrong.min())}
             if known
             else {}

@@ -7,11 +7,11 @@ import pytest
 
 import armlet
 from armlet.errors import EvaluationError
-from armlet.evaluation.rows import rows_of
-from armlet.evaluation.search import around, search
-from armlet.inference.sequences import MeanSequence
+from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.search import HEAT, around, search
+from armlet.inference.sequences import GammaExponential, MeanSequence
 from armlet.testing.logs import HeldBlocks
-from armlet.types import Float64
+from armlet.types import Float64, Int64
 
 
 def drawn(n: int, seed: int, *, signal: float = 0.4, objective: str = "max") -> HeldBlocks:
@@ -39,6 +39,39 @@ def test_one_policy_has_the_interval_of_its_own_sequence() -> None:
     alone = MeanSequence((0.0, 1.0), kind="gamma-exponential")
     alone.add(rows.reward, weights=3.0 * (arms == rows.arm))
     assert search(blocks, theta, reward_range=(0, 1)).interval == pytest.approx(alone.interval(), abs=1e-9)
+
+
+def plain_race(rows: Rows, thetas: Float64, level: float = 0.95) -> tuple[Int64, Float64, Float64, Float64]:
+    """A race in numpy: matrix products, sequences of all that are left, and a look every `HEAT` rows."""
+    left, each = np.arange(len(thetas)), (1.0 - level) / (2 * len(thetas))
+    below, above = GammaExponential(each), GammaExponential(each)
+    for start in range(0, len(rows), HEAT):
+        some = rows.take(slice(start, start + HEAT))
+        scores = np.column_stack([np.ones(len(some)), some.X]) @ np.swapaxes(thetas[left], 1, 2)
+        arms = np.where(some.eligible, scores, -np.inf).argmax(axis=2).T
+        w = (arms == some.arm[:, np.newaxis]) / some.propensity[:, np.newaxis]
+        below.add(w * some.reward[:, np.newaxis])
+        above.add(w * (1.0 - some.reward)[:, np.newaxis])
+        stays = 1.0 - above.bound() >= below.bound().max()
+        left, below, above = left[stays], below.of(stays), above.of(stays)
+    centred = (below.sums.total - above.sums.total) / len(rows)
+    return left, (1.0 + centred) / 2, below.bound(), 1.0 - above.bound()
+
+
+def test_a_race_drops_and_values_policies_as_one_in_numpy_does() -> None:
+    rows, thetas = drawn(9000, 5)[0], many(400)
+    half = np.arange(0, len(rows), 2)  # one of the other two arms is taken away, so the one played is one of two
+    rows.eligible[half, (rows.arm[half] + np.random.default_rng(5).integers(1, 3, size=len(half))) % 3] = False
+    rows.propensity[half] = 0.5
+    left, values, low, high = plain_race(rows, thetas)
+    found = search(HeldBlocks(rows, ["a", "b", "c"]), thetas, reward_range=(0, 1))
+    assert 10 < len(left) < 350
+    np.testing.assert_array_equal(found.left, left)
+    np.testing.assert_array_equal(found.values, values)
+    np.testing.assert_allclose(
+        found.low, low, rtol=1e-11
+    )  # Newton stops when all have settled, and who "all" are differs
+    np.testing.assert_allclose(found.high, high, rtol=1e-11)
 
 
 @pytest.mark.parametrize("objective", ["max", "min"])
@@ -75,6 +108,8 @@ def test_policies_about_a_bandit_start_with_itself() -> None:
 def test_searches_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match=r"thetas has shape \(4, 2, 2\)"):
         search(drawn(10, 1), np.ones((4, 2, 2)), reward_range=(0, 1))
+    with pytest.raises(ValueError, match="thetas has no policy, or one that is not finite"):
+        search(drawn(10, 1), np.full((4, 3, 3), np.nan), reward_range=(0, 1))
     with pytest.raises(ValueError, match="reward_range is missing"):
         search(drawn(10, 1), many(2))
     with pytest.raises(EvaluationError, match="no row of the log"):

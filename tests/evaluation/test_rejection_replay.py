@@ -215,7 +215,7 @@ def test_a_running_bandits_log_is_replayed_on_the_rows_that_its_coins_drew(tmp_p
     assert all(explored[t - 1] for t in found.t)
 
 
-UNKNOWN = {"explored": np.full(300, -1, dtype=np.int8), "exploration_propensity": np.full(300, np.nan)}
+UNKNOWN: dict[str, Any] = {"explored": np.full(300, -1, dtype=np.int8), "exploration_propensity": np.full(300, np.nan)}
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,15 @@ def test_the_command_prints_what_each_policy_would_have_earned(
     expected = rejection_replay(from_obp(feedback), armlet.LinUCB(alpha=1), seed=3)
     assert f"{expected.mean:.4f}" in told
     assert "Uniform" in told
+    page = tmp_path / "replay.html"
+    main(["rejection-replay", str(tmp_path / "log.jsonl"), "--policy", "Greedy", "--out", str(page)])
+    assert f"Page: {page}" in capsys.readouterr().out
+    assert "armlet rejection-replay" in page.read_text()
+    both = ["--policy", "Greedy", "--policy", "Uniform", "--out", str(tmp_path / "both.html")]
+    with pytest.raises(SystemExit, match="2"):
+        main(["rejection-replay", str(tmp_path / "log.jsonl"), *both])
+    assert "a page is of one: give --policy once" in capsys.readouterr().err
+    assert not (tmp_path / "both.html").exists()
     with pytest.raises(SystemExit, match="2"):
         main(["rejection-replay", str(tmp_path / "log.jsonl"), "--policy", "Nobody"])
     write(from_obp(feedback | {"pscore": np.linspace(0.1, 0.9, 300)}), tmp_path / "other.jsonl")

@@ -206,8 +206,8 @@ def amend(s: Session) -> Call | None:
     old = d.reward if s.rng.random() < 0.8 and d.learned else s.number()
     new = s.number()
     if s.rng.random() < 0.5:
-        return Call("correct", lambda: s.bandit.correct(d, old, new), "changes", check_clock(s), d)  # type: ignore[arg-type]
-    return Call("forget", lambda: s.bandit.forget(d, old), "changes", check_clock(s), d)  # type: ignore[arg-type]
+        return Call("correct", lambda: s.bandit.correct(d, old, new), "changes", check_clock(s), d)
+    return Call("forget", lambda: s.bandit.forget(d, old), "changes", check_clock(s), d)
 
 
 def expire(s: Session) -> Call | None:

@@ -252,7 +252,7 @@ def test_notes_are_in_the_log_and_change_nothing(tmp_path: Path) -> None:
     bandit, log = new_bandit(POLICY, tmp_path / "a.jsonl")
     decision = bandit.decide([1.0, 0.0, 0.0])
     log.note(decision, outcomes={"latency": 0.5}, source="checkout")
-    log.note(decision.id, unit="user 17", epoch=3)
+    log.note(decision.id, user=17)
     log.close()
     assert armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet").ok
     noted = [json.dumps(event["outcomes"]) for event in log if "outcomes" in event]

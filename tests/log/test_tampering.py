@@ -272,7 +272,7 @@ def test_columns_of_a_compacted_log_that_only_people_read_are_audited_too(honest
     rows = table.to_pylist()
     place = next(i for i, row in enumerate(rows) if row["first_reward"] is not None and row["reward"] is not None)
     assert armlet.audit(path, honest.with_name("a.start.armlet")).ok
-    for name, value in (("reward", 99.0), ("unit", "nobody")):
+    for name, value in (("reward", 99.0), ("source", "nobody")):
         changed = [{**row, name: value} if i == place else row for i, row in enumerate(rows)]
         pq.write_table(table.from_pylist(changed, schema=table.schema), path)
         found = armlet.audit(path, honest.with_name("a.start.armlet"))

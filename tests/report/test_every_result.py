@@ -53,7 +53,7 @@ HOMES = (
 
 @cache
 def kinds() -> list[type[Result]]:
-    """Return every class of results in the library, after importing all of it."""
+    """Return every class of results in the library but bases, after importing all of it."""
     for module in pkgutil.walk_packages(armlet.__path__, "armlet."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -61,7 +61,7 @@ def kinds() -> list[type[Result]]:
     while waiting:
         subclasses = waiting.pop().__subclasses__()
         waiting += subclasses
-        found += [each for each in subclasses if each.__module__.startswith("armlet.")]
+        found += [each for each in subclasses if each.__module__.startswith("armlet.") and not inspect.isabstract(each)]
     return found
 
 

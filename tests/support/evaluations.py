@@ -35,7 +35,7 @@ def usual() -> Evaluation:
     for name, probabilities in chances.items():
         w = probabilities[np.arange(len(rows)), rows.arm] / rows.propensity if name != "logged" else np.ones(len(rows))
         running, spread = RunningValue((0.0, 1.0)), WeightCounts()
-        running.add(rows.reward, w)
+        running.add(rows, w)
         spread.add(w)
         paths.append(running.found(name))
         spreads.append(spread.found(name))

@@ -70,8 +70,6 @@ def _later(rng: np.random.Generator, pending: list[str]) -> Iterator[Event]:
                 "id": name,
                 "outcomes": {"latency": 0.5},
                 "source": "checkout",
-                "unit": "u",
-                "epoch": 3,
             }
         elif kind < 0.22:
             yield {"kind": "forget", "id": name, "reward": reward}

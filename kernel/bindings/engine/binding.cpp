@@ -14,20 +14,25 @@ namespace {
 using Pair = std::optional<std::pair<double, double>>;
 
 void create(Engine* self, nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-            nb::object read_context, nb::handle features, double sign, bool normalize, Pair range) {
+            nb::object read_context, nb::handle features, double sign, bool normalize, Pair range, nb::handle outcomes,
+            nb::handle budget) {
     const auto ends = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt;
-    new (self) Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends);
+    new (self)
+        Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends, outcomes, budget);
 }
 
 using GivenColumns = std::optional<std::pair<std::vector<std::int64_t>, std::vector<double>>>;
 
 void replace(Engine& self, nb::object policy, nb::object rule, nb::object read_context, nb::handle features, Pair range,
-             GivenColumns columns, nb::callable renew, nb::callable fields, nb::callable settle) {
+             nb::handle outcomes, nb::handle budget, GivenColumns columns, nb::callable renew, nb::callable fields,
+             nb::callable settle) {
     self.replace({.policy = policy,
                   .rule = rule,
                   .read_context = read_context,
                   .features = features,
                   .range = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt,
+                  .outcomes = outcomes,
+                  .budget = budget,
                   .columns = columns ? std::optional(Columns{columns->first, columns->second}) : std::nullopt,
                   .renew = renew,
                   .fields = fields,
@@ -82,15 +87,20 @@ void bind_engine(nb::module_& m) {
         .def("__init__", &create, nb::arg("policy"), nb::arg("rule").none(), nb::arg("state"), nb::arg("labels"),
              nb::arg("seed"), nb::arg("read_context"), nb::kw_only(), nb::arg("features").none() = nb::none(),
              nb::arg("sign") = 1.0, nb::arg("normalize") = false, nb::arg("reward_range").none() = nb::none(),
+             nb::arg("outcomes").none() = nb::none(), nb::arg("budget").none() = nb::none(),
              nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "features: tuple[str, ...] | None = None, sign: float = 1.0, normalize: bool = False, "
-                     "reward_range: tuple[float, float] | None = None) -> "
-                     "None"))
+                     "reward_range: tuple[float, float] | None = None, outcomes: tuple[typing.Any, ...] | None = None, "
+                     "budget: tuple[typing.Any, ...] | None = None) -> None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
              nb::arg("t").none() = nb::none(), nb::arg("propensity").none() = nb::none(),
-             nb::sig("def _decide_many(self, X: object, eligible: object | None, t: int | None = None, propensity: "
-                     "object | None = None) -> Decisions"))
+             nb::arg("units").none() = nb::none(), nb::arg("epoch").none() = nb::none(),
+             nb::arg("weights").none() = nb::none(),
+             nb::sig(
+                 "def _decide_many(self, X: object, eligible: object | None, t: int | None = None, propensity: "
+                 "object | None = None, units: list[object] | None = None, epoch: int | None = None, weights: object "
+                 "| None = None) -> Decisions"))
         .def("_learn_many", &Engine::learn_many, nb::arg("decisions"), nb::arg("rewards"), nb::arg("weights"),
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
                      "NDArray[numpy.float64]) -> None"))
@@ -112,21 +122,29 @@ void bind_engine(nb::module_& m) {
                     "NDArray[numpy.bool], propensities: NDArray[numpy.float64], tags: NDArray[numpy.int64], replaces: "
                     "NDArray[numpy.float64]) -> None"))
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
-             "(n, K): at step t, or at the next one.")
-        .def("_view", &Engine::view, nb::arg("eligible").none(),
-             nb::sig("def _view(self, eligible: object | None) -> tuple[list[str | int], NDArray[numpy.bool], "
-                     "NDArray[numpy.float64], Units | None]"),
-             "Labels, which of them may be played, theta_hat, and the units that it is in if they are free, all of one "
-             "moment.")
+             nb::arg("weights").none() = nb::none(), "(n, K): at step t, or at the next one.")
+        .def(
+            "_view",
+            [](Engine& e, nb::handle eligible, nb::handle weights, bool priced) {
+                return e.view(eligible, weights, priced ? Price::charged : Price::left_out);
+            },
+            nb::arg("eligible").none(), nb::arg("weights").none() = nb::none(), nb::arg("priced") = true,
+            nb::sig("def _view(self, eligible: object | None, weights: object | None = None, priced: bool = True) -> "
+                    "tuple[list[str | int], "
+                    "NDArray[numpy.bool], NDArray[numpy.float64], Units | None, float]"),
+            "Labels, which of them may be played, theta_hat, the units that it is in if they are free, and what scores "
+            "leave out, all of one moment.")
         .def("_scaled", &Engine::scaled, nb::arg("X"), "(n, d): contexts as the policy sees them.")
         .def("_arm_set", &Engine::arm_set, nb::arg("labels").none(),
              nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
         .def("_replace", &replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("read_context"), nb::kw_only(),
-             nb::arg("features").none(), nb::arg("reward_range").none(), nb::arg("columns").none(), nb::arg("renew"),
-             nb::arg("fields"), nb::arg("settle"),
+             nb::arg("features").none(), nb::arg("reward_range").none(), nb::arg("outcomes").none(),
+             nb::arg("budget").none(), nb::arg("columns").none(), nb::arg("renew"), nb::arg("fields"),
+             nb::arg("settle"),
              nb::sig("def _replace(self, policy: object, rule: object | None, read_context: "
                      "collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, features: tuple[str, ...] | "
-                     "None, reward_range: tuple[float, float] | None, columns: tuple[list[int], list[float]] | None, "
+                     "None, reward_range: tuple[float, float] | None, outcomes: tuple[typing.Any, ...] | None, budget: "
+                     "tuple[typing.Any, ...] | None, columns: tuple[list[int], list[float]] | None, "
                      "renew: collections.abc.Callable[[typing.Any], object], fields: collections.abc.Callable[[], "
                      "collections.abc.Mapping[str, typing.Any]], settle: collections.abc.Callable[[], None]) -> None"),
              "Goes on with what is given and `renew(state)`; `settle()` is called when it is done, in the same turn. "
@@ -141,6 +159,15 @@ void bind_engine(nb::module_& m) {
         .def("_begin_decision", &Engine::begin_decision, nb::arg("label"), nb::arg("explored"),
              nb::sig("def _begin_decision(self, label: str | int, explored: bool) -> None"),
              "A decision of this arm, made elsewhere, waits for its reward.")
+        .def("_set_epochs", &Engine::set_epochs, nb::arg("length").none(), nb::arg("under_way").none(),
+             nb::sig(
+                 "def _set_epochs(self, length: int | None, under_way: tuple[int, int, typing.Any, float] | None) -> "
+                 "None"),
+             "How many decisions an epoch lasts, if the clock counts them, and the one that is under way.")
+        .def("_begin_epoch", &Engine::begin_epoch, nb::arg("epoch"), nb::arg("t"),
+             "What a decision of a unit at step t, made elsewhere, does if it is the first of its epoch.")
+        .def_prop_ro("_epoch", &Engine::epoch_number, nb::sig("def _epoch(self, /) -> int | None"),
+                     "The number of the epoch that units are in; None before the first decision of one.")
         .def("_advance", &Engine::advance, nb::arg("steps"))
         .def("_reseed", &Engine::reseed, nb::arg("seed"))
         .def("_know", &Engine::know, nb::arg("seed"), "Decisions made with this seed may be learned here.")
@@ -153,12 +180,18 @@ void bind_engine(nb::module_& m) {
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
              nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
-             nb::arg("seeds"), nb::arg("fields"),
+             nb::arg("seeds"), nb::arg("spending").none(), nb::arg("fields"),
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
-                     "seeds: list[int], fields: collections.abc.Callable[[], collections.abc.Mapping[str, "
+                     "seeds: list[int], spending: NDArray[numpy.float64] | None, fields: collections.abc.Callable[[], "
+                     "collections.abc.Mapping[str, "
                      "typing.Any]]) -> None"))
         .def("_attach", &Engine::attach, nb::arg("recording"), nb::sig("def _attach(self, recording: object) -> None"),
              "From now on `recording.recorder` receives every change, under `recording.lock`.")
+        .def("_restore_spending", &Engine::restore_spending, nb::arg("values"),
+             nb::sig("def _restore_spending(self, values: NDArray[numpy.float64]) -> None"))
+        .def_prop_ro("_spending", &Engine::spending,
+                     nb::sig("def _spending(self, /) -> tuple[float, float, int, int] | None"),
+                     "The price, what was spent, decisions and costs to come, or None without a budget.")
         .def_prop_ro("_seed", &Engine::seed, nb::sig("def _seed(self, /) -> int"))
         .def_prop_ro("_labels", &Engine::labels, nb::sig("def _labels(self, /) -> list[str | int]"))
         .def_prop_ro("_retired", &Engine::retired, nb::sig("def _retired(self, /) -> list[str | int]"))

@@ -16,8 +16,9 @@ PyTypeObject* decision_type = nullptr;
 nb::object new_decision(std::size_t dim) {
     auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
     if (!d) throw nb::python_error();
-    d->t = d->mark = d->table = d->life = d->features = 0, d->arm = d->eligible = nullptr, d->index = 0, d->tag = 0;
-    d->probabilities = nullptr;
+    d->t = d->mark = d->table = d->life = d->features = 0, d->index = 0, d->tag = 0;
+    d->arm = d->eligible = d->unit = d->weights = d->outcomes = nullptr;
+    d->probabilities = nullptr, d->epoch = 0;
     d->explored = d->optimistic = d->learned = d->expired = d->has_stream = false, d->marginal = true;
     d->greedy = Choice::Greedy::unknown;
     d->propensity = d->weight = 1.0, d->reward = 0.0,
@@ -34,6 +35,8 @@ Decision& as_decision(nb::handle given) {
 void stamp(Decision& d, Word t, Word mark, Seed stream, Word features) {
     d.t = t, d.mark = mark, d.stream = stream, d.has_stream = true, d.features = features;
 }
+
+void name_unit(Decision& d, nb::object unit, Word epoch) { d.unit = unit.release().ptr(), d.epoch = epoch; }
 
 void settle(Decision& d, const Choice& choice, nb::object label, Word table, const nb::object& eligible) {
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
@@ -90,6 +93,10 @@ PyGetSetDef attributes[] = {
     {"arm", get<[](Decision& d) { return Py_NewRef(d.arm); }>, nullptr, "The label of the arm to play.", nullptr},
     {"eligible", get<[](Decision& d) { return Py_NewRef(d.eligible ? d.eligible : Py_None); }>, nullptr,
      "The labels of the arms that could be played, as a tuple; None if all that were not retired could.", nullptr},
+    {"unit", get<[](Decision& d) { return unit_of(d).release().ptr(); }>, nullptr,
+     "The unit that it is of, a name; None if decide was given none.", nullptr},
+    {"epoch", get<[](Decision& d) { return epoch_of(d).release().ptr(); }>, nullptr,
+     "The number of the epoch whose first state and clock the unit met; None without a unit.", nullptr},
     {"propensity", get<[](Decision& d) { return PyFloat_FromDouble(d.propensity); }>, nullptr,
      "The probability with which this arm was to be played: over all coins if `marginal`, else as if every step were "
      "of "
@@ -128,7 +135,10 @@ PyGetSetDef attributes[] = {
      "Whether a reward was learned from it.", nullptr},
     {"expired", get<[](Decision& d) { return PyBool_FromLong(d.expired && !d.learned); }>, nullptr,
      "Whether its reward is no longer waited for: it was expired, or learned and forgotten.", nullptr},
-    {"reward", get<[](Decision& d) { return reward_of(d).release().ptr(); }>, nullptr, "The reward learned, if any.",
+    {"reward", get<[](Decision& d) { return reward_of(d).release().ptr(); }>, nullptr,
+     "The reward learned, if any; of a bandit with several outcomes those that have come, by name.", nullptr},
+    {"weights", get<[](Decision& d) { return weights_of(d).release().ptr(); }>, nullptr,
+     "The weights of outcomes that it was made with, by name, if some were given; None if it was by the usual ones.",
      nullptr},
     {"weight", get<[](Decision& d) { return PyFloat_FromDouble(d.weight); }>, nullptr,
      "The weight with which it was learned.", nullptr},
@@ -161,6 +171,9 @@ void dealloc(PyObject* self) noexcept {
     auto* d = reinterpret_cast<Decision*>(self);
     Py_XDECREF(d->arm);
     Py_XDECREF(d->eligible);
+    Py_XDECREF(d->unit);
+    Py_XDECREF(d->weights);
+    Py_XDECREF(d->outcomes);
     delete d->probabilities;
     PyObject_Free(self);
     Py_DECREF(type);
@@ -179,7 +192,7 @@ dict
     id, t, x, eligible, arm, propensity, explored, optimistic, exploration_rate, exploration_propensity,
     min_exploration_probability, greedy, design and tag; probabilities if they were asked for; reward and weight once a
     reward was learned; marginal, False, if the propensity is not over all coins; expired, True, if no reward is waited
-    for any more.
+    for any more; unit and epoch, if it is of a unit; weights, if some were given.
     `Decision.from_dict` reads it back.
 
 Examples

@@ -17,7 +17,11 @@ struct Decision {
     Word t, mark;
     PyObject* arm;                       // the label
     PyObject* eligible;                  // a tuple of the labels that could be played, or null for all that were active
+    PyObject* unit;                      // a str, or null if it is of none
+    PyObject* weights;                   // of outcomes, a dict, if some were given; else null
+    PyObject* outcomes;                  // those that have come, a dict by name; null if none, or there is one reward
     std::vector<double>* probabilities;  // of every arm, or null if nobody asked
+    Word epoch;                          // of the unit
     Word table;                          // names the table of labels in which the arm has its index
     Word life;                           // of the arm, when its reward was learned; 0 if that was elsewhere
     Word features;                       // names those of its context; 0 if it was read from a record
@@ -49,6 +53,8 @@ inline Decision& decision_of(const nb::object& made) { return *reinterpret_cast<
 Decision& as_decision(nb::handle given);
 // Fills in which step it is of, by whose coins, and what features it has.
 void stamp(Decision& decision, Word t, Word mark, Seed stream, Word features);
+// Fills in which unit it is of, and the epoch that this met.
+void name_unit(Decision& decision, nb::object unit, Word epoch);
 // Fills in which arm is played and why. `eligible` is a tuple of labels, or null.
 void settle(Decision& decision, const Choice& choice, nb::object label, Word table, const nb::object& eligible);
 
@@ -58,9 +64,12 @@ nb::dict to_dict(const Decision& decision);
 nb::object context_of(const Decision& decision);
 nb::object probabilities_of(const Decision& decision);
 nb::object greedy_of(const Decision& decision);
+nb::object unit_of(const Decision& decision);
+nb::object epoch_of(const Decision& decision);
 nb::tuple fields_of(const Decision& decision);  // what `restore` takes
 inline nb::object known(double value) { return std::isnan(value) ? nb::none() : nb::object(nb::float_(value)); }
-inline nb::object reward_of(const Decision& d) { return d.learned ? nb::object(nb::float_(d.reward)) : nb::none(); }
+nb::object reward_of(const Decision& decision);  // a number, or a dict of the outcomes that have come
+nb::object weights_of(const Decision& decision);
 void bind_record(nb::module_& m);
 
 void bind_decision(nb::module_& m);

@@ -9,7 +9,7 @@
 namespace armlet {
 
 Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, Word features,
-                     std::vector<double>&& contexts, nb::object eligible)
+                     std::vector<double>&& contexts, nb::object eligible, nb::object weights)
     : before(before),
       X(std::move(contexts)),
       choices(X.size() / dim),
@@ -18,7 +18,8 @@ Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::s
       table_(table),
       dim_(dim),
       features_(features),
-      eligible_(std::move(eligible)) {}
+      eligible_(std::move(eligible)),
+      weights_(std::move(weights)) {}
 
 nb::object Decisions::make(std::size_t row) const {
     const Word t = before + row + 1;
@@ -26,8 +27,30 @@ nb::object Decisions::make(std::size_t row) const {
     Decision& d = decision_of(made);
     stamp(d, t, toss(seed_, t).mark, seed_, features_);
     settle(d, choices[row], labels_[choices[row].arm], table_, eligible_);
+    if (!units_.empty() && units_[row].is_valid()) name_unit(d, units_[row], epochs_[row]);
+    if (weights_.is_valid()) d.weights = PyDict_Copy(weights_.ptr());
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;
+}
+
+void Decisions::note_unit(std::size_t row, nb::object unit, Word epoch) {
+    if (units_.empty()) units_.resize(size()), epochs_.resize(size());
+    units_[row] = std::move(unit), epochs_[row] = epoch;
+}
+
+nb::object Decisions::units() const {
+    if (units_.empty()) return nb::none();
+    nb::list out;
+    for (const auto& unit : units_) out.append(unit.is_valid() ? unit : nb::none());
+    return out;
+}
+
+nb::object Decisions::epochs() const {
+    if (units_.empty()) return nb::none();
+    nb::list out;
+    for (std::size_t i = 0; i < size(); ++i)
+        out.append(units_[i].is_valid() ? nb::object(nb::int_(epochs_[i])) : nb::none());
+    return out;
 }
 
 nb::object Decisions::item(std::ptrdiff_t row) {
@@ -126,6 +149,10 @@ void bind_decisions(nb::module_& m) {
         .def_prop_ro("eligible", &Decisions::eligible, nb::sig("def eligible(self, /) -> tuple[str | int, ...] | None"),
                      "The labels of the arms that could be played; None if all that were not retired could.")
         .def_prop_ro("t", &steps, owned, "(n,): the steps.")
+        .def_prop_ro("units", &Decisions::units, nb::sig("def units(self, /) -> list[str | None] | None"),
+                     "The unit that each is of; None if none is of one.")
+        .def_prop_ro("epochs", &Decisions::epochs, nb::sig("def epochs(self, /) -> list[int | None] | None"),
+                     "The epoch that each unit met; None if none is of a unit.")
         .def_prop_ro(
             "X", [](Self s) { return to_numpy(std::vector(s.X), {s.size(), s.dim()}); }, owned,
             "(n, d): a copy of the contexts as they were given, before `normalize` scales them.")

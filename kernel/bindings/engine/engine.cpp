@@ -53,9 +53,11 @@ Seed parse_seed(nb::handle seed) {
     return {nb::cast<Word>(low), nb::cast<Word>(nb::int_(seed) >> nb::int_(64))};
 }
 
+nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
+
 Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
                nb::object read_context, nb::handle features, double sign, bool normalize,
-               std::optional<RewardRange> range)
+               std::optional<RewardRange> range, nb::handle outcomes, nb::handle budget)
     : policy(policy),
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
@@ -72,6 +74,9 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
     names_ = names_of(features, dim_);
     if (!rule_) python_policy_.emplace(policy, state, dim_);
     if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
+    if (!outcomes.is_none()) outcomes_.emplace(outcomes);
+    take_outcomes();
+    take_budget(budget);
     tell_state();
 }
 
@@ -223,7 +228,10 @@ void Engine::check_state() const {
 
 // A state that is none of sums has no use for it.
 void Engine::tell_state() {
-    for (Statistics* sums : model_.sums())
+    std::vector<Statistics*> all = model_.sums();
+    if (epochs_.current)
+        all.insert(all.end(), epochs_.current->model.sums().begin(), epochs_.current->model.sums().end());
+    for (Statistics* sums : all)
         for (std::size_t arm = 0; arm < std::min(sums->n_arms(), arms_.size()); ++arm)
             sums->set_active(arm, arms_.is_active(arm));
 }
@@ -235,55 +243,78 @@ Propensities Engine::wanted_propensities(nb::handle propensity) const {
     return recording_ || !propensity.is_none() ? Propensities::exact : Propensities::conditional;
 }
 
-nb::object Engine::decide(nb::handle x, nb::handle eligible, nb::handle probabilities, nb::handle propensity,
-                          std::optional<Word> at) {
-    const Propensities wanted = wanted_propensities(propensity);
-    if (!recording_) return make_decision(x, eligible, probabilities, wanted, at);
+nb::object Engine::decide(const Asked& asked) {
+    const Propensities wanted = wanted_propensities(asked.propensity);
+    if (!recording_) return make_decision(asked, wanted);
     const Recording::Locked lock(*recording_);
-    nb::object made = make_decision(x, eligible, probabilities, wanted, at);
+    const auto epoch = asked.unit.is_any() ? epochs_.current : std::nullopt;
+    const auto spent = spending_;
+    nb::object made = make_decision(asked, wanted);
     try {
         recording_->on_decision(made);
     } catch (const nb::python_error&) {
         expire(decision_of(made), Act::perform);
+        if (asked.unit.is_any()) epochs_.current = epoch;
+        spending_ = spent;
         throw;
     }
     return made;
 }
 
-nb::object Engine::make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, Propensities propensity,
-                                 std::optional<Word> at) {
-    const auto wanted = wanted_of(eligible);
-    const bool wants_all = !probabilities.is_none();
-    if (wants_all && !(PyUnicode_Check(probabilities.ptr()) && text(probabilities) == "all"))
-        fail(PyExc_ValueError, "probabilities is " + quoted(probabilities) + "; give 'all', or leave it out");
+std::optional<Epoch> Engine::new_epoch(const UnitGiven& unit, Word step) const {
+    const Word number = epochs_.number_at(step, unit);
+    if (epochs_.is_under_way(number)) return std::nullopt;
+    return Epoch(number, step, price_now(), state.attr("copy")(), policy, rule_, dim_);
+}
+
+Choice Engine::choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted) {
+    if (!rule_) return basis.python_policy->decide(basis.step, x, basis.coins, eligible, arms_.size());
+    return armlet::decide(*rule_, basis.model, basis.step, x, basis.coins, eligible, scratch_, wanted);
+}
+
+nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
+    const auto wanted = wanted_of(asked.eligible);
+    const bool wants_all = !asked.probabilities.is_none();
+    if (wants_all && !(PyUnicode_Check(asked.probabilities.ptr()) && text(asked.probabilities) == "all"))
+        fail(PyExc_ValueError, "probabilities is " + quoted(asked.probabilities) + "; give 'all', or leave it out");
     if (wants_all) propensity = Propensities::exact;
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
     const Word features = history_.id();
-    read(x, d.x, d.dim());
-    const auto turn = decide_turn();
+    read(asked.x, d.x, d.dim());
+    const auto dial = read_dial(asked.weights);
+    if (dial) d.weights = outcomes_->write(*dial).release().ptr();
+    const UnitGiven& unit = asked.unit;
+    const bool has_unit = unit.is_any();
+    const auto turn = has_unit ? learn_turn() : decide_turn();  // an epoch begins with no half of a batch
     check_features(features);
     check_state();
     std::vector<std::uint32_t> some;
-    const bool is_all = wanted.is_all();
+    bool is_all = wanted.is_all();
     if (!is_all) some = arms_.playable(wanted);
+    if (auto fewer = affordable(is_all ? arms_.active() : Arms(some))) some = std::move(*fewer), is_all = false;
     const Arms arms = is_all ? arms_.active() : Arms(some);
-    const Word step = step_ahead(at);
-    const Coins coins = toss(streams_.own(), step);
+    const Word step = step_ahead(asked.at);
     const double* context = seen(d.x);
-    const Choice choice = rule_ ? armlet::decide(*rule_, model_, step, context, coins, arms, scratch_, propensity)
-                                : python_policy_->decide(step, context, coins, arms, arms_.size());
+    const Basis own = basis_at(step);
+    std::optional<Epoch> begun = has_unit ? new_epoch(unit, step) : std::nullopt;
+    const Basis basis = has_unit ? (begun ? *begun : *epochs_.current).basis(seed_of(streams_.own(), unit.name)) : own;
+    weigh(basis.model, dial, basis.price);
+    const Choice choice = choose(basis, context, arms, propensity);
     if (wants_all) {
         d.probabilities = new std::vector<double>(arms_.size());
         if (rule_)
-            armlet::probabilities(*rule_, model_, step, context, arms, scratch_, *d.probabilities);
+            armlet::probabilities(*rule_, basis.model, basis.step, context, arms, scratch_, *d.probabilities);
         else
-            python_policy_->probabilities(step, context, arms, arms_.size(), d.probabilities->data());
+            basis.python_policy->probabilities(basis.step, context, arms, arms_.size(), d.probabilities->data());
     }
+    if (begun) epochs_.current = std::move(begun);
     t = step;
-    stamp(d, step, coins.mark, streams_.own(), features);
+    stamp(d, step, own.coins.mark, streams_.own(), features);
+    if (has_unit) name_unit(d, unit.name, epochs_.current->number);
     settle(d, choice, arms_.label(choice.arm), arms_.id(), is_all ? nb::object() : arms_.labels_of(arms));
     begin(choice.arm, choice.explored);
+    spend(choice.arm);
     return made;
 }
 
@@ -347,7 +378,8 @@ void Engine::check_held(std::uint32_t arm, bool explored, double weight, const c
 void Engine::update(const Event& event) {
     if (python_policy_) return python_policy_->update(event);
     if (!learns(*rule_, event.explored)) return;
-    const Row row{event.arm, event.x, event.reward, event.weight, event.explored, event.t};
+    const Row row{event.arm,      event.x, event.reward,   event.weight,
+                  event.explored, event.t, event.outcomes, event.outcomes_before};
     if (event.replaces)
         correct_reward(*rule_, model_, row, *event.replaces);
     else
@@ -386,6 +418,7 @@ nb::dict Engine::recorded(const Decision& d) const {
 
 void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
     Decision& d = as_decision(decision);
+    if (outcomes_) return learn_outcomes(d, reward, weight);
     const double r = read_reward(reward), w = weight.is_valid() ? read_weight(weight) : 1.0;
     watch(d.x, watched_width(d), r);
     const auto fields = [&] {
@@ -408,10 +441,12 @@ void Engine::learn(nb::handle decision, nb::handle reward, nb::handle weight) {
 void Engine::note_learned(Decision& d, std::uint32_t arm, double reward, double weight) {
     if (!d.expired) end(arm, d.explored);
     d.learned = true, d.reward = reward, d.weight = weight, d.life = arms_.life(arm);
+    if (spending_) spending_->see(reward + outcomes_->worth_of_known(arm));
 }
 
 void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward) {
     Decision& d = as_decision(decision);
+    if (outcomes_) return correct_outcomes(d, old_reward, new_reward);
     const double before = armlet::read_reward(old_reward), after = read_reward(new_reward);
     const auto fields = [&] {
         nb::dict out = recorded(d);
@@ -433,6 +468,7 @@ void Engine::correct(nb::handle decision, nb::handle old_reward, nb::handle new_
 
 void Engine::forget(nb::handle decision, nb::handle reward) {
     Decision& d = as_decision(decision);
+    if (outcomes_) return forget_outcomes(d, reward);
     const double r = armlet::read_reward(reward);
     const auto fields = [&] {
         nb::dict out = recorded(d);
@@ -471,6 +507,7 @@ void Engine::expire(Decision& d, Act act) {
     const auto arm = arm_of(d);
     if (act == Act::rehearse) return;
     if (arm) end(*arm, d.explored);
+    if (is_cost_to_come(d)) spending_->expire();
     d.expired = true;
 }
 
@@ -478,7 +515,9 @@ void Engine::begin_decision(nb::handle label, bool explored) {
     const nb::object key = key_of(label);
     const auto turn = decide_turn();
     check_state();
-    begin(arms_.at(key), explored);
+    const auto arm = arms_.at(key);
+    begin(arm, explored);
+    spend(arm);
 }
 
 // ---- what Python's collector asks
@@ -487,10 +526,14 @@ int Engine::traverse(visitproc visit, void* arg) const {
     Py_VISIT(policy.ptr());
     Py_VISIT(state.ptr());
     Py_VISIT(read_context_.ptr());
+    if (outcomes_)
+        if (const int stop = outcomes_->traverse(visit, arg)) return stop;
     if (python_policy_)
         if (const int stop = python_policy_->traverse(visit, arg)) return stop;
     if (recording_)
         if (const int stop = recording_->traverse(visit, arg)) return stop;
+    if (epochs_.current)
+        if (const int stop = epochs_.current->traverse(visit, arg)) return stop;
     return arms_.traverse(visit, arg);
 }
 
@@ -499,6 +542,8 @@ void Engine::clear() {
     policy = state = read_context_ = nb::none();
     python_policy_.reset();
     recording_.reset();
+    epochs_.current.reset();
+    outcomes_.reset();
     arms_.clear();
 }
 

@@ -3,8 +3,11 @@
 #include <memory>
 #include <optional>
 
+#include "bindings/budget/spending.hpp"
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decisions.hpp"
+#include "bindings/engine/epoch.hpp"
+#include "bindings/engine/outcomes.hpp"
 #include "bindings/engine/python_policy.hpp"
 #include "bindings/engine/recording.hpp"
 #include "bindings/engine/streams.hpp"
@@ -24,6 +27,18 @@ struct RewardRange {
 // sure to succeed.
 enum class Act { perform, rehearse };
 
+// Whether weights are lowered by the price of a budget, as those of decisions are.
+enum class Price { charged, left_out };
+
+// What a caller asks of one decision, as it was given: at the step `at`, which must lie ahead, or at the next one.
+// `probabilities` is "all", or none if only that of the arm played is wanted; `propensity` is "marginal" if that is to
+// be over all coins, as it is for a recorder; `weights` are of outcomes.
+struct Asked {
+    nb::handle x, eligible = Py_None, probabilities = Py_None, propensity = Py_None, weights = Py_None;
+    std::optional<Word> at = std::nullopt;
+    UnitGiven unit = {};
+};
+
 // Columns of a log; a row that replaces nothing has NaN there.
 struct LoggedRows {
     nb::handle X;
@@ -36,6 +51,8 @@ struct Replacement {
     nb::object policy, rule, read_context;
     nb::handle features;
     std::optional<RewardRange> range;
+    nb::handle outcomes;             // none if there is one reward
+    nb::handle budget;               // none if there is none; what was spent of one before stays spent
     std::optional<Columns> columns;  // of other features
     nb::callable renew;              // from the state to the one to go on with
     nb::callable fields;             // what a recorder receives
@@ -54,14 +71,11 @@ class Engine {
     // A policy with a compiled rule runs here; any other is asked in Python.
     // Contexts by name are read here where `features` names them, by `read_context` elsewhere.
     Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
-           nb::object read_context, nb::handle features, double sign, bool normalize, std::optional<RewardRange> range);
+           nb::object read_context, nb::handle features, double sign, bool normalize, std::optional<RewardRange> range,
+           nb::handle outcomes, nb::handle budget);
 
     // ---- one step
-    // At the given step, which must lie ahead, or at the next one.
-    // `probabilities` is "all", or none if only that of the arm played is wanted; `propensity` is "marginal" if that is
-    // to be over all coins, as it is for a recorder.
-    nb::object decide(nb::handle x, nb::handle eligible, nb::handle probabilities, nb::handle propensity,
-                      std::optional<Word> at = std::nullopt);
+    nb::object decide(const Asked& asked);
     // The weight may be missing.
     void learn(nb::handle decision, nb::handle reward, nb::handle weight);
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
@@ -72,16 +86,19 @@ class Engine {
     void begin_decision(nb::handle label, bool explored);
 
     // ---- many at once
-    nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity);
+    // `units` has one, or None, for each row; or it is None. The epoch is for all, as are the weights.
+    nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity,
+                           nb::handle units, nb::handle epoch, nb::handle weights);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
                     Word steps);
     void learn_logged(const LoggedRows& given);
     // At the given step, or at the next one.
-    Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible);
+    Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible, nb::handle weights);
     Array<double> scaled(nb::handle X) const;
-    // Labels, which of them may be played, theta_hat and the units that it is in, all of one moment.
-    nb::tuple view(nb::handle eligible);
+    // Labels, which of them may be played, theta_hat, the units that it is in and what scores leave out, all of one
+    // moment.
+    nb::tuple view(nb::handle eligible, nb::handle weights, Price price);
 
     // ---- arms
     void add_arm(nb::object label);
@@ -91,12 +108,21 @@ class Engine {
     ArmSet arm_set(nb::handle labels) const;
     nb::list retired() const { return arms_.retired(); }
 
+    // ---- units
+    // How long an epoch is, and the one that is under way, as `epoch_under_way` gives it, or None.
+    void set_epochs(std::optional<Word> length, nb::handle under_way);
+    // What the decision of a unit at this step, made elsewhere, does if it is the first of its epoch.
+    void begin_epoch(Word number, Word step);
+    // The number of the epoch that is under way, the step of its first decision and a copy of its state; or None.
+    nb::object epoch_under_way() const;
+    std::optional<Word> epoch_number() const;
+
     // ---- the whole
     void advance(Word steps);
     void advance_to(Word step);
     void reseed(nb::handle seed);
     void know(nb::handle seed);  // decisions made with it may be learned here
-    // Clock, labels, those retired, a copy of the state, the seed and other known seeds, of one moment.
+    // Clock, labels, those retired, a copy of the state, the seed, other known seeds and what was spent, of one moment.
     nb::object snapshot();
     void replace(const Replacement& next);
     // It is a copy of another.
@@ -107,7 +133,10 @@ class Engine {
     void restore(nb::object other, const nb::list& labels, Word steps);
     // Adds another bandit's state, arms, clock and, without a recorder, streams. `fields` gives what one receives.
     void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-               const nb::callable& fields);
+               nb::handle spending, const nb::callable& fields);
+    // Price, spend, decisions and costs to come, or none without a budget.
+    nb::object spending() const;
+    void restore_spending(nb::handle values);
     // From now on a recorder receives every change.
     void attach(nb::object recording) { recording_.emplace(std::move(recording), t); }
 
@@ -131,9 +160,13 @@ class Engine {
         make(Act::perform);
     }
     // The same for decisions, which are made first: one that could not be recorded is expired, since nobody gets it.
-    nb::object make_decision(nb::handle x, nb::handle eligible, nb::handle probabilities, Propensities wanted,
-                             std::optional<Word> at);
-    Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first, Propensities wanted);
+    nb::object make_decision(const Asked& asked, Propensities wanted);
+    Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first, Propensities wanted,
+                             const std::vector<UnitGiven>& units, nb::handle weights);
+    // The epoch that a unit's decision at this step begins, if it is the first one there.
+    std::optional<Epoch> new_epoch(const UnitGiven& unit, Word step) const;
+    Basis basis_at(Word step) const { return {model_, python_policy_, step, toss(streams_.own(), step), price_now()}; }
+    Choice choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted);
     Propensities wanted_propensities(nb::handle propensity) const;
     void expire(Decision& decision, Act act);
     // What a recorder receives of a decision: its id; and its record, unless it received that before.
@@ -164,6 +197,35 @@ class Engine {
     void begin(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().begin_decision(arm) : void(); }
     void end(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().end_decision(arm) : void(); }
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
+
+    // ---- several outcomes: outcomes.cpp
+    void take_outcomes();  // how they weigh, and the prices of arms
+    std::optional<Outcomes::Dial> read_dial(nb::handle weights) const;
+    // From now on; by the usual weights if there is no dial.
+    // The price is that of now, or the one that a unit meets.
+    void weigh(const Model& model, const std::optional<Outcomes::Dial>& dial, double price);
+    nb::tuple view_weighed(nb::object labels, nb::object playable, const std::optional<Outcomes::Dial>& dial,
+                           Price price);
+    void learn_outcomes(Decision& decision, nb::handle reward, nb::handle weight);
+    void correct_outcomes(Decision& decision, nb::handle old_reward, nb::handle new_reward);
+    void forget_outcomes(Decision& decision, nb::handle reward);
+    std::size_t n_values() const { return outcomes_ ? outcomes_->n_learned() : 1; }  // of a row's reward
+    // Rewards of n rows: their numbers, or (n, n_values()) of outcomes; checked.
+    const double* rewards_of_rows(nb::handle rewards, const char* argument, std::size_t n) const;
+    std::vector<double> read_rewards(nb::handle rewards, const char* argument, std::size_t n) const;
+    void set_reward(Event& event, const double* values, const double* before = nullptr) const;
+    nb::object reward_columns(const std::vector<double>& values) const;  // as a recorder receives them
+
+    // ---- a budget of one of them: spending.cpp
+    void take_budget(nb::handle budget);
+    nb::object spending_values() const;
+    double price_now() const { return spending_ ? spending_->pacer().price() : 0.0; }
+    void spend(std::uint32_t arm);  // a decision of this arm was made
+    void count_cost(std::span<const double> parts, const Decision& decision);
+    bool is_cost_to_come(const Decision& decision) const;
+    // Those of some arms that a hard budget affords.
+    std::optional<std::vector<std::uint32_t>> affordable(Arms arms) const;
+
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
@@ -177,8 +239,11 @@ class Engine {
     enum class Refusals { none, possible };  // of rows, once others have been learned
     template <typename When>
     void choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const;
-    void choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted, Decisions& out);
+    void choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted,
+                               const std::optional<Outcomes::Dial>& dial, Decisions& out);
     void ask_rows(const double* X, Arms eligible, Word before, Decisions& out);
+    void choose_rows_of_units(const double* X, Arms eligible, Propensities wanted, const std::vector<UnitGiven>& units,
+                              const std::optional<Outcomes::Dial>& dial, Word before, Decisions& out);
     template <typename Learn>
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,
                    Refusals refusals = Refusals::none);
@@ -190,6 +255,7 @@ class Engine {
     std::optional<PythonPolicy> python_policy_;  // where there is no rule
     ArmTable arms_;
     Streams streams_;
+    Epochs epochs_;
     nb::object read_context_;
     // of features in order, if dicts are read by them; shared with who reads one while they are replaced
     Names names_;
@@ -197,6 +263,8 @@ class Engine {
     double sign_;  // -1 where the user's rewards are costs
     bool scales_;
     std::optional<RewardRange> range_;
+    std::optional<Outcomes> outcomes_;  // where there are several
+    std::optional<Spending> spending_;  // where one of them has a budget
     std::size_t dim_;
     bool learns_always_;
     Turns turns_;

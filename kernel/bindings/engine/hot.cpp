@@ -104,12 +104,14 @@ Word read_step(nb::handle t) {
 }
 
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<5> parameters{"decide", {"x", "eligible", "probabilities", "t", "propensity"}, 1, 1};
+    static constexpr Parameters<8> parameters{
+        "decide", {"x", "eligible", "probabilities", "t", "propensity", "unit", "epoch", "weights"}, 1, 1};
     return guarded([&] {
-        if (n == 1 && !keywords) return engine_of(self).decide(args[0], Py_None, Py_None, Py_None).release().ptr();
+        if (n == 1 && !keywords) return engine_of(self).decide({args[0]}).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
         const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
-        nb::object made = engine_of(self).decide(in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), at);
+        nb::object made = engine_of(self).decide({in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), or_none(in[7]),
+                                                  at, unit_given(or_none(in[5]), or_none(in[6]))});
         return made.release().ptr();
     });
 }
@@ -167,7 +169,7 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None, probabilities=None, t=None, propensity=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None, t=None, propensity=None, unit=None, epoch=None, weights=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -190,6 +192,15 @@ propensity
     greedy or optimistic: left out, a decision looks for the one candidate that it plays, and its propensity is as if
     every step were of this kind (`decision.marginal` is False). Decisions of a bandit with a log, of a loop, and those
     with `probabilities="all"` always have the marginal one.
+unit
+    The name of a session, a user, a machine: text of 1 to 256 characters. Within an epoch all of its decisions have the
+    same coins, and meet the estimates and the clock that the epoch's first decision of any unit found: in the same
+    context, with the same arms to choose from, it has the same arm. The propensity is over the coins of units.
+epoch
+    The number of the epoch, which goes forward only, for a bandit whose own setting `epoch` does not count them.
+weights
+    Of outcomes, by name, for this decision alone: the dial. Those left out weigh what they usually do. Nothing is
+    learned again: estimates are linear in them.
 
 Examples
 --------
@@ -205,6 +216,9 @@ armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forwa
 ...     default.learn(default.decide([0.5]), 1.0)
 >>> default.decide([0.5]).marginal, default.decide([0.5], propensity="marginal").marginal
 (False, True)
+>>> sticky = armlet.Bandit(["a", "b"], 1, seed=1, epoch=1000)
+>>> len({sticky.decide([0.5], unit="session-17").arm for _ in range(1000)})
+1
 )"},
     {"_advance_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&advance_to_call)),
      METH_FASTCALL | METH_KEYWORDS,
@@ -224,7 +238,8 @@ Parameters
 decision
     What `decide` gave.
 reward
-    Any finite number; a cost if the objective is "min".
+    Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
+    name: the others may come in later calls, and the row is learned when all have.
 weight
     How much it counts, a positive number, at least 1e-40.
 )"},

@@ -86,21 +86,22 @@ void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
 
 void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights) {
     const std::size_t rows = nb::len(decisions);
-    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
+    const std::size_t n = n_values();
+    const std::vector<double> r = read_rewards(rewards, "rewards", rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
     std::vector<Decision*> all;
     for (nb::handle decision : decisions) all.push_back(&as_decision(decision));
-    for (const double reward : r) check_reward(reward);
     std::vector<Decision*> sorted = all;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         fail("DecisionError", "decisions holds one decision more than once; learn it once");
-    for (std::size_t i = 0; i < rows; ++i) watch(all[i]->x, watched_width(*all[i]), r[i]);
+    for (std::size_t i = 0; i < rows && !outcomes_; ++i) watch(all[i]->x, watched_width(*all[i]), r[i]);
     const auto fields = [&] {
         nb::list many;
         for (std::size_t i = 0; i < rows; ++i) {
             nb::dict out = recorded(*all[i]);
-            out["reward"] = r[i], out["weight"] = w[i];
+            out["reward"] = outcomes_ ? nb::object(outcomes_->write({&r[i * n], &r[i * n] + n})) : nb::float_(r[i]);
+            out["weight"] = w[i];
             many.append(out);
         }
         return many;
@@ -113,12 +114,23 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
             if (all[i]->learned)
                 fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
                                           " was learned already; leave it out");
+            if (all[i]->outcomes)
+                fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
+                                          " has some of its outcomes already; learn the others of it by themselves");
             arms.push_back(locate(*all[i]));
         }
-        const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], r[i], w[i], std::nullopt); };
+        const auto event_at = [&](std::size_t i) {
+            Event event = event_of(*all[i], arms[i], 0.0, w[i], std::nullopt);
+            set_reward(event, &r[i * n]);
+            return event;
+        };
         if (act == Act::rehearse) return rehearse_all(rows, event_at);
         learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::own);
-        for (std::size_t i = 0; i < rows; ++i) note_learned(*all[i], arms[i], r[i], w[i]);
+        for (std::size_t i = 0; i < rows; ++i) {
+            count_cost({&r[i * n], n}, *all[i]);
+            if (outcomes_) all[i]->outcomes = outcomes_->write({&r[i * n], &r[i * n] + n}).release().ptr();
+            note_learned(*all[i], arms[i], outcomes_ ? event_at(i).reward : r[i], w[i]);
+        }
     });
 }
 
@@ -128,16 +140,16 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
     const Word features = history_.id();
     const std::size_t width = dim_, rows = count_rows(X, "X", width);
     std::vector<double> x = copy(doubles(X, "X", {rows, width}), rows * width);
-    const std::vector<double> r = copy(doubles(rewards, "rewards", {rows}), rows);
+    const std::size_t n = n_values();
+    const std::vector<double> r = read_rewards(rewards, "rewards", rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
     const bool* flags = booleans(explored, "explored", rows);
     const std::vector<bool> coin(flags, flags + rows);
     const auto keys = keys_of_rows(labels, rows);
-    for (const double reward : r) check_reward(reward);
-    for (std::size_t i = 0; i < rows; ++i) watch(x.data() + i * width, width, r[i]);
+    for (std::size_t i = 0; i < rows && !outcomes_; ++i) watch(x.data() + i * width, width, r[i]);
     nb::dict fields;
     if (recording_) {
-        fields["X"] = rows_to_list(x, width), fields["arms"] = to_list(keys), fields["rewards"] = to_list(r);
+        fields["X"] = rows_to_list(x, width), fields["arms"] = to_list(keys), fields["rewards"] = reward_columns(r);
         fields["explored"] = to_list(coin), fields["weights"] = to_list(w), fields["steps"] = steps;
     }
     if (scales_)
@@ -156,8 +168,9 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
                 return before + steps / rows * (row + 1) + steps % rows * (row + 1) / rows;
             };
             const auto event_at = [&](std::size_t i) {
-                return Event{step_of(i), arms[i], x.data() + i * dim_, sign_ * r[i], w[i], 1.0,
-                             coin[i],    0,       std::nullopt};
+                Event event{step_of(i), arms[i], x.data() + i * dim_, 0.0, w[i], 1.0, coin[i], 0, std::nullopt};
+                set_reward(event, &r[i * n]);
+                return event;
             };
             if (act == Act::rehearse) return rehearse_all(rows, event_at);
             learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::elsewhere);
@@ -170,10 +183,11 @@ void Engine::learn_logged(const LoggedRows& given) {
     const Word features = history_.id();
     const std::size_t width = dim_, rows = count_rows(given.X, "X", width);
     std::vector<double> x = copy(doubles(given.X, "X", {rows, width}), rows * width);
-    const std::vector<double> r = copy(doubles(given.rewards, "reward", {rows}), rows),
+    const std::size_t n = n_values();
+    const std::vector<double> r = read_rewards(given.rewards, "reward", rows),
                               w = copy(doubles(given.weights, "weight", {rows}), rows),
                               q = copy(doubles(given.propensities, "propensity", {rows}), rows),
-                              old = copy(doubles(given.replaces, "replaces", {rows}), rows);
+                              old = copy(rewards_of_rows(given.replaces, "replaces", rows), rows * n);
     const bool* flags = booleans(given.explored, "explored", rows);
     const std::vector<bool> coin(flags, flags + rows);
     const std::int64_t *t = integers(given.steps, "t", rows), *tags = integers(given.tags, "tag", rows);
@@ -181,21 +195,18 @@ void Engine::learn_logged(const LoggedRows& given) {
     const auto keys = keys_of_rows(given.arms, rows);
     bool corrects = false;
     for (std::size_t i = 0; i < rows; ++i) {
-        check_reward(r[i]);
-        if (std::isnan(old[i]))
-            watch(x.data() + i * width, width, r[i]);
-        else
+        if (!std::isnan(old[i * n]))
             corrects = true;
+        else if (!outcomes_)
+            watch(x.data() + i * width, width, r[i]);
     }
     nb::dict fields;
     if (recording_) {
         nb::dict columns;
         columns["t"] = to_list(steps), columns["x"] = rows_to_list(x, width), columns["arm"] = to_list(keys);
-        columns["reward"] = to_list(r), columns["propensity"] = to_list(q), columns["explored"] = to_list(coin);
+        columns["reward"] = reward_columns(r), columns["propensity"] = to_list(q), columns["explored"] = to_list(coin);
         columns["tag"] = to_list(tag), columns["weight"] = to_list(w);
-        nb::list replaces;
-        for (const double reward : old) replaces.append(known(reward));
-        columns["replaces"] = replaces;
+        columns["replaces"] = reward_columns(old);
         fields["columns"] = columns;
     }
     if (scales_)
@@ -209,16 +220,17 @@ void Engine::learn_logged(const LoggedRows& given) {
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
             const auto event_at = [&](std::size_t i) {
-                const auto before = std::isnan(old[i]) ? std::nullopt : std::optional(sign_ * old[i]);
-                return Event{.t = static_cast<Word>(steps[i]),
-                             .arm = arms[i],
-                             .x = x.data() + i * dim_,
-                             .reward = sign_ * r[i],
-                             .weight = w[i],
-                             .propensity = q[i],
-                             .explored = coin[i],
-                             .tag = static_cast<std::int32_t>(tag[i]),
-                             .replaces = before};
+                Event event{.t = static_cast<Word>(steps[i]),
+                            .arm = arms[i],
+                            .x = x.data() + i * dim_,
+                            .reward = 0.0,
+                            .weight = w[i],
+                            .propensity = q[i],
+                            .explored = coin[i],
+                            .tag = static_cast<std::int32_t>(tag[i]),
+                            .replaces = std::nullopt};
+                set_reward(event, &r[i * n], std::isnan(old[i * n]) ? nullptr : &old[i * n]);
+                return event;
             };
             const auto learn = [&](std::size_t i) {
                 const Event event = event_at(i);

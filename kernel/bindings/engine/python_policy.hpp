@@ -17,6 +17,7 @@ struct Event {
     bool explored;
     std::int32_t tag;
     std::optional<double> replaces;
+    const double *outcomes = nullptr, *outcomes_before = nullptr;  // where there are several
 };
 
 class PythonPolicy {

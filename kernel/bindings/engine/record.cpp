@@ -8,6 +8,7 @@
 
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decision.hpp"
+#include "bindings/engine/epoch.hpp"
 
 namespace armlet {
 
@@ -26,13 +27,24 @@ nb::object greedy_of(const Decision& d) {
     return d.greedy == Choice::Greedy::unknown ? nb::none() : nb::object(nb::bool_(d.greedy == Choice::Greedy::yes));
 }
 
+nb::object unit_of(const Decision& d) { return d.unit ? nb::borrow(d.unit) : nb::none(); }
+
+nb::object epoch_of(const Decision& d) { return d.unit ? nb::object(nb::int_(d.epoch)) : nb::none(); }
+
+nb::object reward_of(const Decision& d) {
+    if (d.outcomes) return nb::steal(PyDict_Copy(d.outcomes));
+    return d.learned ? nb::object(nb::float_(d.reward)) : nb::none();
+}
+
+nb::object weights_of(const Decision& d) { return d.weights ? nb::steal(PyDict_Copy(d.weights)) : nb::none(); }
+
 nb::tuple fields_of(const Decision& d) {
     nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
     return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
                           d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
                           known(d.exploration_propensity), known(d.exploration_rate),
                           known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired,
-                          d.optimistic, d.marginal);
+                          d.optimistic, d.marginal, unit_of(d), epoch_of(d), weights_of(d), d.learned);
 }
 
 namespace {
@@ -56,7 +68,10 @@ enum class Key {
     tag,
     reward,
     weight,
-    expired
+    weights,
+    expired,
+    unit,
+    epoch
 };
 constexpr const char* key_names[] = {"id",
                                      "t",
@@ -76,7 +91,10 @@ constexpr const char* key_names[] = {"id",
                                      "tag",
                                      "reward",
                                      "weight",
-                                     "expired"};
+                                     "weights",
+                                     "expired",
+                                     "unit",
+                                     "epoch"};
 
 // Lives as long as the process.
 PyObject* key_text(Key key) {
@@ -122,8 +140,11 @@ nb::dict to_dict(const Decision& d) {
     if (d.probabilities)
         put(Key::probabilities, list_of(d.probabilities->data(), d.probabilities->size()).release().ptr());
     put(Key::tag, PyLong_FromLong(d.tag));
-    if (d.learned) put(Key::reward, PyFloat_FromDouble(d.reward)), put(Key::weight, PyFloat_FromDouble(d.weight));
+    if (d.learned || d.outcomes) put(Key::reward, reward_of(d).release().ptr());
+    if (d.learned) put(Key::weight, PyFloat_FromDouble(d.weight));
+    if (d.weights) put(Key::weights, PyDict_Copy(d.weights));
     if (d.expired && !d.learned) put(Key::expired, Py_NewRef(Py_True));
+    if (d.unit) put(Key::unit, Py_NewRef(d.unit)), put(Key::epoch, PyLong_FromUnsignedLongLong(d.epoch));
     return out;
 }
 
@@ -183,13 +204,28 @@ std::vector<double>* read_probabilities(nb::handle given) {
     return new std::vector<double>(std::move(out));
 }
 
+// A dict of its own, of numbers by name.
+nb::dict numbers_by_name(nb::handle given, const char* argument) {
+    nb::dict out;
+    bool fits = PyDict_Check(given.ptr()) && PyDict_Size(given.ptr()) > 0;
+    if (fits)
+        for (auto [name, value] : nb::borrow<nb::dict>(given)) {
+            fits = fits && PyUnicode_Check(name.ptr()) &&
+                   (PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()));
+            if (fits) out[name] = read_reward(value);
+        }
+    if (!fits) fail(PyExc_ValueError, std::string(argument) + " is " + quoted(given) + "; give numbers by name");
+    return out;
+}
+
 // policies that divide by it stay finite, and no policy's own are as small
 constexpr double least_chance = 1e-100;
 
 nb::object restore(const std::string& id, nb::object arm, double propensity, bool explored, nb::handle x,
                    nb::object reward, nb::handle weight, std::int32_t tag, Known exploration_propensity,
                    Known exploration_rate, Known min_exploration_probability, std::optional<bool> greedy,
-                   nb::handle eligible, nb::handle probabilities, bool expired, bool optimistic, bool marginal) {
+                   nb::handle eligible, nb::handle probabilities, bool expired, bool optimistic, bool marginal,
+                   nb::handle unit, nb::handle epoch, nb::handle weights, std::optional<bool> learned) {
     const std::size_t dim = x.is_none() ? 0 : row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
@@ -204,8 +240,16 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     d.exploration_rate = read_chance("exploration_rate", exploration_rate, "0", 0.0);
     d.min_exploration_probability = read_chance("min_exploration_probability", min_exploration_probability, "0", 0.0);
     if (greedy) d.greedy = *greedy ? Choice::Greedy::yes : Choice::Greedy::no;
-    d.learned = !reward.is_none();
-    if (d.learned) d.reward = read_reward(reward);
+    const UnitGiven of = unit_given(unit, epoch);
+    if (of.is_any() && !of.epoch)
+        fail(PyExc_ValueError, "unit is " + quoted(unit) + " but epoch is missing; a decision of a unit has both");
+    if (of.is_any()) name_unit(d, of.name, *of.epoch);
+    d.learned = learned.value_or(!reward.is_none());
+    if (PyDict_Check(reward.ptr()))
+        d.outcomes = numbers_by_name(reward, "reward").release().ptr();
+    else if (d.learned)
+        d.reward = read_reward(reward);
+    if (!weights.is_none()) d.weights = numbers_by_name(weights, "weights").release().ptr();
     d.eligible = read_eligible(eligible).release().ptr();
     d.probabilities = read_probabilities(probabilities);
     d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
@@ -265,7 +309,9 @@ nb::object from_dict(nb::handle given) {
                 greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")), entry(record, "eligible"),
                 entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"),
                 !optimistic.is_none() && read_flag(optimistic, "optimistic"),
-                marginal.is_none() || read_flag(marginal, "marginal"));
+                marginal.is_none() || read_flag(marginal, "marginal"), entry(record, "unit"), entry(record, "epoch"),
+                entry(record, "weights"),
+                weight.is_none() && PyDict_Check(entry(record, "reward").ptr()) ? std::optional(false) : std::nullopt);
     nb::object t = entry(record, "t");
     if (!t.is_none() && !t.equal(nb::int_(decision_of(made).t)))
         fail(PyExc_ValueError, "t is " + quoted(t) + " but the decision is " + decision_of(made).id() +
@@ -283,14 +329,18 @@ void bind_record(nb::module_& m) {
         nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
         nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
         nb::arg("expired") = false, nb::arg("optimistic") = false, nb::arg("marginal") = true,
+        nb::arg("unit").none() = nb::none(), nb::arg("epoch").none() = nb::none(),
+        nb::arg("weights").none() = nb::none(), nb::arg("learned").none() = nb::none(),
         nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                "NDArray[numpy.float64] | list[float] | None, reward: float | None = None, weight: float = 1.0, tag: "
+                "NDArray[numpy.float64] | list[float] | None, reward: float | dict[str, float] | None = None, weight: "
+                "float = 1.0, tag: "
                 "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
                 "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
                 "collections.abc.Iterable[str | int] | None = None, "
                 "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False, optimistic: "
-                "bool = False, marginal: bool = True) -> Decision"),
-        "A decision from a log or another process, pending unless a reward is given.");
+                "bool = False, marginal: bool = True, unit: str | None = None, epoch: int | None = None, weights: "
+                "dict[str, float] | None = None, learned: bool | None = None) -> Decision"),
+        "A decision from a log or another process, pending unless a reward is given, or `learned` says so.");
     m.def("decision_from_dict", &from_dict, nb::arg("record").none(),
           nb::sig("def decision_from_dict(record: collections.abc.Mapping[str, typing.Any]) -> Decision"),
           "A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over.");

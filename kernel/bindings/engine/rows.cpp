@@ -31,6 +31,28 @@ class Begun {
     std::vector<std::uint32_t> arms_;
 };
 
+// What they cost, also.
+class Spent {
+  public:
+    Spent(std::optional<Spending>& spending, const std::optional<Outcomes>& outcomes)
+        : spending_(spending), outcomes_(outcomes) {}
+    Spent(const Spent&) = delete;
+    ~Spent() {
+        for (const auto arm : arms_) spending_->undo(arm, *outcomes_);
+    }
+    void add(std::uint32_t arm) {
+        if (!spending_) return;
+        arms_.push_back(arm);
+        spending_->begin(arm, *outcomes_);
+    }
+    void keep() { arms_.clear(); }
+
+  private:
+    std::optional<Spending>& spending_;
+    const std::optional<Outcomes>& outcomes_;
+    std::vector<std::uint32_t> arms_;
+};
+
 }  // namespace
 
 // ---- deciding
@@ -70,18 +92,23 @@ void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decis
 }
 
 // As `decide` would, one after the other: each finds those before it under way.
-void Engine::choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted, Decisions& out) {
+void Engine::choose_rows_in_slices(const double* X, Arms eligible, Propensities wanted,
+                                   const std::optional<Outcomes::Dial>& dial, Decisions& out) {
     Slices slices;
     Begun begun(model_);
+    Spent spent(spending_, outcomes_);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const Word step = out.before + i + 1;
         const Coins coins = toss(streams_.own(), step);
+        weigh(model_, dial, price_now());  // others may have decided meanwhile
         const Choice choice = armlet::decide(*rule_, model_, step, X + i * dim_, coins, eligible, scratch_, wanted);
         out.note(i, choice);
         if (is_counted(choice.explored)) begun.add(choice.arm);
+        spent.add(choice.arm);
         if (slices.pause()) check_state();
     }
     begun.keep();
+    spent.keep();
 }
 
 // A refusal gives the steps back; an interrupted batch has used them.
@@ -102,23 +129,66 @@ void Engine::ask_rows(const double* X, Arms eligible, Word before, Decisions& ou
     }
 }
 
-nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity) {
+// As `decide` would, one after the other. Nobody else has a turn meanwhile, so that a batch that fails takes the epochs
+// that it began with it; an interrupted one has used its steps.
+void Engine::choose_rows_of_units(const double* X, Arms eligible, Propensities wanted,
+                                  const std::vector<UnitGiven>& units, const std::optional<Outcomes::Dial>& dial,
+                                  Word before, Decisions& out) {
+    const auto epoch = epochs_.current;
+    Begun begun(model_);
+    Spent spent(spending_, outcomes_);
+    Slices slices;
+    try {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const Word step = out.before + i + 1;
+            const bool has_unit = units[i].is_any();
+            if (auto next = has_unit ? new_epoch(units[i], step) : std::nullopt) epochs_.current = std::move(next);
+            const Basis basis =
+                has_unit ? epochs_.current->basis(seed_of(streams_.own(), units[i].name)) : basis_at(step);
+            weigh(basis.model, dial, basis.price);
+            const Choice choice = choose(basis, X + i * dim_, eligible, wanted);
+            out.note(i, choice);
+            if (has_unit) out.note_unit(i, units[i].name, epochs_.current->number);
+            if (is_counted(choice.explored)) begun.add(choice.arm);
+            spent.add(choice.arm);
+            slices.pause();
+        }
+        begun.keep();
+        spent.keep();
+    } catch (const nb::python_error& error) {
+        epochs_.current = epoch;
+        if (error.matches(PyExc_Exception)) t = before;
+        throw;
+    } catch (...) {
+        epochs_.current = epoch, t = before;
+        throw;
+    }
+}
+
+nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity,
+                               nb::handle units, nb::handle epoch, nb::handle weights) {
     const Propensities wanted = wanted_propensities(propensity);
-    if (!recording_) return nb::cast(make_decisions(X, eligible, first, wanted));
+    const auto given = units_given(units, epoch);
+    if (!recording_) return nb::cast(make_decisions(X, eligible, first, wanted, given, weights));
     const Recording::Locked lock(*recording_);
-    nb::object made = nb::cast(make_decisions(X, eligible, first, wanted));
+    const auto spent = spending_;
+    const auto under_way = epochs_.current;
+    nb::object made = nb::cast(make_decisions(X, eligible, first, wanted, given, weights));
     try {
         recording_->on_decisions(made);
     } catch (const nb::python_error&) {
         for (nb::handle decision : nb::cast<Decisions&>(made).items()) expire(as_decision(decision), Act::perform);
+        if (!given.empty()) epochs_.current = under_way;
+        spending_ = spent;
         throw;
     }
     return made;
 }
 
-Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first,
-                                 Propensities propensity) {
+Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first, Propensities propensity,
+                                 const std::vector<UnitGiven>& units, nb::handle weights) {
     const auto wanted = wanted_of(eligible);
+    const auto dial = read_dial(weights);
     const Word features = history_.id();
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
@@ -126,17 +196,27 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         scaled = given;
         for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_, dim_);
     }
-    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::change);
+    if (!units.empty() && units.size() != rows)
+        fail(PyExc_ValueError, "there are " + std::to_string(units.size()) + " units for " + std::to_string(rows) +
+                                   " rows of X; give one for each");
+    const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value() || !units.empty(), Purpose::change);
     check_features(features);
     check_state();
     const auto arms = arms_.playable(wanted);
+    if (spending_ && spending_->is_hard()) spending_->check_affords(arms, rows, *outcomes_);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
     Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, features, std::move(given),
-                  wanted.is_all() ? nb::object() : arms_.labels_of(arms));
+                  wanted.is_all() ? nb::object() : arms_.labels_of(arms),
+                  dial ? nb::object(outcomes_->write(*dial)) : nb::object());
+    weigh(model_, dial, price_now());
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, no matter who decides meanwhile
-    if (python_policy_) {
+    if (!units.empty()) {
+        choose_rows_of_units(contexts, arms, propensity, units, dial, stood, out);
+    } else if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
+    } else if (spending_) {  // each may move the price of the next
+        choose_rows_in_slices(contexts, arms, propensity, dial, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         model_.all().refresh();
         choose_rows(*schedule, contexts, arms, out);
@@ -151,15 +231,17 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         exploring->exploration_weights = weights, exploring->quotas = quotas;
         choose_rows(*exploring, contexts, arms, out);
     } else {
-        choose_rows_in_slices(contexts, arms, propensity, out);
+        choose_rows_in_slices(contexts, arms, propensity, dial, out);
     }
     return out;
 }
 
 // ---- reading
 
-Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step, nb::handle eligible) {
+Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step, nb::handle eligible,
+                                    nb::handle weights) {
     const auto wanted = wanted_of(eligible);
+    const auto dial = read_dial(weights);
     const Word features = history_.id();
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
@@ -168,7 +250,8 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_features(features);
     check_state();
-    const auto arms = arms_.playable(wanted);
+    auto arms = arms_.playable(wanted);
+    if (auto fewer = affordable(arms)) arms = std::move(*fewer);
     const std::size_t n_arms = arms_.size();
     const Word step = given_step ? *given_step : next_steps(1);
     std::vector<double> out(rows * n_arms);
@@ -176,6 +259,7 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     for (std::size_t i = 0; i < rows; ++i) {
         const double* x = contexts.data() + i * dim_;
         double* row = out.data() + i * n_arms;
+        weigh(model_, dial, price_now());  // others may have decided meanwhile
         if (python_policy_)
             python_policy_->probabilities(step, x, arms, n_arms, row);
         else
@@ -185,8 +269,9 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
     return to_numpy(std::move(out), {rows, n_arms});
 }
 
-nb::tuple Engine::view(nb::handle eligible) {
+nb::tuple Engine::view(nb::handle eligible, nb::handle weights, Price price) {
     const auto wanted = wanted_of(eligible);
+    const auto dial = read_dial(weights);
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
     const std::size_t n_arms = arms_.size();
@@ -194,13 +279,14 @@ nb::tuple Engine::view(nb::handle eligible) {
     for (const auto arm : arms_.playable(wanted)) mask[arm] = 1;
     nb::object labels = arms_.labels(), playable = nb::cast(to_numpy<bool>(std::move(mask), {n_arms}));
     nb::object fitted = nb::hasattr(policy, "fitted") ? policy.attr("fitted")(state) : nb::none();
+    if (outcomes_) return view_weighed(labels, playable, dial, price);
     if (nb::isinstance<Statistics>(fitted) && nb::cast<Statistics&>(fitted).units().is_free()) {
         const Units units = nb::cast<Statistics&>(fitted).units();
-        return nb::make_tuple(labels, playable, fitted.attr("standard_estimates")(), units);
+        return nb::make_tuple(labels, playable, fitted.attr("standard_estimates")(), units, units.base());
     }
     nb::object theta = policy.attr("estimates")(state);
     if (python_policy_) python_policy_->check_estimates(theta, n_arms);
-    return nb::make_tuple(labels, playable, theta, nb::none());
+    return nb::make_tuple(labels, playable, theta, nb::none(), 0.0);
 }
 
 Array<double> Engine::scaled(nb::handle X) const {

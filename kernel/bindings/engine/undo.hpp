@@ -15,7 +15,12 @@ class Undo {
 
     Undo(const Model& model, std::vector<std::uint32_t> arms, Solved solved) : model_(model), arms_(std::move(arms)) {
         for (Statistics* sums : model.sums()) {
-            for (const auto arm : arms_) kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
+            for (const auto arm : arms_) {
+                kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
+                if (sums->n_outcomes() == 0) continue;
+                outcomes_.emplace_back(sums->outcome_record(arm).begin(), sums->outcome_record(arm).end());
+                outcome_units_ = sums->outcomes().values();
+            }
             units_.push_back(sums->units().values());
             ridges_.push_back(sums->found_ridge());
         }
@@ -23,20 +28,29 @@ class Undo {
         if (model.is<LazyStatistics>() && solved == Solved::kept) {
             model.as<LazyStatistics>().refresh();
             solved_ = model.as<LazyStatistics>().solved_values();
+            solved_outcomes_ = model.as<LazyStatistics>().solved_outcomes();
         }
     }
 
     void restore() const {
         auto record = kept_.begin();
+        auto outcomes = outcomes_.begin();
         for (Statistics* sums : model_.sums())
-            for (const auto arm : arms_) sums->restore(arm, *record++);
+            for (const auto arm : arms_) {
+                if (sums->n_outcomes() > 0) sums->restore_outcomes(arm, *outcomes++);
+                sums->restore(arm, *record++);
+            }
         auto units = units_.begin();
         for (Statistics* sums : model_.sums()) sums->restore_units(*units++);
         auto ridge = ridges_.begin();
         for (Statistics* sums : model_.sums())
             if (const auto [value, rows] = *ridge++; sums->finds_ridge()) sums->restore_ridge(value, rows);
+        for (Statistics* sums : model_.sums())
+            if (sums->n_outcomes() > 0 && !outcome_units_.empty()) sums->restore_outcome_units(outcome_units_);
         if (tuner_) model_.as<AutoTunedStatistics>().tuner = *tuner_;
-        if (!solved_.empty()) model_.as<LazyStatistics>().restore_solved(solved_);
+        if (solved_.empty()) return;
+        model_.as<LazyStatistics>().restore_solved(solved_);
+        if (!solved_outcomes_.empty()) model_.as<LazyStatistics>().restore_solved_outcomes(solved_outcomes_);
     }
 
   private:
@@ -46,7 +60,9 @@ class Undo {
     std::vector<std::vector<double>> units_;  // that they are in
     std::vector<std::array<double, 2>> ridges_;
     std::optional<Tuner> tuner_;
-    std::vector<double> solved_;  // what was solved of all arms, for how many rows it was
+    std::vector<double> solved_;                 // what was solved of all arms, for how many rows it was
+    std::vector<std::vector<double>> outcomes_;  // as kept_, where there are several
+    std::vector<double> outcome_units_, solved_outcomes_;
 };
 
 }  // namespace armlet

@@ -1,5 +1,6 @@
 // What happens to a bandit now and then: arms that come and go, copies, merges.
 #include "bindings/binding.hpp"
+#include "bindings/budget/pacer.hpp"
 #include "bindings/engine/engine.hpp"
 #include "bindings/handed_over.hpp"
 #include "bindings/rule_binding.hpp"
@@ -7,8 +8,6 @@
 namespace armlet {
 
 namespace {
-
-nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) | nb::int_(seed.low); }
 
 // What a recorder receives of an arm.
 nb::dict of_arm(const nb::object& key) {
@@ -31,9 +30,12 @@ void Engine::add_arm(nb::object label) {
                 fail(PyExc_ValueError,
                      "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
             policy.attr("check")(arms_.size() + 1, dim_, t);
+            if (outcomes_) outcomes_->check_price(key);
             if (act == Act::rehearse) return void(state.attr("copy")().attr("add_arm")());  // it may refuse
             state.attr("add_arm")();
+            if (epochs_.current) epochs_.current->state.attr("add_arm")();
             arms_.add(label);
+            take_outcomes();
         });
 }
 
@@ -50,7 +52,9 @@ void Engine::remove_arm(nb::handle label) {
             policy.attr("check")(arms_.size() - 1, dim_, t);
             if (act == Act::rehearse) return void(state.attr("copy")().attr("remove_arm")(arm));
             state.attr("remove_arm")(arm);
+            if (epochs_.current) epochs_.current->state.attr("remove_arm")(arm);
             arms_.remove(arm);
+            take_outcomes();
         });
 }
 
@@ -74,6 +78,33 @@ ArmSet Engine::arm_set(nb::handle labels) const {
     const auto keys = keys_of(labels);
     if (!keys) fail(PyExc_TypeError, "labels is None; give a list of labels");
     return arms_.look_up(*keys);
+}
+
+// ---- units
+
+void Engine::set_epochs(std::optional<Word> length, nb::handle under_way) {
+    epochs_.length = length;
+    if (under_way.is_none()) return epochs_.current.reset();
+    const auto [number, step] = std::pair(nb::cast<Word>(under_way[0]), nb::cast<Word>(under_way[1]));
+    epochs_.current.emplace(number, step, nb::cast<double>(under_way[3]), nb::object(under_way[2]), policy, rule_,
+                            dim_);
+    tell_state();
+}
+
+void Engine::begin_epoch(Word number, Word step) {
+    const auto turn = learn_turn();
+    check_state();
+    if (auto begun = new_epoch({nb::str(""), number}, step)) epochs_.current = std::move(begun);
+}
+
+nb::object Engine::epoch_under_way() const {
+    if (!epochs_.current) return nb::none();
+    const Epoch& epoch = *epochs_.current;
+    return nb::make_tuple(epoch.number, epoch.step, epoch.state.attr("copy")(), epoch.price);
+}
+
+std::optional<Word> Engine::epoch_number() const {
+    return epochs_.current ? std::optional(epochs_.current->number) : std::nullopt;
 }
 
 // ---- the whole
@@ -103,7 +134,8 @@ nb::object Engine::snapshot() {
         turns_.await_settled();
     nb::list others;
     for (const Seed stream : streams_.others()) others.append(to_python(stream));
-    return handed_over(Part::snapshot)(t, labels(), retired(), state.attr("copy")(), seed(), others);
+    return handed_over(Part::snapshot)(t, labels(), retired(), state.attr("copy")(), seed(), others, epoch_under_way(),
+                                       spending_values());
 }
 
 void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
@@ -114,6 +146,7 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
     if (!arms_.labels().equal(labels))
         fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
     state.attr("restore_arrays")(other.attr("arrays")());
+    epochs_.current.reset();
     t = after;
 }
 
@@ -129,9 +162,15 @@ void Engine::replace(const Replacement& next) {
             const Model model = rule ? read_model(*rule, fresh) : model_in(fresh);
             auto names = names_of(next.features, dim);
             std::vector<double> room(dim);
+            auto outcomes =
+                next.outcomes.is_none() ? std::nullopt : std::optional<Outcomes>(std::in_place, next.outcomes);
+            if (outcomes) outcomes->take_prices(labels());  // which may be missing
             if (act == Act::rehearse) return;
+            if (!fresh.is(state)) epochs_.current.reset();  // it was made for another
             policy = next.policy, state = fresh, rule_ = rule, model_ = model;
             read_context_ = next.read_context, names_ = std::move(names), range_ = next.range;
+            outcomes_ = std::move(outcomes);
+            take_budget(next.budget);
             if (next.columns) {
                 history_.leave(*next.columns);
                 dim_ = dim, scaled_ = std::move(room);
@@ -140,6 +179,7 @@ void Engine::replace(const Replacement& next) {
             python_policy_.reset();
             if (!rule_) python_policy_.emplace(policy, state, dim_);
             learns_always_ = text(policy.attr("learns_from")) == "every step";
+            take_outcomes();
             tell_state();
             next.settle();
         });
@@ -147,7 +187,7 @@ void Engine::replace(const Replacement& next) {
 
 // Tried on a copy first, so that a refusal leaves everything as it was.
 void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-                   const nb::callable& fields) {
+                   nb::handle spending, const nb::callable& fields) {
     change(
         "merge", [&] { return nb::object(fields()); },
         [&](Act act) {
@@ -161,6 +201,8 @@ void Engine::merge(nb::object other, const nb::list& labels, const nb::list& ret
                 if (!arm) fresh.push_back(nb::borrow(label));
             }
             policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
+            if (outcomes_)
+                for (const auto& label : fresh) outcomes_->check_price(label);
             nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
             for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
             trial.attr("merge")(other, into);
@@ -173,7 +215,10 @@ void Engine::merge(nb::object other, const nb::list& labels, const nb::list& ret
                 if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
             }
             state.attr("restore_arrays")(arrays);
+            epochs_.current.reset();
+            take_outcomes();
             tell_state();
+            if (spending_ && !spending.is_none()) spending_->merge(read_pacer_values(spending));
             if (!recording_)  // a log holds no seeds, so a replay could not know the other's decisions
                 for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
             t = after;

@@ -111,8 +111,9 @@ def _target(option: str, word: str, arms: tuple[str | int, ...], *words: str) ->
     LOOP,
     named_policy(REPEATED, "default: OccasionalOptimism", action="append", default=[]),
     seed("all coins", 0),
+    arg("--out", type=Path, metavar="FILE", help="write a page of the one policy, such as replay.html"),
     options={"path": "LOG"},
-    extras=("pyarrow",),
+    extras=("pyarrow", "matplotlib"),
 )
 def rejection_replay(a: argparse.Namespace) -> Answer:
     """Let policies learn from a log, exactly as if they had run themselves (Li and others, 2011).
@@ -120,26 +121,31 @@ def rejection_replay(a: argparse.Namespace) -> Answer:
     examples:
       armlet rejection-replay decisions.jsonl --policy LinUCB:alpha=1
       armlet rejection-replay decisions.parquet --policy Greedy --policy Uniform --seed 3
+      armlet rejection-replay decisions.parquet --policy Greedy --out replay.html
 
     The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or
     rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
     """
     from armlet.evaluation import rejection_replay as replayed
+    from armlet.evaluation.provenance import made_by
     from armlet.evaluation.rows import open_rows
     from armlet.inputs.named import parse_named
     from armlet.simulation.compare import make_policy
 
+    _check_out(a)
     names = a.policy or ["OccasionalOptimism"]
+    if a.out is not None and len(names) > 1:
+        raise InvalidValueError(f"--out is {a.out} for {len(names)} policies; a page is of one: give --policy once")
     policies = [make_policy(*parse_named(name)) for name in names]
     with open_log(a) as log:
         rows = open_rows(log)
-    found = [replayed(rows, policy, seed=a.seed) for policy in policies]
+    found = [made_by(replayed(rows, policy, seed=a.seed), a.line) for policy in policies]
     data = [_replayed(name, each) for name, each in zip(names, found, strict=True)]
     lines = [f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy"]
     for name, each in zip(names, found, strict=True):
         interval = "" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
         lines.append(f"{each.mean:13.4f}  {interval:22}{each.accepted:9,}{each.rows:10,}  {name}")
-    return Answer({"seed": a.seed, "policies": data}, lines)
+    return Answer({"seed": a.seed, "policies": data}, [*lines, *_save(a, found[0])])
 
 
 def _replayed(name: str, found: RejectionReplay) -> dict[str, Any]:

@@ -129,23 +129,26 @@ class Propensities:
         self._drawn = np.zeros((2, n_arms))  # of rows with all probabilities: plays, and how many there should be
         self._other = _Weights(n_arms)
 
-    def add(self, rows: Rows, known: Bool) -> None:
-        """Add a block, and which of its rows are sure to explore every arm with a known probability."""
+    def add(self, rows: Rows, known: Bool, draws: Bool) -> None:
+        """Add a block, which of its rows are sure to explore every arm with a known probability, and which are draws.
+
+        Of a unit, whose decisions share a coin, that is the first: the others would repeat what it says.
+        """
         wrong = _impossible(rows)
         if wrong.any() and self.first is None:
             self.first = int(rows.t[wrong][0])
-        self.rows += len(rows)
+        self.rows += int(draws.sum())
         self.impossible += int(wrong.sum())
-        self.turns += int(rows.turn.sum())
-        coins = ~rows.turn & ~wrong
+        self.turns += int((rows.turn & draws).sum())
+        coins = ~rows.turn & ~wrong & draws
         known = coins & known
         self.known += int(known.sum())
         self.certain += int((coins & ~known & (rows.propensity == 1.0) & (_arms_by_row(rows.eligible) > 1)).sum())
+        self._explored += int(((rows.explored == 1) & draws).sum())
         self._add_exploring(rows, known)
         self._add_others(rows, coins & ~known)
 
     def _add_exploring(self, rows: Rows, known: Bool) -> None:
-        self._explored += int((rows.explored == 1).sum())
         tossed = known & (rows.exploration_rate < 1.0) & (rows.explored >= 0)
         self._exploring += (rows.explored[tossed] == 1).sum(), rows.exploration_rate[tossed].sum()
         drawn = known & (rows.explored == 1)
@@ -308,8 +311,11 @@ class Support:
         self._heavy = np.zeros((1, len(SIZES)))
         self._loose = np.zeros(3)  # n, S w, S w^2 of rows whose exploring is not known
 
-    def add(self, rows: Rows, known: Bool, target: Float64 | Int64) -> None:
-        """Add a block, which rows are sure to explore every arm, and what the target plays: see `Checks.add`."""
+    def add(self, rows: Rows, known: Bool, draws: Bool, target: Float64 | Int64) -> None:
+        """Add a block, which rows are sure to explore every arm, which are draws, and what the target plays.
+
+        See `Propensities.add` and `Checks.add`.
+        """
         chance = prob_of_played(target, rows.arm)
         w = _weights(chance, rows)
         self._rows += len(rows)
@@ -318,18 +324,20 @@ class Support:
         self._mass += np.bincount(some, minlength=len(self._mass)) if target.ndim == 1 else some.sum(axis=0)
         tried = (rows.explored == 1) | (np.isnan(rows.exploration_rate) & (rows.propensity < 1.0))
         self._tried += np.bincount(rows.arm[tried], minlength=len(self._tried))
-        self._add_loose(rows, ~known & ~rows.turn, target, chance, w)
+        loose = ~known & ~rows.turn
+        if loose.any():
+            self._add_missing(rows, loose, target, chance)
+            self._add_loose(w[loose & draws])
 
-    def _add_loose(self, rows: Rows, loose: Bool, target: Float64 | Int64, chance: Float64, w: Float64) -> None:
-        if not loose.any():
-            return
+    def _add_missing(self, rows: Rows, loose: Bool, target: Float64 | Int64, chance: Float64) -> None:
         missing = np.where(rows.propensity >= 1.0, 1.0 - chance, 0.0)
         if rows.probabilities is not None:
             plays = np.eye(rows.eligible.shape[1])[target] if target.ndim == 1 else target
             never = np.where(rows.eligible & (rows.probabilities == 0.0), plays, 0.0).sum(axis=1)
             missing = np.where(np.isnan(rows.probabilities).any(axis=1), missing, never)
         self._impossible += float(np.maximum(missing[loose], 0.0).sum())
-        w = w[loose]
+
+    def _add_loose(self, w: Float64) -> None:
         self._loose += len(w), w.sum(), (w**2).sum()
         played = w[w != 0.0]  # a bet on any other row loses its stake
         for place, size in enumerate(SIZES):

@@ -34,6 +34,8 @@ from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks, open_rows
 from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
+from armlet.evaluation.units import largest_unit as find_largest
+from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
@@ -64,6 +66,7 @@ def evaluate(
     mode: Mode = "greedy",
     weights: Weights = "refuse",
     checks: Checking = "all",
+    largest_unit: int | None = None,
     pool: PoolLike = "serial",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -95,6 +98,9 @@ def evaluate(
         Rows that were learned with a weight other than 1 are refused, or read as any other: "ignore".
     checks
         "all", or "none" for values alone, which is quicker.
+    largest_unit
+        Where decisions belong to units that share a draw: the most that a unit can have in an epoch, known beforehand,
+        which anytime-valid intervals need; as many as an epoch has, if the log says how long that is.
     pool, workers
         Where blocks are summed: "serial", "processes", "threads", "dask", an address or an executor; the same bytes.
     progress
@@ -116,7 +122,7 @@ def evaluate(
     'better'
     """
     told = {"estimator": estimator, "interval": interval, "level": level, "reward_range": reward_range}
-    told |= {"mode": mode, "weights": weights, "checks": checks}
+    told |= {"mode": mode, "weights": weights, "checks": checks, "largest_unit": largest_unit}
     progress = notebook_bar("evaluating") if progress is None else progress
     estimators = choose_from(estimator)
     _check_options(interval, weights, level)
@@ -125,19 +131,23 @@ def evaluate(
     if declared is not None:
         check_range(declared)
     wanted, own = split_own(targets, blocks.arms, mode)
+    largest = _largest(blocks, largest_unit, own)
+    without = blocks.has_units and largest is None  # anytime-valid intervals, for lack of a bound
+    bets = declared if interval == "both" and not without else None
     base_name = baseline if isinstance(baseline, str) else "baseline"
     base = read_target(base_name, baseline, blocks.arms, mode)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
-    if interval == "both" and declared is not None:
-        sequences = AnytimeIntervals([target.name for target in several], declared, level)
-    monitor = Monitor(blocks, several, declared if interval == "both" else None, level) if checks == "all" else None
+    if bets is not None:
+        sequences = AnytimeIntervals([target.name for target in several], bets, level, largest)
+    monitor = Monitor(blocks, several, bets, level, largest) if checks == "all" else None
     observers = [each.add for each in (monitor, sequences) if each is not None]
     # sequences check the rewards that they read themselves
     survey = survey_log(blocks, several, observers, progress, None if sequences is not None else declared)
     _check_log(survey, weights)
     trained = check_trained(several, blocks, survey.weights)
     judge = Judge(survey, blocks, level, declared, estimator, estimators)
+    judge.lacks_bound = without and interval == "both" and declared is not None
     judge.trained = {str(check.target) for check in trained if check.word is not Word.FINE}
     if monitor is not None:
         judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
@@ -152,13 +162,14 @@ def evaluate(
         objective=blocks.objective,
         rows=survey.rows,
         rewarded=survey.rewarded,
+        units=None if survey.units is None else len(survey.units),
         explored=survey.explored if survey.silent < survey.rows else None,
         explored_rewarded=survey.explored_rewarded if survey.silent < survey.rows else None,
         missing={arm: int(count) for arm, count in zip(blocks.arms, survey.missing, strict=False) if count},
         level=level,
         warnings=tuple(judge.warnings()),
         checks=judge.checks,
-        estimates={each.name: judge.points(sums.own[i], found[each.name].value) for i, each in enumerate(several)},
+        estimates={each.name: judge.points(sums, i, found[each.name].value) for i, each in enumerate(several)},
         paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
         made=provenance(blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **told),
@@ -172,6 +183,14 @@ def _check_options(interval: str, weights: str, level: float) -> None:
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
+
+
+def _largest(blocks: Blocks, given: int | None, own: Sequence[str]) -> int | None:
+    """Return the most decisions that a unit can have in an epoch, None if rows have no units or nothing says it."""
+    if own:
+        fix = "value a model that learned from other units, or say which decisions are draws of their own"
+        refuse_units(blocks, f"{own[0]!r}, what these very rows teach,", fix)
+    return find_largest(blocks, given) if blocks.has_units else None
 
 
 def _check_log(survey: Survey, weights: Weights) -> None:
@@ -194,8 +213,12 @@ def _sum(
     workers: int | None,
     progress: Progress | None,
 ) -> Sums:
-    model, every = solve(survey.records(blocks.dim)), tuple(estimators.values())
-    tasks = [SumTask(blocks, i, tuple(targets), model, start, every) for i, start in enumerate(survey.starts)]
+    every = tuple(estimators.values())
+    records = [survey.records(blocks.dim)] if survey.units is None else survey.records_without()
+    models, spanning = tuple(map(solve, records)), None if survey.units is None else survey.units.spanning
+    tasks = [
+        SumTask(blocks, i, tuple(targets), models, start, every, spanning) for i, start in enumerate(survey.starts)
+    ]
     parts = []
 
     def collect(_index: int, part: Sums) -> None:
@@ -217,7 +240,7 @@ class Found:
 
     value: Value
     estimated: Estimated
-    own: Float64
+    spread: Float64  # what its error is read off: products of row features, summed over units first where there are any
 
 
 class Judge:
@@ -233,7 +256,7 @@ class Judge:
         estimators: Mapping[str, Estimator],
     ) -> None:
         self.checks: tuple[Check, ...] = ()  # those that follow from values are added here
-        self.is_checked = False
+        self.is_checked = self.lacks_bound = False
         self.trained: set[str] = set()  # names of targets that learned from these rows
         self._survey, self._blocks, self._level = survey, blocks, level
         self._rewards = survey.rewards(declared)
@@ -252,14 +275,19 @@ class Judge:
                 f"{s.turns:,} rows had their turn in a round-robin, and are read as drawn: right if contexts do not "
                 "depend on the step; log with warmup='uniform' where a log will be evaluated"
             )
+        if self.lacks_bound:
+            lines.append(
+                "decisions of a unit share a draw, so anytime-valid intervals need the most that one can have in an "
+                "epoch, known beforehand: give largest_unit"
+            )
         return lines
 
     def values(self, targets: Sequence[Target], sums: Sums, sequences: AnytimeIntervals | None) -> dict[str, Found]:
         """Value all targets, those that the log tells nothing of without a number."""
         found = {}
         for place, target in enumerate(targets):
-            own, is_log = sums.own[place], isinstance(target, Logged)
-            estimated = estimate("ips" if is_log else self._estimator, own, self._places)
+            is_log, spread = isinstance(target, Logged), _spread(sums, place)
+            estimated = self._estimated("ips" if is_log else self._estimator, sums, place)
             if self.is_checked and not is_log:
                 about = check_ess(target.name, self._survey.rewarded, estimated.ess, float(sums.largest[place]))
                 self.checks = (*self.checks, about)
@@ -267,8 +295,18 @@ class Judge:
             # a sequence holds however few rows there are, but not where the log itself is in question
             if sequences is not None and not is_log and stands(value):
                 value = replace(value, anytime=sequences.interval(target.name))
-            found[target.name] = Found(value, estimated, own)
+            found[target.name] = Found(value, estimated, spread)
         return found
+
+    def _estimated(self, estimator: EstimatorLike, sums: Sums, place: int) -> Estimated:
+        """Return an estimate; where rows have units, with so many rows that say anything as there are units."""
+        found, units = estimate(estimator, sums.own[place], self._places), self._survey.units
+        if units is None or found.influence is None:
+            return found
+        alone, together = found.variance(sums.own[place]), found.variance(_spread(sums, place))
+        times = together / alone if alone > 0.0 else 1.0  # the design effect
+        ess = min(found.ess / max(1.0, times), float(len(units)))
+        return replace(found, ess=ess, rows=min(found.rows, float(len(units))))
 
     def refuse_deterministic(self, targets: Sequence[Target], sums: Sums, own: Sequence[str]) -> None:
         """Refuse a log that tells nothing of any target, since all of them play what it could not have played."""
@@ -297,7 +335,7 @@ class Judge:
         return NEGLIGIBLE * self._survey.rewarded
 
     def _value(self, name: str, place: int, estimated: Estimated, sums: Sums, is_log: bool) -> Value:
-        se = estimated.standard_error(sums.own[place])
+        se = estimated.standard_error(_spread(sums, place))
         refused = "" if is_log else self._refused(name, place, sums)
         span, note = (None, refused) if refused else self._interval(name, estimated, se, is_log)
         value, outside = (math.nan, "") if refused else clamp(estimated.value, self._rewards.range)
@@ -321,14 +359,14 @@ class Judge:
             return TRAINED
         return "too few effective rows" if self.is_checked and not is_log and estimated.ess < FEW else ""
 
-    def points(self, own: Float64, value: Value) -> dict[str, Point]:
+    def points(self, sums: Sums, place: int, value: Value) -> dict[str, Point]:
         """Return what every estimator says, as it says it; nothing where the log tells nothing."""
         if math.isnan(value.value):
             return dict.fromkeys(self._all, Point(math.nan, math.nan, None))
         out: dict[str, Point] = {}
         for name, estimator in self._all.items():
-            found = estimate(estimator, own, self._places)
-            se = found.standard_error(own)
+            found = self._estimated(estimator, sums, place)
+            se = found.standard_error(_spread(sums, place))
             honest = found.influence is not None and not self.doubt and stands(value)
             span = self._span(found, se, counts_misses=estimator.counts_misses) if honest else (None, "")
             out[name] = Point(found.value, se, span[0])
@@ -370,8 +408,9 @@ class Judge:
         out = {}
         for place, target in enumerate(targets[:-1]):
             mine = found[target.name]
-            shared = mine.estimated.covariance(base.estimated, sums.paired[place])
-            variance = mine.estimated.variance(mine.own) + base.estimated.variance(base.own) - 2.0 * shared
+            paired = sums.paired[place] if sums.units is None else sums.units.paired[place]
+            shared = mine.estimated.covariance(base.estimated, paired)
+            variance = mine.estimated.variance(mine.spread) + base.estimated.variance(base.spread) - 2.0 * shared
             se = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.nan
             spans = [self._apart(mine.value, base.value, se, shared, level) for level in levels]
             out[target.name] = self._difference(mine.value, base.value, se, spans)
@@ -419,6 +458,12 @@ class Judge:
         return difference_interval((ahead.value, one), (base.value, other), shared)
 
 
+def _spread(sums: Sums, place: int) -> Float64:
+    """Return the products of features that the error of a value is read off."""
+    own: Float64 = (sums.own if sums.units is None else sums.units.own)[place]
+    return own
+
+
 def stands(value: Value) -> bool:
     """Return whether a value may be believed, by what is known of the log and of the target's training."""
     return not math.isnan(value.value) and value.doubtful != TRAINED
@@ -444,9 +489,10 @@ def choose(
     """Return the estimator, why, and what keeps its interval from being believed, if anything does."""
     known = survey.known == survey.rewarded
     doubt = ""
-    if known and survey.tried < FEWEST:
+    if known and survey.draws_tried < FEWEST:
+        what = "explored decisions have" if survey.units is None else "units explored and have"
         doubt = (
-            f"only {survey.tried:,} explored decisions have a reward, fewer than {FEWEST}: no interval can be trusted; "
+            f"only {survey.draws_tried:,} {what} a reward, fewer than {FEWEST}: no interval can be trusted; "
             "explore more, for instance with a floor"
         )
     elif not known and survey.foreign < survey.rewarded:
@@ -463,7 +509,8 @@ def choose(
         return estimators["weighted"], why, doubt
     if doubt:
         return estimators["snips"], "propensities are all that is known, and depend on what was learned", doubt
-    return estimators["dr"], "propensities are all that is known; rows are taken as independent", doubt
+    what = "rows" if survey.units is None else "units"
+    return estimators["dr"], f"propensities are all that is known; {what} are taken as independent", doubt
 
 
 def _policy(blocks: Blocks) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, DecisionError, EvaluationError, InvalidValueError, UnknownNameError
 from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
-from armlet.evaluation.monitor import cut_at_looks
+from armlet.evaluation.monitor import ValueSequence, cut_at_looks
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import (
@@ -36,9 +36,10 @@ from armlet.evaluation.targets import (
     read_target,
     through_encoders,
 )
+from armlet.evaluation.units import largest_unit as find_largest
 from armlet.evaluation.verdict import LIVE, Answer, Look, Verdict
 from armlet.inference.intervals import LEVEL
-from armlet.inference.sequences import DifferenceSequence, MeanSequence
+from armlet.inference.sequences import DifferenceSequence
 from armlet.inputs.settings import Range, check_range, check_seed
 from armlet.kernel import Decision
 from armlet.log.reader import Source
@@ -78,19 +79,19 @@ class Compared(Protocol):
 class AgainstLive:
     """The gain over what the log earned: two sequences, half of the error probability each."""
 
-    def __init__(self, candidate: Target, reward_range: Range, level: float) -> None:
+    def __init__(self, candidate: Target, reward_range: Range, level: float, largest: int | None = None) -> None:
         half = 1.0 - (1.0 - level) / 2
         self.targets: tuple[Target, ...] = (candidate,)
         # a live policy learns, so its mean moves: of the sequences here, this one bounds the mean of what it was
-        self._live = MeanSequence(reward_range, scores="within", kind="gamma-exponential", level=half)
-        self._ours = MeanSequence(reward_range, scores="weighted", level=half)
+        self._live = ValueSequence(reward_range, half, largest, scores="within", kind="gamma-exponential")
+        self._ours = ValueSequence(reward_range, half, largest)
 
     def add(self, rows: Rows) -> None:
         """Add rows, all with a reward."""
-        self._live.add(rows.reward)
+        self._live.add(rows, np.ones(len(rows)))
         used, chance = randomized_rows(rows)
-        pi = prob_of_played(self.targets[0].action_dist(rows.take(used)), rows.arm[used])
-        self._ours.add(rows.reward[used], weights=pi / chance[used])
+        some = rows.take(used)
+        self._ours.add(some, prob_of_played(self.targets[0].action_dist(some), some.arm) / chance[used])
 
     def interval(self) -> Interval:
         """Return candidate less live."""
@@ -119,6 +120,26 @@ class AgainstOther:
         return self._sequence.interval()
 
 
+class UnitsAgainstOther:
+    """The gain over another policy where rows have units: two sequences, half of the error probability each."""
+
+    def __init__(self, candidate: Target, other: Target, reward_range: Range, level: float, largest: int) -> None:
+        self.targets: tuple[Target, ...] = (candidate, other)
+        self._each = [ValueSequence(reward_range, 1.0 - (1.0 - level) / 2, largest) for _ in self.targets]
+
+    def add(self, rows: Rows) -> None:
+        """Add rows, all with a reward."""
+        used, chance = randomized_rows(rows)
+        some = rows.take(used)
+        for target, sequence in zip(self.targets, self._each, strict=True):
+            sequence.add(some, prob_of_played(target.action_dist(some), some.arm) / chance[used])
+
+    def interval(self) -> Interval:
+        """Return candidate less the other."""
+        ours, theirs = (each.interval() for each in self._each)
+        return Interval(ours.low - theirs.high, ours.high - theirs.low)
+
+
 def gate(
     log: Source | Blocks,
     candidate: TargetLike,
@@ -129,6 +150,7 @@ def gate(
     level: float = LEVEL,
     mode: Mode = "greedy",
     largest_weight: float | None = None,
+    largest_unit: int | None = None,
 ) -> Verdict:
     """Decide whether a candidate should be kept, killed, or watched for longer.
 
@@ -154,6 +176,9 @@ def gate(
     largest_weight
         Against another policy: a bound on 1 / (probability of a drawn arm), known beforehand, which makes the answer
         come sooner where the two often agree. Where all arms were equally likely it is the number of arms.
+    largest_unit
+        Where decisions belong to units that share a draw: the most that a unit can have in an epoch, known beforehand;
+        as many as an epoch has, if the log says how long that is. Units count when their epoch is over.
 
     Examples
     --------
@@ -168,7 +193,7 @@ def gate(
     'kill'
     """
     told = {"reward_range": reward_range, "worth": worth, "level": level, "mode": mode}
-    told |= {"largest_weight": largest_weight}
+    told |= {"largest_weight": largest_weight, "largest_unit": largest_unit}
     blocks = open_rows(through_encoders(log, candidate, against))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
@@ -181,11 +206,12 @@ def gate(
     if isinstance(mine, Logged):
         raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
     compared: Compared
+    largest = _largest(blocks, largest_unit)
     if isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms:
-        compared = AgainstLive(mine, ends, level)
+        compared = AgainstLive(mine, ends, level, largest)
     else:
         other = read_target("against", against, blocks.arms, mode)
-        compared = AgainstOther(mine, other, ends, level, largest_weight)
+        compared = _against(mine, other, ends, level, largest_weight, largest)
     trained = Trained(len(blocks.arms))
     counts, looks = _read(blocks, compared, trained, sign)
     refuse_trained(mine, trained, blocks.arms)
@@ -205,6 +231,26 @@ def gate(
         looks=tuple(looks),
         made=provenance(blocks, gate, candidate=name_of(candidate), against=name_of(against), **told),
     )
+
+
+def _largest(blocks: Blocks, given: int | None) -> int | None:
+    """Return the most decisions of a unit in an epoch, None if rows have no units."""
+    if not blocks.has_units:
+        return None
+    if (found := find_largest(blocks, given)) is None:
+        raise ArgumentError(
+            "{largest_unit} is missing, and decisions of this log belong to units that share a draw; give the most "
+            "that a unit can have in an epoch, known beforehand"
+        )
+    return found
+
+
+def _against(
+    mine: Target, other: Target, ends: Range, level: float, largest_weight: float | None, largest: int | None
+) -> Compared:
+    if largest is None:
+        return AgainstOther(mine, other, ends, level, largest_weight)
+    return UnitsAgainstOther(mine, other, ends, level, largest)
 
 
 @dataclass(slots=True)

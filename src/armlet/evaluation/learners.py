@@ -24,6 +24,7 @@ from armlet.bandit import Bandit
 from armlet.errors import LogError
 from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import Z, rough_t_quantile
 from armlet.log.reader import Source
 from armlet.parallel import Seeds
@@ -31,7 +32,7 @@ from armlet.policies.base import compiled_rule
 from armlet.report import notebook, plots
 from armlet.report.document import Section, check_pictures, document, figure, folded_section
 from armlet.report.numbers import show
-from armlet.report.result import Columns, Result, plain
+from armlet.report.result import Answered, Columns, plain
 from armlet.types import Arm, Bool, Estimate, Float64, Int64, Interaction, Interval, Policy
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ DRAWN: Final = 400  # points of a curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RejectionReplay(Result):
+class RejectionReplay(Answered):
     """What a policy would have earned while learning, and what it has learned."""
 
     bandit: Bandit
@@ -138,12 +139,6 @@ class RejectionReplay(Result):
             axes.xaxis.set_minor_formatter(lambda *_: "")
         return drawn
 
-    def __str__(self) -> str:
-        return f"{self.answer}\n{self.basis()}"
-
-    def _title(self) -> str:
-        return self.answer
-
     def _html(self) -> Iterable[str]:
         return [notebook.note(self.basis())]
 
@@ -191,6 +186,7 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
     array([0])
     """
     blocks = open_rows(log)
+    refuse_units(blocks, "rejection replay", "replay a log without units, or evaluate a policy that does not learn")
     thinning = find_thinning(blocks)
     chosen = secrets.randbits(127) if seed is None else seed
     about: Any = {"features": blocks.features, "objective": blocks.objective, "seed": chosen}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,10 +20,11 @@ import numpy as np
 from armlet.evaluation.estimators import Estimator, kernel_constants
 from armlet.evaluation.rows import Blocks, Design, Rows
 from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, prob_of_played
+from armlet.evaluation.units import FOLDS, UnitSums, fold_of
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
 from armlet.reference import evaluate as reference
 from armlet.reference.evaluate import ALL, AS_LOGGED, Parts
-from armlet.types import Bool, Float64
+from armlet.types import Bool, Float64, Int64
 
 RIDGE: Final = 1.0
 """Constant: one that changes with the number of rows would not be the same without one of them."""
@@ -181,8 +182,15 @@ def contributions(dist: ActionDist, pi: Float64, design: Design) -> Float64:
 
 
 def running_sums(dist: ActionDist, rows: Rows, design: Design) -> Float64:
-    """Return what a block adds to the running sums of a target, (RUNNING,)."""
+    """Return what a block adds to the running sums of a target, (RUNNING,); by fold of units, (FOLDS, RUNNING)."""
     added = contributions(dist, prob_of_played(dist, rows.arm), design)
+    if rows.unit is not None:
+        fold = fold_of(rows.unit)
+        return np.stack([_last_sum(added[fold == each]) for each in range(FOLDS)])
+    return _last_sum(added)
+
+
+def _last_sum(added: Float64) -> Float64:
     total: Float64 = np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
     return total
 
@@ -234,15 +242,18 @@ class Sums:
     paired: Float64  # (J, 13, 13): F' B, for the features B of the baseline
     largest: Float64  # (J,): the largest weight
     beyond: Float64  # (J,): how often a target plays another arm where the log could play no other, in rows
+    units: UnitSums | None = None  # of features summed over units first, where rows have units: what errors go by
 
     @classmethod
     def add(cls, parts: Sequence[Sums]) -> Sums:
         """Add the sums of blocks, exactly rounded."""
+        units = [part.units for part in parts if part.units is not None]
         return cls(
             combine([part.own for part in parts]),
             combine([part.paired for part in parts]),
             np.max([part.largest for part in parts], axis=0),
             combine([part.beyond for part in parts]),
+            UnitSums.add(units, reference.gram, combine) if units else None,
         )
 
 
@@ -253,23 +264,20 @@ class SumTask:
     blocks: Blocks
     block: int
     targets: tuple[Target, ...]
-    model: RewardModel
-    starts: Float64  # (J, RUNNING): of the running sums
+    models: tuple[RewardModel, ...]  # one; where rows have units one for each fold, which has not seen it
+    starts: Float64  # (J, RUNNING): of the running sums; (J, FOLDS, RUNNING) where rows have units
     estimators: tuple[Estimator, ...]
+    spanning: Int64 | None = None  # units that have rows in several blocks, sorted; None if rows have no units
 
 
 def sum_block(task: SumTask) -> Sums:
     """Sum one block."""
     rows = task.blocks[task.block].with_reward()
     design = Design.of(rows)
-    predictions = Predictions(rows, design.learned, task.model)
-    parts = [
-        None if isinstance(target, Logged) else _parts(rows, design, predictions.of(target), start)
-        for target, start in zip(task.targets, task.starts, strict=True)
-    ]
+    parts = _parts_of(task, rows, design)
     beyond = np.array([_beyond(design, part) for part in parts])
     constants, extra = kernel_constants(task.estimators), [each for each in task.estimators if each.has_column]
-    if parts[-1] is None and len(parts) > 1 and not extra:
+    if parts[-1] is None and len(parts) > 1 and not extra and rows.unit is None:
         return _next_to_logged(parts, constants, beyond)
     whole = [_logged(rows, design) if part is None else part for part in parts]
     features = [row_features(*part, **constants) for part in whole]
@@ -284,7 +292,38 @@ def sum_block(task: SumTask) -> Sums:
         paired=np.stack([G if F is base else product(F, base) for F, G in zip(features, own, strict=True)]),
         largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
         beyond=beyond,
+        units=None
+        if rows.unit is None or task.spanning is None
+        else UnitSums.of(rows.unit, features, task.spanning, reference.gram),
     )
+
+
+def _parts_of(task: SumTask, rows: Rows, design: Design) -> list[Parts | None]:
+    """Return what the features of every target are made of; None for the log itself."""
+    pairs = list(zip(task.targets, task.starts, strict=True))
+    if rows.unit is not None:
+        return [None if isinstance(each, Logged) else _unit_parts(task, rows, design, each, at) for each, at in pairs]
+    predictions = Predictions(rows, design.learned, task.models[0])
+    return [None if isinstance(each, Logged) else _parts(rows, design, predictions.of(each), at) for each, at in pairs]
+
+
+def _unit_parts(task: SumTask, rows: Rows, design: Design, target: Target, start: Float64) -> Parts:
+    """Return the parts of rows that have units: each fold by the model and the running sums of the others."""
+    fold, n = fold_of(np.asarray(rows.unit)), len(rows)
+    pi, direct, played, h, added = *(np.zeros(n) for _ in range(4)), np.zeros((n, RUNNING))
+    for each, model in enumerate(task.models):
+        some = np.flatnonzero(fold == each)
+        part = rows.take(some)
+        found = Predictions(part, np.zeros(len(part), dtype=np.bool_), model).of(target)
+        pi[some], direct[some], played[some] = found.pi, found.direct, found.played
+        added[some] = contributions(found.dist, found.pi, replace(Design.of(part), whole=design.whole))
+    if design.known.all():
+        for each in range(FOLDS):
+            mine = fold == each
+            others = np.where(mine[:, np.newaxis], 0.0, added)
+            h[mine] = row_weights(others, np.delete(start, each, axis=0).sum(axis=0), design)[mine]
+    explored = design.explored.astype(np.float64)
+    return Parts(pi, direct, rows.reward, design.propensity, design.given, explored, played, h)
 
 
 def _beyond(design: Design, part: Parts | None) -> float:

@@ -18,9 +18,9 @@ from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
 from armlet.evaluation.targets import ActionDist, Logged, Target, is_deterministic, prob_of_played
+from armlet.evaluation.units import FOLDS, FirstDecisions, OpenUnits, UnitCount, fold_of
 from armlet.inference.intervals import LEVEL
-from armlet.inference.sequences import MeanSequence
-from armlet.inference.sequences import in_range as check_rewards
+from armlet.inference.sequences import Kind, MeanSequence, Scores, UnitSequence, in_range
 from armlet.inputs.settings import Range
 from armlet.kernel import sum_moments
 from armlet.parallel import Progress
@@ -139,24 +139,26 @@ class Missing:
     """Which rewards did not come, by arm: a value speaks of those that did."""
 
     def __init__(self, n_arms: int) -> None:
-        self._counts = np.zeros((2, n_arms))
+        self._rows = self._gone = 0
+        self._counts = np.zeros((2, n_arms))  # of draws
 
-    def add(self, rows: Rows) -> None:
-        """Add a block."""
-        for place, arms in enumerate((rows.arm, rows.arm[~rows.rewarded])):
-            self._counts[place] += np.bincount(arms, minlength=self._counts.shape[1])
+    def add(self, rows: Rows, draws: Bool) -> None:
+        """Add a block, and which rows are draws: of a unit, the first."""
+        self._rows += len(rows)
+        self._gone += int((~rows.rewarded).sum())
+        for place, which in enumerate((draws, draws & ~rows.rewarded)):
+            self._counts[place] += np.bincount(rows.arm[which], minlength=self._counts.shape[1])
 
     def found(self, arms: Sequence[Arm]) -> Check:
         """Return the check after the last block."""
-        n, gone = self._counts
-        missing = float(gone.sum())
-        word, sentence = self._judged(n, gone, arms) if missing else (Word.FINE, "Every decision has its reward.")
-        return Check(name="missing rewards", word=word, sentence=sentence, number=missing, unit="rows")
+        word, sentence = self._judged(arms) if self._gone else (Word.FINE, "Every decision has its reward.")
+        return Check(name="missing rewards", word=word, sentence=sentence, number=float(self._gone), unit="rows")
 
-    def _judged(self, n: Float64, gone: Float64, arms: Sequence[Arm]) -> tuple[Word, str]:
-        total, missing = float(n.sum()), float(gone.sum())
+    def _judged(self, arms: Sequence[Arm]) -> tuple[Word, str]:
+        n, gone = self._counts
+        total, missing, lost = float(n.sum()), float(gone.sum()), self._gone / self._rows
         part = missing / total
-        sentence = f"{missing:,.0f} rewards, {share(part)}, did not come; they are left out, never taken for 0."
+        sentence = f"{self._gone:,} rewards, {share(lost)}, did not come; they are left out, never taken for 0."
         rest, spread = total - n, np.sqrt(np.maximum(part * (1 - part), 1e-300))
         with np.errstate(invalid="ignore", divide="ignore"):
             z = np.abs(gone / n - (missing - gone) / rest) / (spread * np.sqrt(1 / n + 1 / rest))
@@ -167,7 +169,7 @@ class Missing:
                 f"{sentence} Not by chance: {arms[worst]} lacks {share(float(gone[worst] / n[worst]))} of its own. If "
                 "it is the good or the bad ones that are lacking, every value here is biased."
             )
-        if part > MANY:
+        if lost > MANY:
             return Word.WARNING, f"{sentence} Wait for more of them, if they are only late."
         return Word.FINE, f"{sentence} No arm lacks more than others."
 
@@ -182,15 +184,17 @@ class Checks:
         n_arms = len(self._arms)
         self._propensities, self._drift, self._missing = Propensities(n_arms), Drift(dim, n_arms), Missing(n_arms)
         self._support = {name: Support(n_arms) for name in targets}
+        self._firsts = FirstDecisions()
 
     def add(self, rows: Rows, targets: Mapping[str, ActionDist]) -> None:
         """Add a block, and what each target would play in it: the arms, (n,), or the probabilities of all, (n, K)."""
         known = explores_every_arm(rows)
-        self._propensities.add(rows, known)
-        self._drift.add(rows)
-        self._missing.add(rows)
+        draws = np.ones(len(rows), dtype=np.bool_) if rows.unit is None else self._firsts.add(rows.unit)
+        self._propensities.add(rows, known, draws)
+        self._drift.add(rows if rows.unit is None else rows.take(draws))
+        self._missing.add(rows, draws)
         for name, support in self._support.items():
-            support.add(rows, known, targets[name])
+            support.add(rows, known, draws, targets[name])
 
     def found(self) -> tuple[Check, ...]:
         """Return all checks after the last block."""
@@ -260,26 +264,65 @@ def cut_at_looks(seen: int, n: int) -> Iterator[tuple[slice, bool]]:
         start, look = end, math.ceil(STEP * look) if seen + end == look else look
 
 
+class ValueSequence:
+    """A confidence sequence for what a policy earns a decision: it bets once a row, or once a unit.
+
+    Parameters
+    ----------
+    largest
+        The most decisions that a unit can have in an epoch, where rows have units.
+    scores, kind
+        Of rows without units, as in `MeanSequence`.
+    """
+
+    def __init__(
+        self,
+        reward_range: Range,
+        level: float = LEVEL,
+        largest: int | None = None,
+        *,
+        scores: Scores = "weighted",
+        kind: Kind = "auto",
+    ) -> None:
+        self._range, self._weighted = reward_range, scores == "weighted"
+        self._units = None if largest is None else OpenUnits(largest)
+        self._rows = MeanSequence(reward_range, scores=scores, kind=kind, level=level)
+        self._closed = UnitSequence(reward_range, largest=largest or 1, level=level)
+
+    def add(self, rows: Rows, weights: Float64) -> None:
+        """Add rows with rewards, in their order, and their weights, which are 1 unless scores are weighted."""
+        if self._units is None:
+            self._rows.add(rows.reward, weights=weights if self._weighted else None)
+            return
+        u = in_range(rows.reward, self._range)
+        closed = self._units.add(rows, np.column_stack([weights * u, weights * (1.0 - u)]))
+        self._closed.add(*closed.T)
+
+    def interval(self) -> Interval:
+        """Return where the mean lies; units whose epoch is not over do not count yet."""
+        return self._rows.interval() if self._units is None else self._closed.interval()
+
+
 class RunningValue:
     """The weighted mean reward of a policy at looks that are `STEP` times as far each, and its sequence there."""
 
-    def __init__(self, reward_range: Range | None, level: float = LEVEL) -> None:
-        self._sequence = None if reward_range is None else MeanSequence(reward_range, level=level)
+    def __init__(self, reward_range: Range | None, level: float = LEVEL, largest: int | None = None) -> None:
+        self._sequence = None if reward_range is None else ValueSequence(reward_range, level, largest)
         self._looks: list[tuple[int, float, float, float]] = []
         self._sums, self._n = np.zeros(2), 0
 
-    def add(self, rewards: Float64, weights: Float64) -> None:
+    def add(self, rows: Rows, weights: Float64) -> None:
         """Add rows with rewards, in their order."""
-        for some, is_look in cut_at_looks(self._n, len(rewards)):
-            self._take(rewards[some], weights[some])
+        for some, is_look in cut_at_looks(self._n, len(rows)):
+            self._take(rows.take(some), weights[some])
             if is_look:
                 self._look()
 
-    def _take(self, rewards: Float64, weights: Float64) -> None:
-        self._n += len(rewards)
-        self._sums += weights @ rewards, weights.sum()
+    def _take(self, rows: Rows, weights: Float64) -> None:
+        self._n += len(rows)
+        self._sums += weights @ rows.reward, weights.sum()
         if self._sequence is not None:
-            self._sequence.add(rewards, weights=weights)
+            self._sequence.add(rows, weights)
 
     def _look(self) -> None:
         total, weight = self._sums
@@ -300,12 +343,17 @@ class Monitor:
     """Checks, weights and running values of all targets; a range of rewards adds sequences along the paths."""
 
     def __init__(
-        self, blocks: Blocks, targets: Sequence[Target], reward_range: Range | None = None, level: float = LEVEL
+        self,
+        blocks: Blocks,
+        targets: Sequence[Target],
+        reward_range: Range | None = None,
+        level: float = LEVEL,
+        largest: int | None = None,
     ) -> None:
         names = [target.name for target in targets if not isinstance(target, Logged)]
         self.checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
         self._spreads = {name: WeightCounts() for name in names}
-        self._running = {name: RunningValue(reward_range, level) for name in names}
+        self._running = {name: RunningValue(reward_range, level, largest) for name in names}
 
     def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
         """Add a block, and what each target would have done."""
@@ -313,10 +361,11 @@ class Monitor:
         paid, rewarded = rows.rewarded, rows.with_reward()
         design = Design.of(rewarded)
         used, chance = design.randomized()
+        drawn = rewarded if used.all() else rewarded.take(used)
         for name, running in self._running.items():
             pi = prob_of_played(dists[name][paid], rewarded.arm)
             self._spreads[name].add(pi / design.propensity)
-            running.add(rewarded.reward[used], pi[used] / chance[used])
+            running.add(drawn, pi[used] / chance[used])
 
     def paths(self) -> tuple[ValuePath, ...]:
         """Return what values were after so many rows."""
@@ -331,11 +380,13 @@ class AnytimeIntervals:
     """Anytime-valid intervals: one confidence sequence a target.
 
     They bet on rows whose arm was drawn regardless of the context, or where that is not known on all rows. Where all
-    arms were equally likely and a target plays one arm, its rows are those that match, and weigh the same.
+    arms were equally likely and a target plays one arm, its rows are those that match, and weigh the same. Where rows
+    have units, of at most `largest` decisions, they bet on units.
     """
 
-    def __init__(self, names: Sequence[str], reward_range: Range, level: float) -> None:
-        self._weighted = {name: MeanSequence(reward_range, level=level) for name in names}
+    def __init__(self, names: Sequence[str], reward_range: Range, level: float, largest: int | None = None) -> None:
+        self._units = largest is not None
+        self._weighted = {name: ValueSequence(reward_range, level, largest) for name in names}
         self._matched = {name: MeanSequence(reward_range, scores="within", level=level) for name in names}
         self._arms: float | None = None  # that were eligible in every row so far
         self._even = True
@@ -349,21 +400,23 @@ class AnytimeIntervals:
         m = design.n_eligible[used]
         if m.size and self._arms is None:
             self._arms = float(m[0])
-        self._even = self._even and bool((m == self._arms).all() and np.allclose(chance[used] * m, 1.0, rtol=1e-9))
-        rewards = rewarded.reward[used]
+        is_even = bool((m == self._arms).all() and np.allclose(chance[used] * m, 1.0, rtol=1e-9))
+        self._even = self._even and is_even and not self._units
+        drawn = rewarded if used.all() else rewarded.take(used)
         for name, sequence in self._weighted.items():
             dist = dists[name][paid]
             pi = prob_of_played(dist, rewarded.arm)[used]
-            sequence.add(rewards, weights=pi / chance[used])
+            sequence.add(drawn, pi / chance[used])
             if not is_deterministic(dist):
                 self._uneven.add(name)
             elif self._even and name not in self._uneven:
-                self._matched[name].add(rewards[pi == 1.0])
+                self._matched[name].add(drawn.reward[pi == 1.0])
 
     def interval(self, name: str) -> Interval:
         """Return the interval after the last row."""
-        sequences = self._matched if self._even and name not in self._uneven else self._weighted
-        return sequences[name].interval()
+        if self._even and name not in self._uneven:
+            return self._matched[name].interval()
+        return self._weighted[name].interval()
 
 
 @dataclass(slots=True)
@@ -386,7 +439,10 @@ class Survey:
     missing: Float64 = field(default_factory=lambda: np.zeros(0))  # (K,)
     _values: set[float] = field(default_factory=set)
     parts: list[Float64] = field(default_factory=list)  # sums of the reward model, block by block
-    starts: list[Float64] = field(default_factory=list)  # (J, RUNNING) each: running sums at the start of each block
+    folds: list[Float64] = field(default_factory=list)  # the same by fold, (FOLDS, K, ...) each, where rows have units
+    starts: list[Float64] = field(default_factory=list)  # running sums at the start of each block: see `SumTask`
+    units: UnitCount | None = None  # those that have a reward; None if rows have no units
+    _tried: FirstDecisions = field(default_factory=FirstDecisions)  # units that explored, with known probabilities
 
     def add(self, rows: Rows, rewarded: Rows, design: Design) -> None:
         """Count a block."""
@@ -414,6 +470,20 @@ class Survey:
         if len(self._values) <= 2 and not _are_among(rewarded.reward, self._values):
             self._values |= set(np.unique(rewarded.reward)[:3].tolist())
         self.parts.append(row_sums(rewarded, design.learned))
+        if rewarded.unit is not None:
+            self._add_units(rewarded, rewarded.unit, design)
+
+    def _add_units(self, rewarded: Rows, units: Int64, design: Design) -> None:
+        self.units = UnitCount() if self.units is None else self.units
+        self.units.add(units)
+        self._tried.add(units[design.explored])
+        fold = fold_of(units)
+        self.folds.append(np.stack([row_sums(rewarded, design.learned & (fold == each)) for each in range(FOLDS)]))
+
+    @property
+    def draws_tried(self) -> int:
+        """Rewarded rows that explored, with known probabilities; those of a unit count once."""
+        return self.tried if self.units is None else len(self._tried)
 
     @property
     def binary(self) -> bool:
@@ -429,6 +499,13 @@ class Survey:
     def records(self, dim: int) -> Float64:
         """Return the sums of the reward model."""
         return combine(self.parts) if self.parts else empty_records(self.n_arms, dim)
+
+    def records_without(self) -> list[Float64]:
+        """Return the sums of the reward model without each of the folds."""
+        return [
+            combine([part[other] for part in self.folds for other in range(FOLDS) if other != fold])
+            for fold in range(FOLDS)
+        ]
 
 
 def _are_among(rewards: Float64, values: set[float]) -> bool:
@@ -447,7 +524,7 @@ def survey_log(
 ) -> Survey:
     """Read a log once; refuse rewards outside of the declared range."""
     found = Survey(len(blocks.arms))
-    start = np.zeros((len(targets), RUNNING))
+    start = np.zeros((len(targets), FOLDS, RUNNING) if blocks.has_units else (len(targets), RUNNING))
     for number, rows in enumerate(blocks):
         if progress is not None:
             progress(number, 2 * len(blocks))
@@ -462,7 +539,7 @@ def survey_log(
             mask = rows.rewarded
             start = start + np.stack([running_sums(dists[each.name][mask], paid, design) for each in targets])
         if declared is not None:
-            check_rewards(paid.reward, declared)
+            in_range(paid.reward, declared)
         for observer in observers:
             observer(rows, dists)
     return found

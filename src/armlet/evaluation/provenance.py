@@ -92,6 +92,7 @@ class RowDigest:
 
     def __init__(self) -> None:
         self._columns = [sha256() for _ in range(7)]
+        self._more: dict[str, Any] = {}  # of what not every log has: units, and outcomes by name
 
     def add(self, rows: Rows) -> None:
         """Add a block."""
@@ -99,10 +100,15 @@ class RowDigest:
         played = (rows.t, rows.arm, reward, rows.weight, rows.propensity, rows.X, np.packbits(rows.eligible, axis=1))
         for made, column in zip(self._columns, played, strict=True):
             made.update(np.ascontiguousarray(column).data)
+        told: dict[str, Any] = {} if rows.unit is None else {"unit": rows.unit}
+        told |= {f"reward_{name}": part + 0.0 for name, part in (rows.outcomes or {}).items()}
+        for name, column in told.items():
+            self._more.setdefault(name, sha256(name.encode())).update(np.ascontiguousarray(column).data)
 
     def found(self) -> str:
         """Return the digest after the last block, in hexadecimal digits."""
-        return sha256(b"".join(made.digest() for made in self._columns)).hexdigest()
+        more = [self._more[name] for name in sorted(self._more)]
+        return sha256(b"".join(made.digest() for made in [*self._columns, *more])).hexdigest()
 
 
 def micros(moment: datetime) -> int:

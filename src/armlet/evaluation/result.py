@@ -107,6 +107,8 @@ class Evaluation(Result):
     estimates: Mapping[str, Mapping[str, Point]] = field(default_factory=dict)
     """What every estimator says of every target, whichever was chosen and also beyond the range of rewards:
     `result.estimates["new"]["snips"].value`."""
+    units: int | None = None
+    """Units, within epochs, that have a reward: decisions of one share a draw and count as one; None without units."""
     paths: tuple[ValuePath, ...] = ()
     spreads: tuple[WeightHistogram, ...] = ()
     made: Provenance | None = None
@@ -131,7 +133,7 @@ class Evaluation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON types."""
-        names = ("rows", "rewarded", "explored", "explored_rewarded", "objective", "level", "baseline")
+        names = ("rows", "rewarded", "units", "explored", "explored_rewarded", "objective", "level", "baseline")
         return {
             "answer": self.answer,
             **{name: getattr(self, name) for name in names},
@@ -167,7 +169,8 @@ class Evaluation(Result):
 
     def counts(self) -> str:
         """Return how many decisions have a reward, and how many explored."""
-        text = f"{self.rewarded:,} of {self.rows:,} decisions have a reward; "
+        of = "" if self.units is None else f", in {self.units:,} units that count as one draw each"
+        text = f"{self.rewarded:,} of {self.rows:,} decisions have a reward{of}; "
         if self.explored is None:
             return text + "the log does not say which explored"
         return text + f"{self.explored:,} explored, {self.explored_rewarded:,} of them rewarded"

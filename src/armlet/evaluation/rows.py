@@ -27,10 +27,12 @@ import numpy.typing as npt
 
 from armlet.errors import ArgumentError, LogError
 from armlet.evaluation.provenance import RowDigest, micros
+from armlet.evaluation.units import unit_codes
 from armlet.inputs.columns import LARGEST, LEAST_CHANCE
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Objective
 from armlet.log.events import ARM_CHANGES, EXPLORATION, Event, Events, Roster, check_ordinary, parse, reading
+from armlet.log.imports import PART
 from armlet.log.parquet import read_metadata, side_lines
 from armlet.log.reader import Source, read
 from armlet.log.tables import open_file
@@ -43,8 +45,7 @@ _NUMBERS: Final = ("propensity", *EXPLORATION, "reward")
 _COLUMNS: Final = ("t", "seq", "arm", "eligible", "explored", "greedy", "design", "probabilities", "weight", *_NUMBERS)
 _BATCH: Final = 2**14
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
-_REWARD: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("reward", "<f8"), ("weight", "<f8")])
-_PAID: Final = np.dtype([("reward", "<f8"), ("weight", "<f8")])
+_REWARD: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("reward", "<f8"), ("weight", "<f8")])
 _CHUNK: Final = 2**14
 _PART: Final = 2**12  # events that are in memory at a time
 
@@ -67,6 +68,9 @@ class Rows:
     eligible: Bool  # (n, K): the arms that might be played
     weight: Float64  # (n,): with which the reward was learned; 1 where none came
     probabilities: Float64 | None  # (n, K): those of all arms at that step, NaN where not logged; None if in no row
+    unit: Int64 | None = None  # (n,): a number for each (epoch, unit), whose decisions share one draw; None if no units
+    epoch: Int64 | None = None  # (n,): -1 not known; None if there are no units
+    outcomes: dict[str, Float64] | None = None  # (n,) each: what the reward is made of; NaN where a part did not come
 
     def __len__(self) -> int:
         return len(self.t)
@@ -74,7 +78,9 @@ class Rows:
     def take(self, which: Bool | Int64 | slice) -> Self:
         """Return some of the rows."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = values.pop("outcomes")
         some: dict[str, Any] = {name: None if value is None else value[which] for name, value in values.items()}
+        some["outcomes"] = None if parts is None else {name: part[which] for name, part in parts.items()}
         return type(self)(**some)
 
     @property
@@ -134,6 +140,17 @@ class Blocks(ABC):
         """The declared (lowest, highest) reward, if there is one."""
         declared = self.about.get("reward_range")
         return None if declared is None else (float(declared[0]), float(declared[1]))
+
+    @property
+    def has_units(self) -> bool:
+        """Whether decisions belong to units that share a draw: then every block says to which."""
+        return len(self) > 0 and self[0].unit is not None
+
+    @property
+    def outcomes(self) -> dict[str, float] | None:
+        """What rewards are made of, with the weights of the default dial; None if the log does not say."""
+        told = self.about.get("outcomes")
+        return None if told is None else {str(name): float(weight) for name, weight in told.items()}
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -319,12 +336,19 @@ class CompactedBlocks(Blocks):
             about, self._layout = read_metadata(file.schema_arrow, self._path.name)
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
             self.name, self.period = self._path.name, _stated_period(file)
+            self._units = _has_values(file, "unit")
+            self._parts = [name for name in file.schema_arrow.names if name.startswith(PART)]
         super().__init__(about)
         self._groups = list(_runs(sizes))
         self.n = sum(sizes)
         roster = Roster(about)
         self._eras = _eras(self._path, roster, self.about)
         self.arms = tuple(roster.labels)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a row names a unit."""
+        return self._units
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -336,7 +360,7 @@ class CompactedBlocks(Blocks):
             return self._block(block)
 
     def _block(self, block: int) -> Rows:
-        names = [*_COLUMNS, *self._x_names()]
+        names = [*_COLUMNS, *self._x_names(), *self._parts, *(("unit", "epoch") if self._units else ())]
         with open_file(self._path, ["arm"] if self._layout.labels != "int" else []) as file:
             options = {"batch_size": _BATCH, "row_groups": self._groups[block], "columns": names}
             parts = [self._read(batch) for batch in file.iter_batches(**options, use_threads=False)]
@@ -349,6 +373,8 @@ class CompactedBlocks(Blocks):
                 for each, part in zip(probabilities, parts, strict=True)
             ]
             columns["probabilities"] = np.concatenate(filled)
+        if self._parts:
+            columns["outcomes"] = {name.removeprefix(PART): columns.pop(name) for name in self._parts}
         return Rows(**_without_erased(columns))
 
     def _x_names(self) -> list[str]:
@@ -367,6 +393,11 @@ class CompactedBlocks(Blocks):
         columns |= {"t": _whole(batch.column("t")), "weight": _floats(batch.column("weight"), 1.0)}
         columns["weight"][np.isnan(columns["reward"])] = 1.0
         columns["turn"] = _is_turn(batch.column("design"))
+        columns |= {each: _floats(batch.column(each), np.nan) for each in self._parts}
+        if self._units:
+            units, epochs = batch.column("unit"), batch.column("epoch")
+            columns["unit"] = unit_codes(units.to_pylist(), epochs.to_pylist(), columns["t"])
+            columns["epoch"] = _whole(epochs.fill_null(-1))
         _check_ranges(columns, name)
         columns["X"] = self._contexts(batch)
         if (np.abs(columns["X"]) > LARGEST).any():
@@ -525,6 +556,18 @@ def _stated_period(file: Any) -> tuple[int, int] | None:
     return (first, last) if last else None  # 0 where times are not known
 
 
+def _has_values(file: Any, name: str) -> bool:
+    """Whether a column has a value in any row."""
+    if name not in file.schema_arrow.names:
+        return False
+    place = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)].index(name)
+    for group in range(file.metadata.num_row_groups):
+        stated = file.metadata.row_group(group).column(place).statistics
+        if stated is None or not stated.has_null_count or stated.null_count < file.metadata.row_group(group).num_rows:
+            return True
+    return False
+
+
 def _name(events: Events, about: Event) -> str:
     loop = about.get("loop")
     return str(getattr(events, "name", None) or (f"loop {loop}" if loop else about.get("origin")) or "events in memory")
@@ -541,9 +584,15 @@ class SpooledBlocks(Blocks):
         about, self.arms, self.n = spooler.spool(events)
         super().__init__(about)
         self.name, self.period = _name(events, about), spooler.period
+        self._units, self._paid = spooler.has_units, spooler.paid
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_gone"}
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a decision names a unit."""
+        return self._units
 
     def __len__(self) -> int:
         return -(-self.n // BLOCK)
@@ -551,8 +600,10 @@ class SpooledBlocks(Blocks):
     def __getitem__(self, block: int) -> Rows:
         with np.load(self._folder / f"{block}.npz") as saved:
             columns: dict[str, Any] = dict(saved)
-        paid = np.memmap(self._folder / "paid", _PAID, mode="r")[block * BLOCK : (block + 1) * BLOCK]
-        columns["reward"], columns["weight"] = np.array(paid["reward"]), np.array(paid["weight"])
+        paid = np.memmap(self._folder / "paid", self._paid.dtype, mode="r")[block * BLOCK : (block + 1) * BLOCK]
+        columns |= {"weight": np.array(paid["weight"])} | self._paid.read(paid, columns.pop("prices"))
+        if not self._units:
+            columns |= {"unit": None, "epoch": None}
         n_arms = len(self.arms)
         columns["eligible"] = _widened(columns["eligible"], n_arms)
         probabilities = columns["probabilities"]
@@ -569,8 +620,10 @@ class _Spooler:
         self._buffer: list[Event] = []
         self._eligible: list[Any] = []
         self._probabilities: list[Float64 | None] = []
+        self._prices: list[list[float]] = []
         self._parts: list[dict[str, Any]] = []
         self.n = self._blocks = 0
+        self.has_units = False
         self.period: tuple[int, int] | None = None
 
     def spool(self, events: Events) -> tuple[Event, tuple[Any, ...], int]:
@@ -578,6 +631,7 @@ class _Spooler:
         self._about = about = dict(events.about)
         self._dim = int(about["dim"])
         self._roster = Roster(about)
+        self.paid = Paid(about)
         try:
             with reading(getattr(events, "name", "the log")):
                 for event in events:
@@ -603,6 +657,8 @@ class _Spooler:
     def _decide(self, event: Event) -> None:
         self._names.write(struct.pack("<qQ", event["t"], int(event["id"].partition("-")[2], 16)))
         self._buffer.append(event)
+        self._prices.append(self.paid.prices(event["arm"]))
+        self.has_units = self.has_units or event.get("unit") is not None
         if at := event.get("at"):  # 0 where times are not known
             first, last = self.period or (at, at)
             self.period = (min(first, at), max(last, at))
@@ -641,17 +697,17 @@ class _Spooler:
     def _reward(self, event: Event) -> None:
         if "played" in event:  # of another arm than the one that was decided, and chosen by nobody's coin
             return
-        if event["kind"] == "forget":
-            paid, weight = np.nan, 1.0
-        else:
-            paid = event["new_reward" if event["kind"] == "correct" else "reward"]
-            weight = event.get("weight", 1.0)
+        gone = event["kind"] == "forget"
+        weight = 1.0 if gone else event.get("weight", 1.0)
         t, _, mark = event["id"].partition("-")
-        self._rewards.write(struct.pack("<qQdd", int(t), int(mark, 16), paid, weight))
+        for place, paid in self.paid.told(event):
+            value = np.nan if gone else paid
+            self._rewards.write(struct.pack("<qQqdd", int(t), int(mark, 16), place, value, weight))
 
     def _replace(self, event: Event) -> None:
         """Carry the rows so far to other features, as the bandit did with what it had learned from them."""
         _widen_range(self._about, event)
+        self._about |= {name: event[name] for name in ("outcomes", "known") if name in event}
         if "features" not in event:
             return
         self._convert()
@@ -682,8 +738,12 @@ class _Spooler:
         columns["X"] = _stacked([row["x"] for row in rows], np.full(self._dim, np.nan), exact=True)
         columns["eligible"] = _stacked(self._eligible, np.zeros(n_arms, dtype=np.bool_))
         columns["probabilities"] = _stacked(self._probabilities, np.full(n_arms, np.nan))
+        columns["prices"] = np.array(self._prices, dtype=np.float64).reshape(len(rows), -1)
+        epochs = [row.get("epoch") for row in rows]
+        columns["unit"] = unit_codes([row.get("unit") for row in rows], epochs, columns["t"])
+        columns["epoch"] = np.array([-1 if each is None else each for each in epochs], dtype=np.int64)
         self._parts.append(columns)
-        for kept in (self._buffer, self._eligible, self._probabilities):
+        for kept in (self._buffer, self._eligible, self._probabilities, self._prices):
             kept.clear()
 
     def _flush(self) -> None:
@@ -706,17 +766,65 @@ class _Spooler:
         if self.n == 0:
             return
         names = np.memmap(self._folder / "names", _NAME, mode="r")
-        paid = np.memmap(self._folder / "paid", _PAID, mode="w+", shape=(self.n,))
-        paid["reward"], paid["weight"] = np.nan, 1.0
+        paid = np.memmap(self._folder / "paid", self.paid.dtype, mode="w+", shape=(self.n,))
+        paid["parts"], paid["weight"] = np.nan, 1.0
         if (self._folder / "rewards").stat().st_size:
             rewards = np.memmap(self._folder / "rewards", _REWARD, mode="r")
             find = _Finder(names)
             for begin in range(0, len(rewards), _CHUNK):
                 some = np.asarray(rewards[begin : begin + _CHUNK])
                 rows = find(some["t"], some["mark"])
-                for name in ("reward", "weight"):
-                    paid[name][rows[rows >= 0]] = some[name][rows >= 0]  # of several the last stays
+                rows, some = rows[rows >= 0], some[rows >= 0]
+                paid["parts"][rows, some["place"]] = some["reward"]  # of several the last stays
+                paid["weight"][rows] = some["weight"]
         paid.flush()
+
+
+class Paid:
+    """What decisions earned: a number each, or with outcomes the parts of one, some of them known prices."""
+
+    def __init__(self, about: Event) -> None:
+        self._about = about  # whose outcomes and prices may be replaced
+        self._named = list(about.get("outcomes") or {})
+        self._known = list(about.get("known") or {})
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of a row: the number, and behind it the outcomes, NaN where one did not come."""
+        return np.dtype([("parts", "<f8", (1 + len(self._named),)), ("weight", "<f8")])
+
+    def told(self, event: Event) -> list[tuple[int, float]]:
+        """Return what an event says was earned, by place: 0 is the number itself."""
+        given = event["new_reward" if event["kind"] == "correct" else "reward"]
+        parts = given if isinstance(given, dict) else event.get("outcomes", {})
+        self._named += [name for name in parts if name not in self._named]
+        found = [(1 + self._named.index(name), float(part)) for name, part in parts.items()]
+        return found if isinstance(given, dict) else [(0, given), *found]
+
+    def prices(self, arm: Any) -> list[float]:
+        """Return what is known beforehand of an arm."""
+        known = self._about.get("known") or {}
+        return [float(dict(_by_arm(known[name])).get(arm, np.nan)) for name in self._known]
+
+    def read(self, paid: Any, prices: Float64) -> dict[str, Any]:
+        """Return rewards and outcomes of rows; the reward is the number, or what the default weights make of parts."""
+        parts = np.array(paid["parts"])
+        if not self._named:
+            return {"reward": parts[:, 0].copy()}
+        outcomes = {name: parts[:, 1 + place].copy() for place, name in enumerate(self._named)}
+        outcomes |= {name: prices[:, place].copy() for place, name in enumerate(self._known)}
+        weights = self._about.get("outcomes")
+        if weights is None:
+            return {"reward": parts[:, 0].copy(), "outcomes": outcomes}
+        worth = np.zeros(len(parts))
+        for name, weight in weights.items():
+            worth = worth + float(weight) * outcomes[name]
+        return {"reward": np.where(np.isnan(worth), parts[:, 0], worth), "outcomes": outcomes}
+
+
+def _by_arm(prices: Any) -> Iterator[tuple[Any, float]]:
+    """Yield arms and their prices, which JSON keeps as an object, or as pairs where arms have numbers for names."""
+    yield from prices.items() if isinstance(prices, dict) else prices
 
 
 def _widen_range(about: Event, event: Event) -> None:

@@ -4,7 +4,7 @@ Each has a confidence sequence of its own (gamma-exponential, O(1) state), all a
 each 1/J of the error probability: log J is all that it costs. So they race: one that is surely worse than another
 is dropped and not looked at again. And whichever wins, its interval holds although it was selected, since the intervals
 of all did.
-O(n J K d) at first, less as policies drop out; memory one block of rows times J.
+O(n J K d) at first, less as policies drop out; memory O(n + J): nothing is kept for a row and a policy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armlet import kernel
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
+from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
 from armlet.evaluation.targets import BanditTarget
+from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import GammaExponential, Sums, in_range
 from armlet.inputs.settings import Objective, Range, check_range
@@ -30,7 +33,7 @@ from armlet.log.reader import Source
 from armlet.report import notebook, plots
 from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
 from armlet.report.numbers import column, percent, show
-from armlet.report.result import Columns, Result, fields_of
+from armlet.report.result import Answered, Columns, fields_of
 from armlet.types import Arm, Estimate, Float64, Int64, Interval
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ MOST_ROWS: Final = 100  # policies in a table
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Found(Result):
+class Found(Answered):
     """The winner of a search, and the policies that are still in the race."""
 
     winner: int  # which of the policies
@@ -104,12 +107,6 @@ class Found(Result):
             axes.xaxis.set_major_formatter(lambda value, _: plots.short(value))
         return drawn
 
-    def __str__(self) -> str:
-        return f"{self.answer}\n{self.basis()}"
-
-    def _title(self) -> str:
-        return self.answer
-
     def _html(self) -> Iterable[str]:
         return [notebook.table(self.columns()), notebook.note(self.basis())]
 
@@ -167,14 +164,15 @@ def search(
     (True, True)
     """
     blocks = open_rows(log)
+    refuse_units(blocks, "a search", "evaluate policies by name, armlet.evaluate(log, {...}), which counts units")
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
         raise ArgumentError("{reward_range} is missing, and the log declares none; a race needs it")
     check_range(declared)
     if not 0.0 < level < 1.0:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
-    policies = _checked(thetas, len(blocks.arms), blocks.dim)
-    race = _Race(policies, declared, level, blocks.objective)
+    policies = checked_thetas(thetas, 3, len(blocks.arms), blocks.dim)
+    race = _Race(policies[:, np.newaxis], declared, level, blocks.objective)
     for rows in blocks:
         check_rows(rows.take(rows.rewarded))
         used, chance = randomized_rows(rows)
@@ -263,9 +261,8 @@ class _Race:
         self._policies, self._range, self._start = policies, reward_range, len(policies)
         self._level, self._objective, self._sign = level, objective, 1.0 if objective == "max" else -1.0
         self._left: Int64 = np.arange(len(policies))
-        self._unknown = 0
-        each = (1.0 - level) / (2 * len(policies))
-        self._below, self._above = GammaExponential(each), GammaExponential(each)
+        self._unknown = self._rows = 0
+        self._sums = np.zeros((4, len(policies)))  # totals and squares of the lower bounds, then of the upper ones
 
     def add(self, rows: Rows, chance: Float64) -> None:
         """Add rows, heat by heat."""
@@ -279,35 +276,44 @@ class _Race:
     def _run(self, rows: Rows, chance: Float64) -> None:
         u = in_range(rows.reward, self._range)
         u = u if self._sign > 0 else 1.0 - u
-        same = self._played(rows) == rows.arm[:, np.newaxis]
-        if (certain := deterministic_rows(rows)).any():
-            known = same[certain].all(axis=0)
-            self._unknown += int(np.count_nonzero(~known))
+        w = 1.0 / chance
+        self._sums, known = kernel.race(
+            scored_contexts(rows.X, self._policies),
+            np.ascontiguousarray(rows.eligible).ravel(),
+            rows.arm,
+            w * u,
+            w * (1.0 - u),
+            deterministic_rows(rows),
+            self._policies,
+            self._rows,
+            self._sums,
+        )
+        self._rows += len(rows)
+        self._unknown += int(np.count_nonzero(~known))
+        if not known.all():
             self._keep(known)
-            same = same[:, known]
-            if not known.any():
-                return
-        w = same / chance[:, np.newaxis]
-        self._below.add(w * u[:, np.newaxis])
-        self._above.add(w * (1.0 - u)[:, np.newaxis])
-
-    def _played(self, rows: Rows) -> Int64:
-        """Return the arm of each policy in each row, (n, J)."""
-        X = rows.X if self._policies.shape[2] == rows.X.shape[1] else np.column_stack([np.ones(len(rows)), rows.X])
-        best, arms = np.full((len(rows), len(self._policies)), -np.inf), np.zeros((len(rows), len(self._policies)), int)
-        for arm in range(self._policies.shape[1]):  # one matrix product an arm: memory O(n J)
-            scores = np.where(rows.eligible[:, arm, np.newaxis], X @ self._policies[:, arm].T, -np.inf)
-            arms = np.where(scores > best, arm, arms)
-            best = np.maximum(best, scores)
-        return np.asarray(arms)
 
     def _drop(self) -> None:
-        low, high = self._below.bound(), 1.0 - self._above.bound()
-        self._keep(high >= low.max())
+        below, above = self._sequences()
+        lowest, highest = below.bracket()
+        leaders = highest >= lowest.max()  # one of these has the highest lower end
+        best = below.of(leaders).bound().max()
+        lowest, highest = above.bracket()
+        stays = 1.0 - highest >= best
+        if (close := ~stays & (1.0 - lowest >= best)).any():
+            stays[close] = 1.0 - above.of(close).bound() >= best
+        if not stays.all():
+            self._keep(stays)
+
+    def _sequences(self) -> tuple[GammaExponential, GammaExponential]:
+        """Return those of the lower and of the upper ends."""
+        each = (1.0 - self._level) / (2 * self._start)
+        below, above = (Sums(self._rows, *self._sums[side : side + 2]) for side in (0, 2))
+        return GammaExponential(each, below), GammaExponential(each, above)
 
     def _keep(self, stays: npt.NDArray[np.bool_]) -> None:
         self._policies, self._left = self._policies[stays], self._left[stays]
-        self._below, self._above = _kept(self._below, stays), _kept(self._above, stays)
+        self._sums = np.ascontiguousarray(self._sums[:, stays])
 
     def found(self, made: Provenance) -> Found:
         """Return the winner: the highest mean of those that are left."""
@@ -316,13 +322,14 @@ class _Race:
                 f"each of the {self._start:,} policies plays another arm where the log could have played no other, so "
                 "nothing can be valued; log with a policy that explores"
             )
-        rows = self._below.sums.rows
+        rows = self._rows
         if rows == 0:
             raise EvaluationError("no row of the log was drawn by chance and has a reward, so nothing can be valued")
         # about the middle of rewards a weight that is too large by chance does not flatter
-        centred = (self._below.sums.total - self._above.sums.total) / rows
+        below, above = self._sequences()
+        centred = (below.sums.total - above.sums.total) / rows
         best = int(np.argmax(centred))
-        shares = ((1.0 + centred) / 2, self._below.bound(), 1.0 - self._above.bound())
+        shares = ((1.0 + centred) / 2, below.bound(), 1.0 - above.bound())
         values, *ends = (self._in_units(np.asarray(share)) for share in shares)
         low, high = ends if self._sign > 0 else reversed(ends)
         return Found(
@@ -344,20 +351,3 @@ class _Race:
     def _in_units(self, share: Float64) -> Float64:
         low, high = self._range
         return low + (high - low) * (share if self._sign > 0 else 1.0 - share)
-
-
-def _kept(bets: GammaExponential, stays: npt.NDArray[np.bool_]) -> GammaExponential:
-    s = bets.sums
-    if not s.rows:
-        return GammaExponential(bets.chance)
-    return GammaExponential(bets.chance, Sums(s.rows, s.total[stays], s.squares[stays]))
-
-
-def _checked(thetas: npt.ArrayLike, n_arms: int, dim: int) -> Float64:
-    policies = np.asarray(thetas, dtype=np.float64)
-    if policies.ndim != 3 or policies.shape[1] != n_arms or policies.shape[2] not in (dim, dim + 1):
-        text = "{thetas} has shape {shape}; give (J, {arms}, {dim}), or (J, {arms}, {more}) with a constant first"
-        raise ArgumentError(text, shape=policies.shape, arms=n_arms, dim=dim, more=dim + 1)
-    if len(policies) == 0 or not np.isfinite(policies).all():
-        raise ArgumentError("{thetas} has no policy, or one that is not finite; give finite numbers")
-    return policies

@@ -108,7 +108,33 @@ class GammaExponential:
         """Return the nu against which the log of the wealth is so large."""
         if self.sums.rows == 0:
             return np.zeros_like(self.sums.total)
-        margin = mixed_margin(self.sums.squares, log_wealth)
+        return self._below(mixed_margin(self.sums.squares, log_wealth))
+
+    def bracket(self) -> tuple[Float64, Float64]:
+        """Return what the bounds of J means lie between: margins grow with the squares, and are found for 33 of them.
+
+        Examples
+        --------
+        >>> bets = GammaExponential(0.025)
+        >>> bets.add(np.random.default_rng(1).random((500, 100)))
+        >>> lowest, highest = bets.bracket()
+        >>> bool((lowest <= bets.bound()).all() and (bets.bound() <= highest).all())
+        True
+        >>> bool((highest - lowest).max() < 2e-4)
+        True
+        """
+        v = self.sums.squares
+        steps = np.linspace(v.min(), v.max(), 33)
+        margins = mixed_margin(steps, -math.log(self.chance))
+        place = np.clip(np.searchsorted(steps, v), 1, len(steps) - 1)
+        # Newton stops within 1e-12 of a margin
+        return self._below(margins[place] * (1.0 + 1e-9)), self._below(margins[place - 1] * (1.0 - 1e-9))
+
+    def of(self, which: npt.NDArray[np.bool_]) -> GammaExponential:
+        """Return the bets on some of J means."""
+        return GammaExponential(self.chance, Sums(self.sums.rows, self.sums.total[which], self.sums.squares[which]))
+
+    def _below(self, margin: Float64) -> Float64:
         return np.clip((self.sums.total - margin) / self.sums.rows, 0.0, 1.0)
 
 
@@ -455,6 +481,60 @@ class DifferenceSequence:
         size = self.reward_range[1] - self.reward_range[0]
         ends = ((most + 1.0) * low - most, most - (most + 1.0) * (1.0 - high))
         return Interval(size * max(-1.0, ends[0]), size * min(1.0, ends[1]))
+
+
+class UnitSequence:
+    """Where the mean of weighted rewards a row lies, at any look, where rows come in units that share a draw.
+
+    A unit of m rows has one score, the sum of its w u, whose mean is m times what is looked for. In parts of the
+    largest unit that there can be, scores never fall below 0 and guesses never pass 1, which is all that
+    `GammaExponential` asks for; it bounds the mean over the rows of units so far.
+
+    Parameters
+    ----------
+    reward_range
+        (lowest, highest) reward there can be.
+    largest
+        The most rows that a unit can have, known beforehand.
+    level
+        How often the interval covers at all looks, at least.
+
+    Examples
+    --------
+    >>> value = UnitSequence((0.0, 1.0), largest=4)
+    >>> value.add(sizes=[4.0, 2.0] * 300, scores=[3.0, 0.0] * 300, opposite=[1.0, 2.0] * 300)
+    >>> print("[{:.2f}, {:.2f}]".format(*value.interval()))
+    [0.45, 0.55]
+    """
+
+    def __init__(self, reward_range: Range, *, largest: int, level: float = LEVEL) -> None:
+        check_range(reward_range)
+        if largest < 1:
+            raise InvalidValueError(f"largest is {largest!r}; give the most rows that a unit can have, 1 or more")
+        self.reward_range, self.largest, self.level = reward_range, largest, _check_level(level)
+        self.units = 0
+        self._size = 0.0
+        self._total, self._squares = np.zeros(2), np.zeros(2)  # of scores, and of their opposites
+
+    def add(self, sizes: npt.ArrayLike, scores: npt.ArrayLike, opposite: npt.ArrayLike) -> None:
+        """Add units: their rows, and the sums of w u and of w (1 - u) over these."""
+        size = np.asarray(sizes, dtype=np.float64) / self.largest
+        X = np.column_stack([np.asarray(each, dtype=np.float64) for each in (scores, opposite)]) / self.largest
+        if (size > 1.0).any():
+            most = float(size.max()) * self.largest
+            raise InvalidValueError(f"largest is {self.largest} but a unit has {most:g} rows; declare a larger bound")
+        before, totals = np.cumsum(np.append(self._size, size)), _running(self._total, X)
+        means = np.minimum((totals[:-1] + 0.5) / (before[:-1, np.newaxis] + 1.0), 1.0)
+        self._squares = _running(self._squares, (X - size[:, np.newaxis] * means) ** 2)[-1]
+        self._size, self._total, self.units = float(before[-1]), totals[-1], self.units + len(size)
+
+    def interval(self) -> Interval:
+        """Return where the mean lies, in the units of rewards."""
+        if self._size == 0.0:
+            return Interval(*self.reward_range)
+        margin = mixed_margin(self._squares, -math.log((1.0 - self.level) / 2))
+        low, opposite = np.clip((self._total - margin) / self._size, 0.0, 1.0).tolist()
+        return _stretched(Interval(low, 1.0 - opposite), *self.reward_range)
 
 
 def in_range(rewards: npt.ArrayLike, reward_range: Range) -> Float64:

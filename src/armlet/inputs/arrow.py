@@ -289,8 +289,15 @@ def decisions_table(decisions: Decisions) -> Any:
             "design": pa.array(decisions.designs, pa.string()),
             "tag": decisions.tags,
             **({} if decisions.marginal.all() else {"marginal": decisions.marginal}),
+            **_units(pa, decisions),
         }
     )
+
+
+def _units(pa: Any, decisions: Decisions) -> dict[str, Any]:
+    if decisions.units is None:
+        return {}
+    return {"unit": pa.array(decisions.units, pa.string()), "epoch": pa.array(decisions.epochs, pa.int64())}
 
 
 def _label_type(pa: Any, decisions: Decisions) -> Any:

@@ -10,8 +10,9 @@ import math
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
@@ -19,17 +20,22 @@ import numpy as np
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.columns import LARGEST
 from armlet.inputs.contexts import ContextReader, feature_names
-from armlet.types import Float64, Mode, Policy
+from armlet.types import Float64, Mode, Policy, State
 
 if TYPE_CHECKING:
+    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder, EncodingReader
+    from armlet.inputs.outcomes import Outcomes
 
     Reader: TypeAlias = ContextReader | EncodingReader
 
 Check: TypeAlias = Callable[[str, object], object]
+Epoch: TypeAlias = int | timedelta
+"""How long an epoch of units lasts: a number of decisions, or a duration."""
 PolicyT = TypeVar("PolicyT")
 
 MAX = sys.float_info.max
+LONGEST_EPOCH = 1e9  # seconds
 TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
 NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
 MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
@@ -336,8 +342,11 @@ class Settings:
     features: tuple[str, ...] | None
     objective: Objective
     normalize: Normalize | None
-    reward_range: Range | None = None
+    reward_range: Range | None = None  # of the worth, if there are outcomes
     encoder: Encoder | None = None
+    epoch: Epoch | None = None
+    outcomes: Outcomes | None = None  # where there are several
+    budget: Budget | None = None  # of one of them
 
     def __post_init__(self) -> None:
         feature_names(self.features, self.dim)
@@ -345,6 +354,29 @@ class Settings:
             raise InvalidValueError(f"features is {self.features} but the encoder gives {self.encoder.features}")
         _check_choice("objective", self.objective, ("max", "min"))
         _check_choice("normalize", self.normalize, (None, "l2"))
+        if self.outcomes is not None:
+            self._check_outcomes(self.outcomes)
+        if self.budget is not None:
+            self.budget.check(self.outcomes)
+
+    def _check_outcomes(self, outcomes: Outcomes) -> None:
+        if self.objective != "max":
+            raise InvalidValueError(
+                f"objective is {self.objective!r}, but outcomes have weights; leave it out, and give what costs a "
+                "negative weight"
+            )
+        if outcomes.known and self.units != "free":
+            raise InvalidValueError(
+                f"known has {list(outcomes.known)}, but {type(self.policy).__name__} sees units as given, where an arm "
+                "has no constant to add it to; leave known out and learn it, or take units='free'"
+            )
+
+    def init(self, n_arms: int) -> State:
+        """Return a state without rows."""
+        state: State = self.policy.init(n_arms, self.dim)
+        if self.outcomes is not None:
+            open_outcomes(self.policy, state, len(self.outcomes.learned))
+        return state
 
     @property
     def reader(self) -> ContextReader | EncodingReader:
@@ -354,6 +386,11 @@ class Settings:
         from armlet.inputs.encoder import EncodingReader  # not before there is an encoder: most have none
 
         return EncodingReader(self.encoder)
+
+    @property
+    def engine_budget(self) -> tuple[Any, ...] | None:
+        """What the engine is told of the budget, if there is one."""
+        return None if self.budget is None or self.outcomes is None else self.budget.engine(self.outcomes)
 
     @property
     def units(self) -> Units:
@@ -370,20 +407,99 @@ class Settings:
         checked = check_reward_range(self.reward_range, policy, self.objective)
         return replace(self, policy=policy, reward_range=checked)
 
+    def with_outcomes(self, outcomes: Outcomes) -> Settings:
+        """Return the same settings with outcomes that weigh, cost or range otherwise."""
+        return replace(self, outcomes=outcomes, reward_range=outcomes.reward_range())
+
+    def with_budget(self, budget: Budget) -> Settings:
+        """Return the same settings with another budget of the same outcome, or a first one."""
+        if not hasattr(budget, "outcome"):
+            raise InvalidTypeError(f"budget is {budget!r}; give an armlet.Budget")
+        if self.budget is not None and self.budget.outcome != budget.outcome:
+            raise InvalidValueError(
+                f"budget is of {budget.outcome!r}, but what was spent is {self.budget.outcome!r}; give one of that"
+            )
+        return replace(self, budget=budget)
+
     def with_features(self, features: tuple[str, ...], encoder: Encoder | None) -> Settings:
         """Return the same settings with other features, and the encoder that makes them, if one does."""
         return replace(self, dim=len(features), features=features, encoder=encoder)
 
     def with_reward_range(self, reward_range: object) -> Settings:
-        """Return the same settings with another range of rewards."""
+        """Return the same settings with another range of rewards, or, by name, of outcomes."""
+        if self.outcomes is not None:
+            if not isinstance(reward_range, Mapping):
+                raise InvalidValueError(f"reward_range is {reward_range!r}; give one for each outcome by name")
+            return self.with_outcomes(replace(self.outcomes, ranges=reward_range))
         return replace(self, reward_range=check_reward_range(reward_range, self.policy, self.objective))
 
     def check_same(self, other: Settings) -> None:
         """Refuse settings under which sums have another meaning."""
-        for what in ("policy", "dim", "features", "encoder", "objective", "normalize"):
+        for what in ("policy", "dim", "features", "encoder", "objective", "normalize", "budget"):
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
                 raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+        weights, other_weights = (None if s.outcomes is None else dict(s.outcomes.weights) for s in (self, other))
+        known, other_known = (None if s.outcomes is None else set(s.outcomes.known) for s in (self, other))
+        if weights != other_weights or known != other_known:
+            raise MergeError(
+                f"outcomes is {weights!r} here and {other_weights!r} there, or other ones are known; only sums of the "
+                "same kind add up"
+            )
+
+
+def open_outcomes(policy: Policy, state: Any, n: int) -> None:
+    """Let a state without rows learn n outcomes, or refuse a policy that cannot.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> policy = armlet.AutoEpsilonGreedy()
+    >>> open_outcomes(policy, policy.init(2, 1), 2)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: policy is AutoEpsilonGreedy(...), which learns from one reward; with outcomes ...
+    """
+    if type(state).__name__ not in ("Statistics", "LazyStatistics") or policy.rule() is None:
+        raise InvalidValueError(
+            f"policy is {policy}, which learns from one reward; with outcomes choose the default, or one of LinUCB, "
+            "ThompsonSampling, Greedy and the epsilon-greedy ones"
+        )
+    state.open_outcomes(n)
+
+
+def check_epoch(epoch: object) -> Epoch | None:
+    """Return how long units keep what they meet: decisions, or a duration, which JSON gives in seconds.
+
+    Examples
+    --------
+    >>> check_epoch(1000), check_epoch({"seconds": 60})
+    (1000, datetime.timedelta(seconds=60))
+    >>> check_epoch(0)
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: epoch is 0; give a number of decisions, at least 1, or a timedelta ...
+    """
+    found = unboxed(epoch)
+    if found is None or (type(found) is int and 1 <= found <= MOST):
+        return found
+    if isinstance(found, Mapping) and found.keys() == {"seconds"} and isinstance(found["seconds"], int | float):
+        found = timedelta(seconds=found["seconds"]) if 0 < found["seconds"] <= LONGEST_EPOCH else None
+    if isinstance(found, timedelta) and 0 < found.total_seconds() <= LONGEST_EPOCH:
+        return found
+    raise InvalidValueError(
+        f"epoch is {epoch!r}; give a number of decisions, at least 1, or a timedelta of a microsecond to "
+        f"{LONGEST_EPOCH:g} seconds"
+    )
+
+
+def epoch_json(epoch: Epoch) -> int | dict[str, Any]:
+    """Return an epoch in plain JSON types, which `check_epoch` takes.
+
+    Examples
+    --------
+    >>> epoch_json(timedelta(hours=1))
+    {'seconds': 3600.0}
+    """
+    return {"seconds": epoch.total_seconds()} if isinstance(epoch, timedelta) else epoch
 
 
 def check_encoder(

@@ -226,6 +226,12 @@ def _is_control(value: object) -> bool:
     return _is_label(value.get("live")) and _is_label(value.get("arm")) and _is_share(value.get("propensity"))
 
 
+def _is_epoch(value: object) -> bool:
+    if type(value) is dict:
+        return value.keys() == {"seconds"} and _is_real(value["seconds"])
+    return type(value) is int and value >= 1
+
+
 def _is_fill(value: object) -> bool:
     return type(value) is dict and _is_numbers(list(value.values()))
 
@@ -264,6 +270,8 @@ POLICY: Final = Check(_is_policy, "an object with a name and settings")
 TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
 CONTROL: Final = Check(_is_control, "an object with share, played, live, propensity and arm")
 SHADOW: Final = Check(lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm")
+EPOCH: Final = Check(_is_epoch, "a number of decisions, or an object with seconds")
+PAIR: Final = Check(lambda value: _list_of(COUNT.holds)(value) and len(value) == 2, "two whole numbers")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
 
 # ---- kinds
@@ -284,6 +292,8 @@ _DECIDE: Final[Fields] = {
     "design": _or_null(TEXT),
     "probabilities": Optional(SHARES),
     "tag": WHOLE,
+    "unit": Optional(TEXT),
+    "epoch": Optional(COUNT),
     "event": Optional(TEXT),
 }
 _GUARDED: Final[Fields] = {"control": Optional(CONTROL), "shadow": Optional(SHADOW)}  # of loops with guards
@@ -299,6 +309,8 @@ _START: Final[Fields] = {
     "normalize": Optional(_or_null(TEXT)),
     "units": Optional(_or_null(TEXT)),
     "reward_range": Optional(_or_null(RANGE)),
+    "epoch": Optional(EPOCH),
+    "epoch_start": Optional(PAIR),
     "policy": Optional(_or_null(POLICY)),
     "version": Optional(TEXT),
     "t": Optional(COUNT),
@@ -315,8 +327,6 @@ _NOTE: Final[Fields] = {
     "id": ID,
     "outcomes": Optional(_or_null(OBJECT)),
     "source": Optional(_or_null(TEXT)),
-    "unit": Optional(_or_null(TEXT)),
-    "epoch": Optional(_or_null(WHOLE)),
 }
 
 _REPLACE: Final[Fields] = {

@@ -18,11 +18,11 @@ from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
-from armlet.kernel import Decision, coins
+from armlet.kernel import Decision, coins, unit_seed
 from armlet.model_file import policy_header
 from armlet.policies import check_given, is_registered
 from armlet.policies.base import compiled_rule
-from armlet.types import Arm, Context, Contexts, Float64, Policy
+from armlet.types import Arm, Context, Contexts, Float64, Policy, Reward
 
 CONTROL: Final = 0x636F6E74726F6C  # "control": in the key of a coin that says whether the control plays
 SECOND: Final = 0x7365636F6E64  # "second": in the seed of the other bandit, whose coins are its own
@@ -102,6 +102,8 @@ class GuardedBandit(Bandit):
         t: int,
         eligible: Iterable[Arm] | None = None,
         probabilities: Literal["all"] | None = None,
+        unit: str | None = None,
+        epoch: int | None = None,
     ) -> tuple[Decision, dict[str, Any]]:
         """Decide a step; return what is played, and what a row says of the guards besides.
 
@@ -112,9 +114,12 @@ class GuardedBandit(Bandit):
         with its own propensity, and the control's arm. Of a shadow: the arm that it would have played.
         """
         control = self._control
-        is_due = control is not None and coins(self.seed ^ CONTROL, t).coin < control.share
-        wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible}
+        of = {} if unit is None else {"unit": unit, "epoch": epoch}
+        wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible, **of}
+        is_due = control is not None and (unit is not None or self._coin(t) < control.share)
         live = super().decide(x, **wants, probabilities="all" if is_due else probabilities)
+        if control is not None and unit is not None:  # for as long as the epoch lasts it is the control's, or is not
+            is_due = self._coin(live.epoch or 0, unit) < control.share
         self.is_torn = True
         told: dict[str, Any] = {}
         other = self._ask_second(x, wants, "all" if self._role == "control" else None)
@@ -128,6 +133,11 @@ class GuardedBandit(Bandit):
         self._begin(live, played)
         self.is_torn = False
         return played, told
+
+    def _coin(self, t: int, unit: str | None = None) -> float:
+        """Return the coin of a step, or of a unit and epoch, that says whether the control plays."""
+        seed = self.seed ^ CONTROL
+        return coins(seed if unit is None else unit_seed(seed, unit), t).coin
 
     def _ask_second(
         self, x: Context, wants: Mapping[str, Any], probabilities: Literal["all"] | None
@@ -204,7 +214,7 @@ class GuardedBandit(Bandit):
 
     # ---- learning: both, but for a live policy that is frozen
 
-    def _teach(self, method: str, decision: Decision, *args: float, **options: float) -> None:
+    def _teach(self, method: str, decision: Decision, *args: Reward, **options: float) -> None:
         second = self._second
         if second is not None and self._role == "learner":
             getattr(second, method)(decision, *args, **options)
@@ -216,15 +226,15 @@ class GuardedBandit(Bandit):
             getattr(second, method)(twin, *args, **options)
             self.is_torn = False
 
-    def learn(self, decision: Decision, reward: float, *, weight: float = 1.0) -> None:
+    def learn(self, decision: Decision, reward: Reward, *, weight: float = 1.0) -> None:
         """Learn the reward of a decision."""
         self._teach("learn", decision, reward, weight=weight)
 
-    def correct(self, decision: Decision, old_reward: float, new_reward: float) -> None:
+    def correct(self, decision: Decision, old_reward: Reward, new_reward: Reward) -> None:
         """Replace the reward that was learned from a decision."""
         self._teach("correct", decision, old_reward, new_reward)
 
-    def forget(self, decision: Decision, reward: float) -> None:
+    def forget(self, decision: Decision, reward: Reward) -> None:
         """Take back what was learned from a decision."""
         self._teach("forget", decision, reward)
 
@@ -232,7 +242,7 @@ class GuardedBandit(Bandit):
         """Stop waiting for the reward of a decision."""
         self._teach("expire", decision)
 
-    def forget_frozen(self, decision: Decision, reward: float | None) -> None:
+    def forget_frozen(self, decision: Decision, reward: Reward | None) -> None:
         """Take back from a frozen policy what it knows of a decision: a reward, or that one is waited for."""
         if reward is None:
             super().expire(decision)
@@ -244,6 +254,15 @@ class GuardedBandit(Bandit):
             super()._begin_decision(label, explored)
         if self._second is not None:
             self._second._begin_decision(label, explored)
+
+    def _is_in_epoch(self, epoch: int) -> bool:
+        other = None if self._role == "learner" else self._second  # a learner is not asked
+        return super()._is_in_epoch(epoch) and (other is None or other._is_in_epoch(epoch))
+
+    def _begin_epoch(self, epoch: int, t: int) -> None:
+        super()._begin_epoch(epoch, t)
+        if self._second is not None and self._role != "learner":
+            self._second._begin_epoch(epoch, t)
 
     def partial_fit(self, X: Contexts, *args: Any, **options: Any) -> None:
         """Learn from a table of decisions."""

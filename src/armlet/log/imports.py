@@ -26,6 +26,8 @@ from armlet.types import Arm, __version__
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
+PART: Final = "reward_"
+"""What the columns of outcomes begin with."""
 _BATCH: Final = 2**14
 
 
@@ -41,6 +43,9 @@ class Logged(NamedTuple):
     probabilities: list[float] | None = None
     event: str | None = None
     at: int = 0  # microseconds since 1970
+    outcomes: dict[str, float] | None = None  # what the reward is made of
+    unit: str | int | None = None  # whose decisions share a draw
+    epoch: int | None = None
 
 
 class Imported:
@@ -69,6 +74,7 @@ class Imported:
             seq += 1
             if row.reward is not None:
                 reward = {"id": name, "reward": row.reward, "weight": row.weight}
+                reward |= {} if row.outcomes is None else {"outcomes": row.outcomes}
                 yield {"seq": seq, "kind": "learn", "at": row.at, **reward}
                 seq += 1
 
@@ -82,6 +88,8 @@ def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
     event["tag"] = 0
     if row.event is not None:
         event["event"] = row.event
+    if row.unit is not None:
+        event |= {"unit": row.unit, "epoch": row.epoch}
     return event
 
 
@@ -91,7 +99,8 @@ def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
 def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> TableLog:
     """Read a table with a row for each decision.
 
-    A row without a reward is a decision whose reward did not come.
+    A row without a reward is a decision whose reward did not come. Columns `reward_NAME` are outcomes, which the reward
+    is made of; a column `unit` names decisions that share a draw, within an `epoch` if there is such a column.
 
     Parameters
     ----------
@@ -160,19 +169,19 @@ def _arrow(table: Any) -> Any:
 
 
 def _plain(table: Any, features: list[str], roles: Roles) -> Iterator[Logged]:
-    for batch in _batches(table, [*features, *_others(roles)]):
+    for batch in _batches(table, [*features, *_others(table, roles, features)]):
         X = zip(*(column.to_pylist() for column in batch.columns[: len(features)]), strict=True)
         for x, rest in zip(X, _told(batch, roles), strict=True):
             if None in x:
                 raise ArgumentError("{table} has a row without a feature; leave such rows out")
-            yield Logged([_number(value, name) for value, name in zip(x, features, strict=True)], *rest)
+            yield rest._replace(x=[_number(value, name) for value, name in zip(x, features, strict=True)])
 
 
 def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
-    for batch in _batches(table, [*encoder.reads, *_others(roles)]):
+    for batch in _batches(table, [*encoder.reads, *_others(table, roles, encoder.reads)]):
         X = encoder.matrix(batch.select(list(encoder.reads)))
         for x, rest in zip(X.tolist(), _told(batch, roles), strict=True):
-            yield Logged(x, *rest)
+            yield rest._replace(x=x)
 
 
 def _batches(table: Any, names: list[str]) -> Iterator[Any]:
@@ -181,16 +190,32 @@ def _batches(table: Any, names: list[str]) -> Iterator[Any]:
         yield pa.Table.from_batches([batch])
 
 
-def _others(roles: Roles) -> list[str]:
-    return [roles.arm, str(roles.propensity), roles.reward]
+def _others(table: Any, roles: Roles, features: Sequence[str]) -> list[str]:
+    """Return the other columns that are read: those of roles, outcomes, and what says which rows share a draw."""
+    named = [roles.arm, str(roles.propensity), roles.reward]
+    more = [name for name in table.column_names if name in ("unit", "epoch") or name.startswith(PART)]
+    return named + [name for name in more if name not in (*named, *features)]
 
 
-def _told(batch: Any, roles: Roles) -> Iterator[tuple[Any, float, float | None]]:
-    for arm, propensity, reward in zip(*(batch[name].to_pylist() for name in _others(roles)), strict=True):
+def _told(batch: Any, roles: Roles) -> Iterator[Logged]:
+    """Yield what rows say next to their contexts."""
+    columns = {name: batch[name].to_pylist() for name in batch.column_names}
+    arms, propensities, rewards = (columns.pop(str(name)) for name in (roles.arm, roles.propensity, roles.reward))
+    parts = {name.removeprefix(PART): column for name, column in columns.items() if name.startswith(PART)}
+    units, epochs = (columns.get(name, [None] * len(arms)) for name in ("unit", "epoch"))
+    for i, (arm, propensity, reward) in enumerate(zip(arms, propensities, rewards, strict=True)):
         if propensity is None:
             raise ArgumentError("{table} has a row without a propensity; leave such rows out")
-        chance = _number(propensity, str(roles.propensity))
-        yield arm, chance, None if reward is None else _number(reward, roles.reward)
+        came = {name: _number(column[i], PART + name) for name, column in parts.items() if column[i] is not None}
+        yield Logged(
+            x=[],
+            arm=arm,
+            propensity=_number(propensity, str(roles.propensity)),
+            reward=None if reward is None else _number(reward, roles.reward),
+            outcomes=came if parts else None,
+            unit=units[i],
+            epoch=None if epochs[i] is None else int(epochs[i]),
+        )
 
 
 def _number(value: Any, column: str) -> float:

@@ -50,7 +50,7 @@ Contexts: TypeAlias = Literal["binary", "columns"]
 
 METADATA: Final = b"armlet"
 REWARD: Final = ("reward", "weight", "learned_seq", "rewarded_at", "learned_crc", "first_reward")
-NOTE: Final = ("outcomes", "source", "unit", "epoch")
+NOTE: Final = ("outcomes", "source")
 Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 """A decision, the event in which its reward was learned, if its columns hold it, and the row."""
 _BATCH: Final = 2**12
@@ -83,11 +83,11 @@ class Layout:
             *((name, pa.bool_()) for name in ("explored", "optimistic")),
             *((name, pa.float64()) for name in EXPLORATION),
             *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
-            ("event", pa.string()),
+            *(("unit", pa.string()), ("epoch", pa.int64()), ("event", pa.string())),
             *((name, pa.float64()) for name in ("reward", "weight", "first_reward")),
             *(("learned_seq", pa.int64()), ("rewarded_at", time)),
-            *((name, pa.string()) for name in ("outcomes", "source", "unit")),
-            *(("epoch", pa.int64()), ("crc", pa.uint32()), ("learned_crc", pa.uint32()), ("line", pa.binary())),
+            *((name, pa.string()) for name in ("outcomes", "source")),
+            *(("crc", pa.uint32()), ("learned_crc", pa.uint32()), ("line", pa.binary())),
         ]
         metadata = {METADATA: json.dumps({"about": dict(about), "layout": asdict(self)}).encode()}
         return pa.schema(fields, metadata=metadata)
@@ -163,9 +163,7 @@ class Layout:
         if row["probabilities"] is not None:
             event["probabilities"] = row["probabilities"]
         event["tag"] = row["tag"]
-        if row["event"] is not None:
-            event["event"] = row["event"]
-        return event
+        return event | {name: row[name] for name in ("unit", "epoch", "event") if row[name] is not None}
 
     def _arm(self, label: Any) -> Arm:
         arm: Arm = json.loads(label) if self.labels == "json" else label

@@ -58,6 +58,7 @@ class LoggedPast:
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
         asked: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
+        asked |= {name: event[name] for name in ("unit", "epoch") if name in event}
         if isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, units_of
+from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, open_outcomes, units_of
 from armlet.kernel import Statistics, sum_shapes
 from armlet.reference.choice import best_chances, play_best
 from armlet.reference.under_way import PATIENCE, expected_rows, lower_silent, shrinkage
@@ -327,6 +327,8 @@ def _share_states(old: Policy, new: Policy) -> bool:
 def _check_fits(policy: Policy, state: State, n_arms: int, dim: int) -> None:
     fresh, arrays = policy.init(n_arms, dim), state.copy().arrays()
     if type(fresh) is type(state):
+        if n_outcomes := getattr(state, "n_outcomes", 0):
+            open_outcomes(policy, fresh, n_outcomes)
         fresh.restore_arrays(arrays)
         found = fresh.arrays()
         if found.keys() == arrays.keys() and all(found[name].tobytes() == arrays[name].tobytes() for name in arrays):

@@ -14,13 +14,15 @@ import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.settings import Settings
+from armlet.inputs.settings import Settings, open_outcomes
 from armlet.kernel import LayeredStatistics, LazyStatistics, Statistics
 from armlet.reference.units import rounded
 from armlet.types import Array, Float64, Int64, Policy, State
 
 BY_FEATURE: Final = ("origin", "theta")
 """Settings of policies that have a value for every feature."""
+SOLVED: Final = ("solved", "outcomes_solved")
+"""Arrays of what was solved for fewer rows than there are."""
 REFIT: Final = "start a new bandit with these features, and refit it from the log"
 
 
@@ -40,8 +42,10 @@ def carry_state(policy: Policy, state: State, change: FeatureChange) -> State:
     plan = _Plan(change, "units" in arrays)
     carried = {name: CARRIERS[name](plan, arrays) for name in arrays}
     fresh: Any = policy.init(state.n_arms, change.dim)
+    if "outcomes" in arrays:
+        open_outcomes(policy, fresh, cast(Any, state).n_outcomes)
     if isinstance(fresh, LazyStatistics):
-        carried["solved"] = np.zeros_like(fresh.arrays()["solved"])
+        carried |= {name: np.zeros_like(array) for name, array in fresh.arrays().items() if name in SOLVED}
     fresh.restore_arrays(carried)
     if isinstance(fresh, LazyStatistics):  # solved again, with units and a ridge of all rows, as after a merge
         fresh.restore(carried["records"])
@@ -148,6 +152,15 @@ def _units(plan: _Plan, arrays: Arrays) -> Float64:
     )
 
 
+def _outcomes(plan: _Plan, arrays: Arrays) -> Float64:
+    """Carry the sums of m outcomes, of their products, and their b, (K, m + m (m + 1) / 2 + m D)."""
+    records: Any = arrays["outcomes"]
+    m = arrays["outcome_units"].size // 2
+    head, b = np.split(records, [m + m * (m + 1) // 2], axis=-1)
+    rows = b.reshape(len(records), m, plan.size_before)[..., plan.places] * plan.factors + 0.0
+    return np.concatenate([head, rows.reshape(len(records), -1)], axis=-1)
+
+
 def _tuning(_: _Plan, arrays: Arrays) -> Float64:
     """Keep the p that was reached, and look again at the next row: what is known has changed by other means."""
     raised: Any = arrays["tuning"]
@@ -161,8 +174,9 @@ def _as_it_is(name: str) -> Callable[[_Plan, Arrays], Array]:
 CARRIERS: Final[Mapping[str, Callable[[_Plan, Arrays], Array]]] = {
     "records": _records,
     "units": _units,
+    "outcomes": _outcomes,
     "sample": lambda plan, arrays: plan.change.carry(arrays["sample"]),
     "tuning": _tuning,
-    **{name: _as_it_is(name) for name in ("under_way", "shares", "turnover", "ridge", "solved")},
+    **{name: _as_it_is(name) for name in ("under_way", "shares", "turnover", "ridge", "outcome_units", *SOLVED)},
 }
 """What becomes of the arrays of a state, by name; a state that has others is refused."""

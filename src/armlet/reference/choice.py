@@ -10,7 +10,7 @@ from armlet.types import Bool, Choice, Coins, Float64, Int64
 def coins(seed: int, t: int) -> Coins:
     """Toss the coins of step t with numpy's own Philox."""
     # numpy steps its counter before the first draw, so counter t - 1 gives block t
-    words = np.random.Philox(key=seed, counter=t - 1).random_raw(4).tolist()
+    words = np.random.Philox(key=seed, counter=(t - 1) % 2**256).random_raw(4).tolist()
     return Coins((words[0] >> 11) * 2.0**-53, words[1], words[2], words[3])
 
 

@@ -112,6 +112,27 @@ class Result(ABC):
         return notebook.fragment(self._title(), notebook.note(self._answer()), *self._html())
 
 
+class Answered(Result):
+    """The base of results that answer in a sentence, and say what it rests on."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def answer(self) -> str:
+        """The answer, in a sentence."""
+
+    @abstractmethod
+    def basis(self) -> str:
+        """Return what the answer rests on."""
+
+    def __str__(self) -> str:
+        return f"{self.answer}\n{self.basis()}"
+
+    def _title(self) -> str:
+        return self.answer
+
+
 # ---- what they share with results of compiled classes, which cannot have a base
 
 

@@ -60,19 +60,33 @@ class Asking:
         return ask
 
     def many(
-        self, X: Contexts, events: Iterable[str] | None, options: Mapping[str, Any]
+        self,
+        X: Contexts,
+        events: Iterable[str] | None,
+        options: Mapping[str, Any],
+        units: Iterable[str | None] | None = None,
     ) -> Callable[[], Asked[list[Decision]]]:
         """Return what reads contexts, as `one` does."""
         names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+        of = (
+            None
+            if units is None
+            else [None if unit is None else check_text("units", unit) for unit in listed("units", units)]
+        )
 
         def ask() -> Asked[list[Decision]]:
             reader = self.reader()
             rows = reader.matrix(X).copy()
             if names is not None and len(names) != len(rows):
                 raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if of is not None and len(of) != len(rows):
+                raise InvalidValueError(
+                    f"units has {len(of)} names for {len(rows)} contexts; give one for each, or None"
+                )
             if len(rows) > MOST:
                 raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            work = functools.partial(self._decide_many, rows=rows, names=names, options=options, reader=reader)
+            each = [options if unit is None else {**options, "unit": unit} for unit in of or [None] * len(rows)]
+            work = functools.partial(self._decide_many, rows=rows, names=names, options=each, reader=reader)
             return work, names or (), max(len(rows), 1)
 
         return ask
@@ -85,13 +99,13 @@ class Asking:
         *,
         rows: Float64,
         names: Sequence[str] | None,
-        options: Mapping[str, Any],
+        options: Sequence[Mapping[str, Any]],
         reader: Reader,
     ) -> list[Decision]:
         decide = self._runner.decide
-        called = [None] * len(rows) if names is None else names
+        asked = zip(rows, [None] * len(rows) if names is None else names, options, strict=True)
         with self._runner.counting():
-            return [decide(tx, draft, now, row, name, options, reader) for row, name in zip(rows, called, strict=True)]
+            return [decide(tx, draft, now, row, name, each, reader) for row, name, each in asked]
 
     def call(self, ask: Callable[[], Asked[T]]) -> T:
         """Ask, and again where features have changed since the context was read."""
@@ -144,7 +158,9 @@ def _look(_: Transaction, __: Draft, ___: Moment) -> None:
     """Do nothing: whoever asks has the loop brought up to date."""
 
 
-def options_of(eligible: Iterable[Arm] | None, probabilities: Probabilities | None) -> dict[str, Any]:
+def options_of(
+    eligible: Iterable[Arm] | None, probabilities: Probabilities | None, unit: str | None = None
+) -> dict[str, Any]:
     """Return the options of a decision that were given, checked."""
     options: dict[str, Any] = {}
     if eligible is not None:
@@ -153,6 +169,8 @@ def options_of(eligible: Iterable[Arm] | None, probabilities: Probabilities | No
         if probabilities != "all":
             raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
         options["probabilities"] = "all"
+    if unit is not None:
+        options["unit"] = check_text("unit", unit)
     return options
 
 

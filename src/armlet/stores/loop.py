@@ -80,6 +80,7 @@ class Loop:
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
+        unit: str | None = None,
     ) -> Decision:
         """Choose an arm; durable on return. Its propensity is marginal: over all coins.
 
@@ -95,8 +96,11 @@ class Loop:
             The arms that may be played this time; all that are not retired if left out.
         probabilities
             "all" for `decision.probabilities`, those of every arm at this step; the log has them too.
+        unit
+            A session or a user that keeps its arm within an epoch, on any replica: see `Bandit.decide`. The loop was
+            made with an `epoch`. `stats().units` counts those that were switched by another context or other arms.
         """
-        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities)))
+        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit)))
 
     async def adecide(
         self,
@@ -105,10 +109,11 @@ class Loop:
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
+        unit: str | None = None,
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            return await self._asking.acall(self._asking.one(x, event, options_of(eligible, probabilities)))
+            return await self._asking.acall(self._asking.one(x, event, options_of(eligible, probabilities, unit)))
 
     @refusing()
     def decide_many(
@@ -118,6 +123,7 @@ class Loop:
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
+        units: Iterable[str | None] | None = None,
     ) -> list[Decision]:
         """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
 
@@ -129,6 +135,8 @@ class Loop:
             A name for each decision, as in `decide`.
         eligible, probabilities
             As in `decide`, for all of them.
+        units
+            The unit of each decision, or None.
 
         Examples
         --------
@@ -139,7 +147,7 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        return self._asking.call(self._asking.many(X, events, options_of(eligible, probabilities)))
+        return self._asking.call(self._asking.many(X, events, options_of(eligible, probabilities), units))
 
     async def adecide_many(
         self,
@@ -148,10 +156,11 @@ class Loop:
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
+        units: Iterable[str | None] | None = None,
     ) -> list[Decision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
         with refusing():
-            return await self._asking.acall(self._asking.many(X, events, options_of(eligible, probabilities)))
+            return await self._asking.acall(self._asking.many(X, events, options_of(eligible, probabilities), units))
 
     # ---- rewards
 

@@ -90,6 +90,7 @@ class Refit:
             objective=s.objective,
             normalize=s.normalize,
             reward_range=_widest(self.policy, s.objective),
+            epoch=s.epoch,
             seed=start.seed,
         )
         for arm in start.arms.retired:

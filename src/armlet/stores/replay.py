@@ -52,7 +52,8 @@ class Replay:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = is_compiled(bandit)
-        self._has_columns = self._is_compiled and decided is None  # a few rows now and then are quicker one by one
+        # a few rows now and then are quicker one by one; and of a budget the order of costs and decisions matters
+        self._has_columns = self._is_compiled and decided is None and bandit._settings.budget is None
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
@@ -77,6 +78,9 @@ class Replay:
             if tally is not None and seq > self._counted:
                 self._count(tally, row)
             if kind == "decide":
+                if "unit" in fields and not self._bandit._is_in_epoch(fields["epoch"]):
+                    self.settle()
+                    self._bandit._begin_epoch(fields["epoch"], t or 0)
                 self._decided[seq] = self._begun[seq] = row
                 self._clock = t
                 if len(self._begun) >= KEPT or not compiled:
@@ -226,6 +230,8 @@ class RowPast:
 
     def decide(self, bandit: Bandit, event: Event) -> None:
         """Take the step of a decision."""
+        if "unit" in event:
+            bandit._begin_epoch(event["epoch"], event["t"])
         bandit.replace(t=event["t"])
         bandit._begin_decision(event["arm"], event["explored"])
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from armlet.bandit import Bandit
-from armlet.errors import EventError, LoopGoneError, StoreError
+from armlet.errors import EventError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, size_of
@@ -36,6 +37,7 @@ from armlet.types import Arm, Float64, Policy
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
 
+MICROSECOND: Final = timedelta(microseconds=1)
 SPACING: Final = 1000  # rows between snapshots, at least
 BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
@@ -341,8 +343,10 @@ class LoopRunner:
         if event is not None:
             known = self.find(tx, event)
             if known is not None:
-                return self._again(tx, draft, known, x, options.get("eligible"))
+                return self._again(tx, draft, known, x, options)
             _check_no_id(event, bandit)
+        if "unit" in options:
+            options = self._in_epoch(options, now)
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
@@ -382,14 +386,29 @@ class LoopRunner:
         recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
-    def _again(
-        self, tx: Transaction, draft: Draft, known: Recent, x: Float64, eligible: Iterable[Arm] | None
-    ) -> Decision:
+    def _in_epoch(self, options: Mapping[str, Any], now: Moment) -> Mapping[str, Any]:
+        """Return the options of a unit's decision with its epoch, if that goes by the clock of the wall.
+
+        Clocks of replicas differ, and epochs go forward only: one that has begun lasts for those whose clocks are slow.
+        """
+        bandit = self.bandit
+        length = bandit._settings.epoch
+        if length is None:
+            raise InvalidValueError(
+                f"unit is {options['unit']!r}, but loop {self.name!r} has no epochs; make it with epoch=1000, in "
+                "decisions, or a timedelta"
+            )
+        if isinstance(length, int):
+            return options
+        return {**options, "epoch": max(now.wall // (length // MICROSECOND), bandit._epoch or 0)}
+
+    def _again(self, tx: Transaction, draft: Draft, known: Recent, x: Float64, options: Mapping[str, Any]) -> Decision:
         row, event = self.row(tx, draft, known), known.outcome.event
         is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
-        if not is_same or not _same_arms(row.fields["eligible"], eligible):
+        is_same = is_same and row.fields.get("unit") == options.get("unit")
+        if not is_same or not _same_arms(row.fields["eligible"], options.get("eligible")):
             raise EventError(
-                f"event {event!r} has been decided for another context or other eligible arms; "
+                f"event {event!r} has been decided for another context, unit or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError, StoreError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.settings import Normalize, Objective, Range, Units, ends
+from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, ends
 from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, policy_fields
@@ -166,6 +166,7 @@ class LoopSpec:
     model: Bandit | None
     on_change: OnChange
     control: Control | None = None
+    epoch: Epoch | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -183,7 +184,7 @@ class LoopSpec:
 
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
-        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units")
+        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch")
         names = (*first, *RULES, "reward_range", "seed", "control")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
@@ -230,6 +231,7 @@ class LoopSpec:
             normalize=self.normalize,
             units=self.units,
             reward_range=self._range(policy),
+            epoch=self.epoch,
             seed=self.seed if seed is None else seed,
         )
 
@@ -263,7 +265,7 @@ class LoopSpec:
                 rules=rules, reward_range=ours.reward_range if differs else None, control=self._control(now)
             )
             return self._allowed(change, terms, now)
-        for name in ("objective", "normalize"):
+        for name in ("objective", "normalize", "epoch"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
         if self.seed is not None:
             self._check("seed", made.seed, now.seed)

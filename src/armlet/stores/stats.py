@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from armlet.report.decisions import plays_figure
 from armlet.report.result import Columns, Result
-from armlet.stores.tally import ArmCounts, Tally
+from armlet.stores.tally import ArmCounts, Tally, UnitCounts
 from armlet.types import Arm
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Stats(Result):
     rows_since_snapshot: int
     size: int  # bytes
     arms: tuple[ArmCounts, ...]
+    units: UnitCounts | None = None  # None if no decision was of a unit
 
     @staticmethod
     def of(
@@ -91,6 +92,7 @@ class Stats(Result):
             rows_since_snapshot=rows_since_snapshot,
             size=size,
             arms=arms,
+            units=tally.units.counts if tally.units.decisions else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +134,11 @@ class Stats(Result):
             yield f"rewarded: {ages}"
         since = _ago(self.last_decision_at, self.last_reward_at)
         yield f"last reward: {since}"
+        if self.units is not None:
+            yield (
+                f"units: {self.units.decisions:,} decisions, {self.units.repeats:,} of a unit that came again within "
+                f"an epoch, {self.units.switches:,} of these with another arm"
+            )
         yield f"rows since snapshot: {self.rows_since_snapshot:,}; {self.size:,} bytes"
         if self.arms:
             yield from _table(self.arms)
@@ -243,7 +250,7 @@ def prometheus(stats: Iterable[Stats], writer: WriterStats) -> str:
     ['# HELP armlet_commits_total Transactions that were committed.', '# TYPE armlet_commits_total counter', ...]
     """
     loops = list(stats)
-    metrics = [*_loop_metrics(loops), *_arm_metrics(loops), *_writer_metrics(writer)]
+    metrics = [*_loop_metrics(loops), *_unit_metrics(loops), *_arm_metrics(loops), *_writer_metrics(writer)]
     return "".join(_exposed(metric) for metric in metrics if metric.samples)
 
 
@@ -271,6 +278,12 @@ _LOOP: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("size_bytes", "gauge", "Bytes on disk.", "size"),
 )
 
+_UNITS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("unit_decisions_total", "Decisions of units.", "decisions"),
+    ("unit_repeats_total", "Those of a unit that came again within an epoch.", "repeats"),
+    ("unit_switches_total", "Those of these that played another arm than before.", "switches"),
+)
+
 _ARM: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("decisions_total", "counter", "Decisions for an arm.", "decisions"),
     ("explored_decisions_total", "counter", "Those that explored.", "explored"),
@@ -293,6 +306,12 @@ def _loop_metrics(loops: list[Stats]) -> Iterator[Metric]:
     for name, kind, text, field in _LOOP:
         samples = [Sample({"loop": loop.name}, value) for loop in loops if (value := getattr(loop, field)) is not None]
         yield Metric(f"armlet_{name}", kind, text, samples)
+
+
+def _unit_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    for name, text, field in _UNITS:
+        samples = [Sample({"loop": loop.name}, getattr(loop.units, field)) for loop in loops if loop.units is not None]
+        yield Metric(f"armlet_{name}", "counter", text, samples)
 
 
 def _arm_metrics(loops: list[Stats]) -> Iterator[Metric]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError, UnknownNameError, refusing
 from armlet.inputs.columns import check_labels, listed
-from armlet.inputs.settings import Normalize, Objective, Range, Units
+from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, check_epoch
 from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
@@ -103,6 +103,7 @@ class Store:
         aggregation: Aggregation = "first",
         early_window: float | None = None,
         reward_range: Range | None = None,
+        epoch: Epoch | None = None,
         seed: int | None = None,
         model: Bandit | None = None,
         control: Control | None = None,
@@ -135,6 +136,9 @@ class Store:
         reward_range
             The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
             range of a policy that has one.
+        epoch
+            How long a `unit` of `decide` keeps its arm: a number of decisions of the loop, or a `datetime.timedelta` by
+            the clock of the wall. It cannot be changed later.
         seed
             The policy's coins; drawn at random if left out.
         model
@@ -172,6 +176,7 @@ class Store:
             aggregation=aggregation,
             early_window=early_window,
             reward_range=reward_range,
+            epoch=check_epoch(epoch),
             seed=seed,
             model=model,
             control=control,

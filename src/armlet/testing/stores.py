@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 
 from armlet.bandit import Bandit
 from armlet.errors import EventError, StoreError
-from armlet.policies import Algorithm1, AutoEpsilonGreedy, LinUCB
+from armlet.policies import Algorithm1, AutoEpsilonGreedy, FixedEpsilon, LinUCB
 from armlet.stores import Aggregation, ClockWarning, Ledger, LoopRecord, Moment, Outcome, Row, Status, Store
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, Session, Want
@@ -491,6 +491,23 @@ def check_state_is_what_the_rows_say(place: Place) -> None:
                 require(before != after, f"{name}: nothing was learned")
 
 
+def check_units_keep_their_arm(place: Place) -> None:
+    """Within an epoch a unit has one arm, after a restart too, no matter what was learned."""
+    arms: dict[object, object] = {}
+    for part in range(3):
+        with Store(place()) as store:
+            loop = store.loop("homepage", arms=ARMS, dim=1, policy=FixedEpsilon(epsilon=0.5), epoch=25, seed=5)
+            for i in range(20):
+                decision = loop.decide([1.0], event=f"{part} {i}", unit=f"unit {i % 7}")
+                key, rewarded = (decision.unit, decision.epoch), (i % 4) / 4
+                require(arms.setdefault(key, decision.arm) == decision.arm, f"{key} was switched to another arm")
+                loop.reward(f"{part} {i}", rewarded)
+            units, model = loop.stats().units, loop.model().to_bytes()
+            require(units and units.switches == 0, "a switch is counted where there was none")
+            require(units and units.decisions == 20 * (part + 1), "decisions of units are missing in the stats")
+            require(model == _replayed(store, "homepage").to_bytes(), "units: the living one is not the replay")
+
+
 def check_events_are_idempotent(place: Place) -> None:
     """The same event with the same context has the same answer, after a restart too; with another it is refused."""
     with Store(place()) as store:
@@ -616,6 +633,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     check_old_rows_can_go,
     check_old_rows_go_piece_by_piece,
     check_state_is_what_the_rows_say,
+    check_units_keep_their_arm,
     check_events_are_idempotent,
     check_rewards_count_once,
     check_windows_close_once,

@@ -22,6 +22,7 @@ from armlet.kernel import Decision, json_bytes
 from armlet.stores.tally.cohorts import Cohorts
 from armlet.stores.tally.comparisons import Coins, Comparisons
 from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
+from armlet.stores.tally.switches import Switches
 from armlet.stores.tally.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
 
@@ -156,6 +157,7 @@ class Tally:
         "last_rows",
         "most_expected",
         "statuses",
+        "units",
     )
 
     def __init__(self) -> None:
@@ -181,7 +183,7 @@ class Tally:
         self._drawn: list[int] = []  # values of explored decisions
         self._drawn_total: list[float] = []
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
-        self.comparisons, self.cells = Comparisons(), Cells()
+        self.comparisons, self.cells, self.units = Comparisons(), Cells(), Switches()
         self.changes: list[Change] = []  # the last ones
         self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
         self.defaulted_total = 0.0  # of defaults that were learned first
@@ -220,6 +222,9 @@ class Tally:
         self.cells.decided(place, explored, rate, ts)
         self.comparisons.rate = rate
         self.last_rows.append(seq)
+        unit = getattr(decision, "unit", None)  # of a row that has none, nothing says so
+        if unit is not None:
+            self.units.decided(unit, decision.epoch or 0, place)
         if rate is None:
             propensity = decision.propensity
             if propensity < 1.0:
@@ -457,6 +462,7 @@ class Tally:
                 "cells": self.cells.state(),
                 "last": [self.defaulted_total, *self.last_rows],
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
+                **({"units": self.units.state()} if self.units.decisions else {}),
             }
         ).decode()
 
@@ -497,6 +503,8 @@ class Tally:
             tally.defaulted_total = finite(total)
             tally.last_rows.extend(whole(seq) for seq in rows)
             tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
+        if "units" in state:
+            tally.units = Switches.restore(state["units"])
         tally._check_sums()
         return tally
 

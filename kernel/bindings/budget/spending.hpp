@@ -1,0 +1,61 @@
+// The budget of a bandit: which outcome it is of, how much of it is spent, and what a unit of it counts.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bindings/engine/outcomes.hpp"
+#include "budget/pacer.hpp"
+#include "rules/choice.hpp"
+
+namespace armlet {
+
+class Spending {
+  public:
+    // (outcome, total, length, repeats, bound): `bound` is what any decision costs at most, or none if the total may be
+    // exceeded.
+    Spending(nb::handle given, const Outcomes& outcomes);
+
+    const Pacer& pacer() const { return pacer_; }
+    bool is_hard() const { return bound_.has_value(); }
+    bool is_of(const Spending& other) const {
+        return outcome_.is_learned == other.outcome_.is_learned && outcome_.index == other.outcome_.index;
+    }
+
+    // The weights that a decision is made with at a price.
+    void charge(Outcomes::Dial& dial, double price) const;
+    // The cost of an outcome that is learned among those of a row; NaN if it has not come, or is known.
+    double cost_in(std::span<const double> learned) const {
+        return outcome_.is_learned ? learned[outcome_.index] : NAN;
+    }
+
+    // ---- events
+    void begin(std::size_t arm, const Outcomes& outcomes);  // of a decision of this arm
+    void count(double cost, bool was_expired);              // of a decision that nobody may have waited for any more
+    void correct(double before, double after) { pacer_.correct(before, after); }
+    void see(double reward) { pacer_.see(reward); }
+    void await();                                          // the cost of a decision again, if it is learned
+    void expire();                                         // nobody waits for it any more
+    void undo(std::size_t arm, const Outcomes& outcomes);  // a decision that nobody got
+
+    // ---- hard budgets
+    // Those of some arms whose cost the budget affords, or BudgetError if there are none.
+    std::vector<std::uint32_t> affordable(Arms arms, const Outcomes& outcomes) const;
+    // BudgetError unless it affords so many decisions, of any of these arms each.
+    void check_affords(Arms arms, std::size_t decisions, const Outcomes& outcomes) const;
+
+    // ---- what must be kept
+    std::vector<double> values() const { return pacer_.values(); }
+    void restore(std::span<const double> values) { pacer_.restore(values); }
+    void merge(std::span<const double> values);
+
+  private:
+    double cost_of(std::size_t arm, const Outcomes& outcomes) const;  // at most
+    [[noreturn]] void refuse(const std::string& what) const;
+
+    Outcomes::Place outcome_;
+    Pacer pacer_;
+    std::optional<double> bound_;
+};
+
+}  // namespace armlet

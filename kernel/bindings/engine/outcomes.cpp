@@ -1,0 +1,375 @@
+#include "bindings/engine/outcomes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bindings/engine/arm_table.hpp"
+#include "bindings/engine/engine.hpp"
+
+namespace armlet {
+
+Outcomes::Outcomes(nb::handle given) {
+    nb::object names = given[0], weights = given[1];
+    nb::dict prices = nb::cast<nb::dict>(given[2]), ranges = nb::cast<nb::dict>(given[3]);
+    const std::size_t n = nb::len(names);
+    for (std::size_t i = 0; i < n; ++i) {
+        nb::object name = names[i];
+        const auto weight = nb::cast<double>(weights[i]);
+        names_.push_back(name);
+        if (prices.contains(name)) {
+            places_.push_back({false, known_.size()});
+            known_.push_back(name), usual_.known.push_back(weight);
+            price_lists_.push_back(nb::cast<nb::dict>(prices[name]));
+            continue;
+        }
+        places_.push_back({true, learned_.size()});
+        Learned one{name};
+        if (ranges.contains(name)) {
+            nb::object ends = nb::borrow(ranges[name]);
+            one.has_range = true, one.low = nb::cast<double>(ends[0]), one.high = nb::cast<double>(ends[1]);
+        }
+        learned_.push_back(one), usual_.learned.push_back(weight);
+    }
+}
+
+const Outcomes::Place* Outcomes::find(nb::handle name) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)  // the same object most of the time
+        if (names_[i].is(name)) return &places_[i];
+    for (std::size_t i = 0; i < names_.size(); ++i)
+        if (names_[i].equal(name)) return &places_[i];
+    return nullptr;
+}
+
+void Outcomes::refuse(nb::handle name, nb::handle given, const char* argument) const {
+    nb::list all;
+    for (const auto& each : names_) all.append(each);
+    fail(PyExc_ValueError, std::string(argument) + " is " + quoted(given) + ", but there is no outcome " +
+                               quoted(name) + "; the bandit's are " + quoted(all));
+}
+
+double Outcomes::reward(const std::vector<double>& learned) const {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < learned.size(); ++j) sum += usual_.learned[j] * learned[j];
+    return sum;
+}
+
+void Outcomes::check_range(std::size_t j, double value) const {
+    const Learned& one = learned_[j];
+    if (one.has_range && !(value >= one.low && value <= one.high))
+        fail(PyExc_ValueError, text(one.name) + " is " + text(value) + " but reward_range has (" + text(one.low) +
+                                   ", " + text(one.high) +
+                                   ") for it; leave it out, or take a wider range: replace(reward_range=...)");
+}
+
+std::vector<double> Outcomes::read(nb::handle given, const char* argument) const {
+    std::vector<double> out(learned_.size(), NAN);
+    if (!PyDict_Check(given.ptr()) && !PyMapping_Check(given.ptr()))
+        fail(PyExc_TypeError, std::string(argument) + " is " + quoted(given) + "; give outcomes by name, such as {" +
+                                  quoted(learned_.front().name) + ": 1.0}");
+    nb::dict entries = nb::steal<nb::dict>(PyDict_New());
+    if (PyDict_Check(given.ptr()))
+        entries = nb::borrow<nb::dict>(given);
+    else if (PyDict_Update(entries.ptr(), given.ptr()) != 0)
+        throw nb::python_error();
+    if (entries.size() == 0)
+        fail(PyExc_ValueError, std::string(argument) + " is empty; give at least one outcome, such as {" +
+                                   quoted(learned_.front().name) + ": 1.0}");
+    for (auto [name, value] : entries) {
+        const Place* place = find(name);
+        if (!place) refuse(name, given, argument);
+        if (!place->is_learned)
+            fail(PyExc_ValueError,
+                 std::string(argument) + " has " + quoted(name) + ", whose price of every arm is known; leave it out");
+        out[place->index] = armlet::read_reward(value);
+    }
+    return out;
+}
+
+nb::dict Outcomes::write(const std::vector<double>& learned) const {
+    nb::dict out;
+    for (std::size_t j = 0; j < learned.size(); ++j)
+        if (!std::isnan(learned[j])) out[learned_[j].name] = learned[j];
+    return out;
+}
+
+Outcomes::Dial Outcomes::read_dial(nb::handle weights) const {
+    Dial out = usual_;
+    nb::dict entries = nb::steal<nb::dict>(PyDict_New());
+    if (PyDict_Check(weights.ptr()))
+        entries = nb::borrow<nb::dict>(weights);
+    else if (!PyMapping_Check(weights.ptr()) || PyDict_Update(entries.ptr(), weights.ptr()) != 0) {
+        PyErr_Clear();
+        fail(PyExc_TypeError,
+             "weights is " + quoted(weights) + "; give them by outcome, such as {" + quoted(names_.front()) + ": 1.0}");
+    }
+    for (auto [name, value] : entries) {
+        const Place* place = find(name);
+        if (!place) refuse(name, weights, "weights");
+        const double weight =
+            PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr()) ? PyFloat_AsDouble(value.ptr()) : NAN;
+        PyErr_Clear();
+        if (PyBool_Check(value.ptr()) || !(std::fabs(weight) <= largest_value))
+            fail(PyExc_ValueError, "weights has " + quoted(value) + " for " + quoted(name) +
+                                       "; give a finite number of at most 1e40 in size");
+        (place->is_learned ? out.learned : out.known)[place->index] = weight;
+    }
+    return out;
+}
+
+nb::dict Outcomes::write(const Dial& dial) const {
+    nb::dict out;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+        out[names_[i]] = (places_[i].is_learned ? dial.learned : dial.known)[places_[i].index];
+    return out;
+}
+
+void Outcomes::check_price(nb::handle label) const {
+    for (std::size_t k = 0; k < known_.size(); ++k)
+        if (!price_lists_[k].contains(label))
+            fail(PyExc_ValueError, "known has no " + text(known_[k]) + " of arm " + quoted(label) +
+                                       "; give it first: replace(known=...) with the prices of all arms, that one too");
+}
+
+void Outcomes::take_prices(const nb::list& labels) {
+    prices_.assign(known_.size(), {});
+    for (nb::handle label : labels) {
+        check_price(label);
+        for (std::size_t k = 0; k < known_.size(); ++k) prices_[k].push_back(nb::cast<double>(price_lists_[k][label]));
+    }
+}
+
+std::vector<double> Outcomes::offsets(const Dial& dial) const {
+    if (known_.empty()) return {};
+    std::vector<double> out(prices_.front().size(), 0.0);
+    for (std::size_t k = 0; k < known_.size(); ++k)
+        for (std::size_t arm = 0; arm < out.size(); ++arm) out[arm] += dial.known[k] * prices_[k][arm];
+    return out;
+}
+
+double Outcomes::worth_of_known(std::size_t arm) const {
+    double out = 0.0;
+    for (std::size_t k = 0; k < known_.size(); ++k) out += usual_.known[k] * prices_[k][arm];
+    return out;
+}
+
+int Outcomes::traverse(visitproc visit, void* arg) const {
+    for (const auto& list : price_lists_) Py_VISIT(list.ptr());
+    return 0;
+}
+
+// ---- the bandit's side
+
+// Prices are those of the arms that there are now.
+void Engine::take_outcomes() {
+    if (!outcomes_) return;
+    outcomes_->take_prices(labels());
+    for (Statistics* sums : model_.sums())
+        sums->set_usual_weights(outcomes_->usual().learned, outcomes_->offsets(outcomes_->usual()));
+}
+
+std::optional<Outcomes::Dial> Engine::read_dial(nb::handle weights) const {
+    if (weights.is_none()) return std::nullopt;
+    if (!outcomes_)
+        fail(PyExc_ValueError, "weights is " + quoted(weights) +
+                                   ", but the bandit has one reward; weights are for one that was made with outcomes");
+    return outcomes_->read_dial(weights);
+}
+
+void Engine::weigh(const Model& model, const std::optional<Outcomes::Dial>& dial, double price) {
+    if (!outcomes_) return;
+    Outcomes::Dial charged;
+    if (price > 0.0) {
+        charged = dial ? *dial : outcomes_->usual();
+        spending_->charge(charged, price);
+    }
+    const Outcomes::Dial& weights = price > 0.0 ? charged : dial ? *dial : outcomes_->usual();
+    for (Statistics* sums : model.sums()) sums->weigh(weights.learned, outcomes_->offsets(weights));
+}
+
+nb::tuple Engine::view_weighed(nb::object labels, nb::object playable, const std::optional<Outcomes::Dial>& dial,
+                               Price price) {
+    Statistics& all = model_.all();
+    weigh(model_, dial, price == Price::charged ? price_now() : 0.0);
+    all.refresh();
+    const Estimates e = all.estimates();
+    std::vector<double> theta(all.n_arms() * e.dim);
+    for (std::size_t arm = 0; arm < all.n_arms(); ++arm)
+        for (std::size_t j = 0; j < e.dim; ++j) theta[arm * e.dim + j] = e.theta[j * e.width + arm];
+    const auto& weights = dial ? dial->learned : outcomes_->usual().learned;
+    double base = 0.0;
+    for (std::size_t j = 0; j < weights.size(); ++j) base += weights[j] * all.outcomes().base(j);
+    nb::object estimates = nb::cast(to_numpy(std::move(theta), {all.n_arms(), e.dim}));
+    return nb::make_tuple(labels, playable, estimates, all.units().is_free() ? nb::cast(all.units()) : nb::none(),
+                          base);
+}
+
+// Of n rows, row by row.
+const double* Engine::rewards_of_rows(nb::handle rewards, const char* argument, std::size_t n) const {
+    return outcomes_ ? doubles(rewards, argument, {n, n_values()}) : doubles(rewards, argument, {n});
+}
+
+std::vector<double> Engine::read_rewards(nb::handle rewards, const char* argument, std::size_t n) const {
+    const std::vector<double> out = copy(rewards_of_rows(rewards, argument, n), n * n_values());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (outcomes_)
+            outcomes_->check_range(i % n_values(), out[i]);
+        else
+            check_reward(out[i]);
+    }
+    return out;
+}
+
+// From the values of one row, and those that they take the place of.
+void Engine::set_reward(Event& event, const double* values, const double* before) const {
+    if (!outcomes_) {
+        event.reward = sign_ * *values;
+        if (before) event.replaces = sign_ * *before;
+        return;
+    }
+    const std::size_t n = n_values();
+    event.reward = outcomes_->reward({values, values + n}), event.outcomes = values;
+    if (before) event.replaces = outcomes_->reward({before, before + n}), event.outcomes_before = before;
+}
+
+nb::object Engine::reward_columns(const std::vector<double>& values) const {
+    const std::size_t n = n_values();
+    const auto column = [&](std::size_t j) {
+        nb::list out;
+        for (std::size_t i = j; i < values.size(); i += n) out.append(known(values[i]));
+        return out;
+    };
+    if (!outcomes_) return column(0);
+    nb::dict out;
+    for (std::size_t j = 0; j < n; ++j) out[outcomes_->name(j)] = column(j);
+    return out;
+}
+
+namespace {
+
+// What a decision has of its outcomes so far.
+std::vector<double> outcomes_so_far(const Outcomes& outcomes, const Decision& d) {
+    if (!d.outcomes) return std::vector<double>(outcomes.n_learned(), NAN);
+    return outcomes.read(d.outcomes, "reward");
+}
+
+void keep_outcomes(Decision& d, nb::object outcomes) {
+    PyObject* before = std::exchange(d.outcomes, outcomes.release().ptr());
+    Py_XDECREF(before);
+}
+
+bool is_whole(const std::vector<double>& values) {
+    return std::none_of(values.begin(), values.end(), [](double one) { return std::isnan(one); });
+}
+
+}  // namespace
+
+void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
+    const std::vector<double> parts = outcomes_->read(given, "reward");
+    for (std::size_t j = 0; j < parts.size(); ++j)
+        if (!std::isnan(parts[j])) outcomes_->check_range(j, parts[j]);
+    const double w = weight.is_valid() ? read_weight(weight) : 1.0;
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = outcomes_->write(parts), out["weight"] = w;
+        return out;
+    };
+    change("learn", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_learnable(d);
+        std::vector<double> all = outcomes_so_far(*outcomes_, d);
+        for (std::size_t j = 0; j < all.size(); ++j) {
+            if (std::isnan(parts[j])) continue;
+            if (!std::isnan(all[j]))
+                fail("DecisionError", "decision " + d.id() + " has its " + text(outcomes_->name(j)) + " already, " +
+                                          text(all[j]) + "; change it with correct(decision, old_reward, new_reward)");
+            all[j] = parts[j];
+        }
+        const auto arm = locate(d);
+        nb::dict kept = outcomes_->write(all);
+        if (act == Act::rehearse) return;
+        count_cost(parts, d);
+        if (!is_whole(all)) return keep_outcomes(d, kept);
+        const double reward = outcomes_->reward(all);
+        Event event = event_of(d, arm, reward, w, std::nullopt);
+        event.outcomes = all.data();
+        update(event);
+        keep_outcomes(d, kept);
+        note_learned(d, arm, reward, w);
+    });
+}
+
+void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new_reward) {
+    const std::vector<double> from = outcomes_->read(old_reward, "old_reward"),
+                              to = outcomes_->read(new_reward, "new_reward");
+    for (std::size_t j = 0; j < from.size(); ++j) {
+        if (std::isnan(from[j]) != std::isnan(to[j]))
+            fail(PyExc_ValueError, "old_reward is " + quoted(old_reward) + " and new_reward is " + quoted(new_reward) +
+                                       "; give the same outcomes in both");
+        if (!std::isnan(to[j])) outcomes_->check_range(j, to[j]);
+    }
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["old_reward"] = outcomes_->write(from), out["new_reward"] = outcomes_->write(to), out["weight"] = d.weight;
+        return out;
+    };
+    change("correct", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        const std::vector<double> before = outcomes_so_far(*outcomes_, d);
+        std::vector<double> after = before;
+        for (std::size_t j = 0; j < from.size(); ++j) {
+            if (std::isnan(from[j])) continue;
+            if (!(before[j] == from[j]))
+                fail(PyExc_ValueError, "old_reward has " + text(from[j]) + " for " + text(outcomes_->name(j)) +
+                                           " but decision " + d.id() +
+                                           (std::isnan(before[j]) ? " has none yet; learn it first"
+                                                                  : " has " + text(before[j]) + "; pass that"));
+            after[j] = to[j];
+        }
+        const auto arm = locate(d);
+        if (d.learned) check_can_take_back(d, arm, "correct");
+        if (act == Act::rehearse) return;
+        if (d.learned) {
+            Event event = event_of(d, arm, outcomes_->reward(after), d.weight, outcomes_->reward(before));
+            event.outcomes = after.data(), event.outcomes_before = before.data();
+            update(event);
+            d.reward = outcomes_->reward(after);
+        }
+        if (spending_ && !std::isnan(spending_->cost_in(from)))
+            spending_->correct(spending_->cost_in(from), spending_->cost_in(to));
+        keep_outcomes(d, outcomes_->write(after));
+    });
+}
+
+void Engine::forget_outcomes(Decision& d, nb::handle given) {
+    const std::vector<double> parts = outcomes_->read(given, "reward");
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["reward"] = outcomes_->write(parts), out["weight"] = d.weight;
+        return out;
+    };
+    change("forget", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        const std::vector<double> all = outcomes_so_far(*outcomes_, d);
+        for (std::size_t j = 0; j < all.size(); ++j)
+            if (!(all[j] == parts[j]) && !(std::isnan(all[j]) && std::isnan(parts[j])))
+                fail(PyExc_ValueError, "reward is " + quoted(given) + " but decision " + d.id() + " has " +
+                                           quoted(outcomes_->write(all)) + "; pass that");
+        const auto arm = locate(d);
+        if (d.learned) check_can_take_back(d, arm, "forget");
+        if (act == Act::rehearse) return;
+        if (d.learned) {
+            Event event = event_of(d, arm, outcomes_->reward(all), -d.weight, std::nullopt);
+            event.outcomes = all.data();
+            update(event);
+            d.learned = false, d.expired = true;
+        } else if (spending_ && !d.expired && !std::isnan(spending_->cost_in(all))) {
+            spending_->await();  // it may come again
+        }
+        keep_outcomes(d, nb::object());
+    });
+}
+
+}  // namespace armlet
