@@ -148,6 +148,20 @@ def test_each_of_many_has_an_event(server: Server, client: Client) -> None:
         client.decide_many("home", [[1.0], [2.0]], ["a"])
 
 
+def test_units_are_sent_and_told(server: Server, client: Client) -> None:
+    server.answers = [{**DECIDED, "unit": "session-1", "epoch": 3}]
+    answer = client.decide("home", [1.0], unit="session-1")
+    assert (answer.unit, answer.epoch) == ("session-1", 3)
+    server.answers = [{"items": [{**DECIDED, "unit": "session-1", "epoch": 3}, DECIDED]}]
+    answers = client.decide_many("home", [[1.0], [2.0]], units=["session-1", None])
+    assert [(each.unit, each.epoch) for each in answers] == [("session-1", 3), (None, None)]
+    one, many = server.bodies
+    assert one["unit"] == "session-1"
+    assert [item.get("unit") for item in many["items"]] == ["session-1", None]
+    with pytest.raises(InvalidValueError, match="units has 1 names for 2 contexts"):
+        client.decide_many("home", [[1.0], [2.0]], units=["session-1"])
+
+
 def test_a_reward_has_a_name_so_that_a_sum_counts_it_once(server: Server, client: Client) -> None:
     server.answers = [(503, {"type": module.UNKNOWN, "detail": "who knows"}, {}), {"items": [{"status": "duplicate"}]}]
     assert client.reward("home", "order-1", 1.0) == "duplicate"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import tomllib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,13 @@ reward_range = [0, 5]
 objective = "max"
 seed = 7
 control = {{ arm = "sale", share = 0.2 }}
+epoch = 1000
 on_change = "apply"
 
 [loops."other page"]
 arms = [1, 2]
 dim = 2
+epoch = {{ seconds = 3600 }}
 
 [keys.web]
 sha256 = "{HASH}"
@@ -74,6 +76,7 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     assert home.make_policy() == armlet.LinUCB(alpha=0.5)
     assert (home.window, home.default_reward, home.aggregation, home.early_window) == (3600, 0, "last", 60)
     assert (home.reward_range, home.seed, home.on_change) == ((0.0, 5.0), 7, "apply")
+    assert (home.epoch, other.epoch) == (1000, timedelta(hours=1))
     assert home.control == ControlConfig(arm="sale", share=0.2)
     assert (other.name, other.arms, other.dim, other.encoder) == ("other page", (1, 2), 2, None)
     assert config.keys[0].grant.expires == datetime(2027, 1, 31, tzinfo=UTC).timestamp()
@@ -126,12 +129,13 @@ def test_scalars_of_loops_and_keys_are_variables_too(tmp_path: Path) -> None:
         {
             "ARMLET_LOOPS_HOME_WINDOW": "60",
             "ARMLET_LOOPS_HOME_CONTROL_SHARE": "0.5",
+            "ARMLET_LOOPS_HOME_EPOCH": "500",
             "ARMLET_LOOPS_OTHER_PAGE_ON_CHANGE": "apply",
             "ARMLET_KEYS_WEB_EXPIRES": "2028-01-01T00:00:00Z",
             "ARMLET_KEYS_WEB_PROPENSITY": "true",
         },
     )
-    assert config.loops[0].window == 60
+    assert (config.loops[0].window, config.loops[0].epoch) == (60, 500)
     assert config.loops[0].control == ControlConfig(arm="sale", share=0.5)
     assert config.loops[1].on_change == "apply"
     assert config.keys[0].expires == datetime(2028, 1, 1, tzinfo=UTC)
@@ -179,6 +183,8 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
         ("[keys.web]", "[[keys.web]]", r"\[keys\] web is \[.*\]; give a table"),
         (HASH, "armlet_oh_the_key_itself", r"\[keys.web\] sha256 is not the SHA-256 of a key"),
         ("expires = 2027-01-31T00:00:00Z", 'expires = "soon"', r"\[keys.web\] expires is 'soon'; give a date"),
+        ("epoch = 1000", "epoch = 0", r"\[loops.home\] epoch is 0; give a number of decisions, at least 1"),
+        ("seconds = 3600", "hours = 1", r"\[loops.other page\] epoch is \{'hours': 1\}; give a number of decisions"),
         ("dim = 2", 'dim = 2\nfeatures = ["age"]', r"\[loops.other page\] dim is 2, but features have names"),
     ],
 )  # fmt: skip
@@ -287,4 +293,5 @@ def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_p
         assert "would be refused: window is 60.0, but loop 'home' has None" in plans(tmp_path, **change)[0]
         assert plans(tmp_path, arms=("b", "c"))[0] == "loop 'home' would change: arm 'c' is new, arm 'a' is retired"
         assert "would be refused: seed is 2" in plans(tmp_path, seed=2)[0]
+        assert "would be refused: epoch is 10" in plans(tmp_path, epoch=10)[0]
         assert plans(tmp_path)[0] == "loop 'home' goes on as it is"

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -459,6 +460,18 @@ def test_print_config_is_a_file_of_settings(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
     config = load(tmp_path / "armlet.toml", {})
     assert (config.store, config.loops[0].arms) == ("shop.db", ("a", "b"))
+
+
+@pytest.mark.parametrize(("given", "epoch"), [("10k", 10_000), ("12h", timedelta(hours=12)), ("90s", timedelta(0, 90))])
+def test_an_epoch_is_a_number_of_decisions_or_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, epoch: object
+) -> None:
+    assert main(["serve", *SHOP, "--epoch", given, "--print-config"]) == 0
+    (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
+    assert load(tmp_path / "armlet.toml", {}).loops[0].epoch == epoch
+    with pytest.raises(SystemExit):
+        main(["serve", *SHOP, "--epoch", "soon", "--print-config"])
+    assert "invalid count: 'soon'" in capsys.readouterr().err
 
 
 def test_more_connections_than_files_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from armlet.cli.command import REPEATED, Work, arg, between, command, group, named_policy, names, seed
+from armlet.cli.outcomes import epoch
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from armlet.service.config import ServerConfig
 
 EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
-LOOP: Final = ("arms", "features", "dim", "policy", "window", "default_reward", "aggregation", "objective", "seed")
+LOOP: Final = (
+    "arms",
+    "features",
+    "dim",
+    "policy",
+    "window",
+    "default_reward",
+    "aggregation",
+    "objective",
+    "seed",
+    "epoch",
+)
 JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
@@ -50,6 +62,7 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
         arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: -1..1"),
         arg("--objective", choices=("max", "min"), help="min for costs"),
         seed("the loop's coins"),
+        arg("--epoch", type=epoch, metavar="N", help="how long a unit keeps its arm: decisions, or 30min, 12h, 7d"),
         arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
         arg("--share", type=float, metavar="SHARE", help="default: 0.1"),
     ),

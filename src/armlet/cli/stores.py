@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from armlet.cli.answer import Answer
 from armlet.cli.command import Argument, Call, Command, arg, between, command, named_policy, names, progress
 from armlet.cli.logs import written
+from armlet.cli.outcomes import amounts
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, StoreError
 
@@ -328,20 +329,6 @@ def span(text: str) -> tuple[float, float]:
     return found
 
 
-def fills(text: str) -> dict[str, float]:
-    """Read values of new features.
-
-    Examples
-    --------
-    >>> fills("age=31,visits=0")
-    {'age': 31.0, 'visits': 0.0}
-    """
-    try:
-        return {name.strip(): float(value) for name, _, value in (pair.partition("=") for pair in text.split(","))}
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0") from None
-
-
 _UNLESS: Final = {"default": argparse.SUPPRESS}
 
 
@@ -359,7 +346,7 @@ _UNLESS: Final = {"default": argparse.SUPPRESS}
     arg("--features", type=names, metavar="NAMES", help="separated by commas, old ones that stay included", **_UNLESS),
     arg(
         "--fill",
-        type=fills,
+        type=amounts,
         metavar="NAME=X",
         help="of new features: their value in all rows so far; else 0",
         **_UNLESS,

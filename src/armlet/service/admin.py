@@ -20,6 +20,7 @@ from armlet.service.schemas import (
     ChangeArm,
     ChangeLoop,
     Done,
+    Duration,
     Forget,
     Forgotten,
     LoopName,
@@ -81,6 +82,8 @@ def _made(store: Store, asked: MakeLoop) -> Loop:
     with _refusing(MakeLoop.__struct_fields__):
         if asked.control is not None:
             fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
+        if isinstance(asked.epoch, Duration):
+            fields["epoch"] = msgspec.structs.asdict(asked.epoch)
         return store.loop(**LoopConfig(**fields).arguments())
 
 

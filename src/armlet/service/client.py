@@ -54,12 +54,17 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A decision, which is durable. `propensity` and `explored` are None if the key was made without them."""
+    """A decision, which is durable. `propensity` and `explored` are None if the key was made without them.
+
+    So are the epoch of a unit and the weights of outcomes; decisions without a unit, or without weights, have none.
+    """
 
     event: str
     arm: Arm
     propensity: float | None = None
     explored: bool | None = None
+    unit: str | None = None
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +124,32 @@ class _Calls:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"  # without the key
 
-    def _decide(self, loop: str, context: Context, event: str | None, eligible: Sequence[Arm] | None) -> Steps[Answer]:
-        asked = {"context": context, "event": new_event() if event is None else event, "eligible": eligible}
+    def _decide(
+        self, loop: str, context: Context, event: str | None, eligible: Sequence[Arm] | None, **given: object
+    ) -> Steps[Answer]:
+        name = new_event() if event is None else event
+        asked = {"context": context, "event": name, "eligible": eligible, **_given(given)}
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", asked, self._end())
         return _decode(found, Answer)
 
     def _decide_many(
-        self, loop: str, contexts: Iterable[Context], events: Sequence[str] | None, eligible: Sequence[Arm] | None
+        self,
+        loop: str,
+        contexts: Iterable[Context],
+        events: Sequence[str] | None,
+        eligible: Sequence[Arm] | None,
+        units: Sequence[str | None] | None,
     ) -> Steps[list[Answer]]:
         rows = list(contexts)
         names = [new_event() for _ in rows] if events is None else events
-        if len(names) != len(rows):
-            raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-        items = [{"context": context, "event": event} for context, event in zip(rows, names, strict=True)]
+        of = [None] * len(rows) if units is None else units
+        for argument, each in (("events", names), ("units", of)):
+            if len(each) != len(rows):
+                raise InvalidValueError(f"{argument} has {len(each)} names for {len(rows)} contexts; give one for each")
+        items = [
+            {"context": context, "event": event, **_given({"unit": unit})}
+            for context, event, unit in zip(rows, names, of, strict=True)
+        ]
         asked = {"items": items, "eligible": eligible}
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
         return _decode(found, dict[str, list[Answer]])["items"]
@@ -211,6 +229,10 @@ def _word(error: ServiceError) -> str:
     return "outcome_unknown" if error.type == UNKNOWN else "unavailable"
 
 
+def _given(options: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _encode(asked: object) -> bytes:
     try:
         return msgspec.json.encode(asked, enc_hook=_plain)
@@ -269,7 +291,13 @@ class Client(_Calls):
         self._http = httpx2.Client(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
 
     def decide(
-        self, loop: str, context: Context, event: str | None = None, eligible: Sequence[Arm] | None = None
+        self,
+        loop: str,
+        context: Context,
+        event: str | None = None,
+        eligible: Sequence[Arm] | None = None,
+        *,
+        unit: str | None = None,
     ) -> Answer:
         """Choose an arm for a context.
 
@@ -283,13 +311,15 @@ class Client(_Calls):
             Your name for the decision; asked for again, it has the same answer. A new one is made if left out.
         eligible
             The arms that may be played this time; all if left out.
+        unit
+            A session or a user that keeps its arm within an epoch, if the loop was made with one.
 
         Raises
         ------
         armlet.errors.ServiceError
             If it was refused, or if there was no answer in time.
         """
-        return self._run(self._decide(loop, context, event, eligible))
+        return self._run(self._decide(loop, context, event, eligible, unit=unit))
 
     def decide_many(
         self,
@@ -297,9 +327,11 @@ class Client(_Calls):
         contexts: Iterable[Context],
         events: Sequence[str] | None = None,
         eligible: Sequence[Arm] | None = None,
+        *,
+        units: Sequence[str | None] | None = None,
     ) -> list[Answer]:
         """Choose an arm for each context in one transaction, all or none."""
-        return self._run(self._decide_many(loop, contexts, events, eligible))
+        return self._run(self._decide_many(loop, contexts, events, eligible, units))
 
     def reward(
         self,
@@ -383,10 +415,16 @@ class AsyncClient(_Calls):
         self._turns = asyncio.Semaphore(CONNECTIONS)  # httpx2 would look at all that wait, too
 
     async def decide(
-        self, loop: str, context: Context, event: str | None = None, eligible: Sequence[Arm] | None = None
+        self,
+        loop: str,
+        context: Context,
+        event: str | None = None,
+        eligible: Sequence[Arm] | None = None,
+        *,
+        unit: str | None = None,
     ) -> Answer:
         """Choose an arm for a context."""
-        return await self._run(self._decide(loop, context, event, eligible))
+        return await self._run(self._decide(loop, context, event, eligible, unit=unit))
 
     async def decide_many(
         self,
@@ -394,9 +432,11 @@ class AsyncClient(_Calls):
         contexts: Iterable[Context],
         events: Sequence[str] | None = None,
         eligible: Sequence[Arm] | None = None,
+        *,
+        units: Sequence[str | None] | None = None,
     ) -> list[Answer]:
         """Choose an arm for each context in one transaction, all or none."""
-        return await self._run(self._decide_many(loop, contexts, events, eligible))
+        return await self._run(self._decide_many(loop, contexts, events, eligible, units))
 
     async def reward(
         self,

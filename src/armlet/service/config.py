@@ -16,9 +16,11 @@ from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import (
     Check,
+    Epoch,
     Objective,
     Range,
     chance,
+    check_epoch,
     check_seed,
     ends,
     number,
@@ -31,7 +33,7 @@ from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
 from armlet.stores import Control
 from armlet.stores.rewards import Aggregation
-from armlet.stores.spec import LoopSpec, OnChange, check_text
+from armlet.stores.spec import RULES, LoopSpec, OnChange, check_text
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
@@ -190,6 +192,8 @@ class LoopConfig:
         one more; or, without names, how many numbers there are.
     policy, policy_settings
         The name of a policy, and its settings.
+    epoch
+        How long a unit keeps its arm: a number of decisions, or `{ seconds = 3600 }`.
     on_change
         What to do if the loop is there and was made otherwise: "refuse" to start, or "apply" the change.
 
@@ -215,6 +219,7 @@ class LoopConfig:
     objective: Objective = "max"
     seed: int | None = field(default=None, repr=False)
     control: ControlConfig | None = None
+    epoch: Epoch | None = None
     on_change: OnChange = "refuse"
 
     def __post_init__(self) -> None:
@@ -229,6 +234,7 @@ class LoopConfig:
             reward_range=lambda name, value: None if value is None else ends(name, value),
             objective=one_of(*get_args(Objective)),
             seed=lambda _, value: None if value is None else check_seed(cast("int", value)),
+            epoch=lambda _, value: check_epoch(value),
             on_change=one_of(*get_args(OnChange)),
         )
         if self.dim is not None and (self.features or self.categories):
@@ -254,7 +260,7 @@ class LoopConfig:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.loop`."""
         encoder = self.encoder
-        same = ("window", "default_reward", "aggregation", "early_window", "reward_range", "objective", "seed", "dim")
+        same = ("dim", *RULES, "reward_range", "objective", "seed", "epoch")
         return {
             "name": self.name,
             "arms": list(self.arms),

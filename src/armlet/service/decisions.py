@@ -7,7 +7,7 @@ same time share a commit. Every answer is durable before it is sent.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast, get_args
 
 import msgspec
@@ -66,15 +66,26 @@ async def decide(service: Service, request: Request) -> Response:
     labels = () if asked.probabilities is None else await _labels(service, request, loop)
 
     def ask(contexts: list[Any]) -> Awaitable[Decision]:
-        return loop.adecide(contexts[0], event=asked.event, eligible=asked.eligible, probabilities=asked.probabilities)
+        return loop.adecide(
+            contexts[0],
+            event=asked.event,
+            eligible=asked.eligible,
+            probabilities=asked.probabilities,
+            unit=asked.unit,
+        )
 
     try:
         decision = await _asked(loop, [asked.context], ask)
     except ArmletError as error:
-        raise _refused(loop, [asked.context], error, asked.eligible) from error
+        given = {"eligible": asked.eligible, "unit": asked.unit}
+        fields = {name: name for name, value in given.items() if value is not None}
+        raise _refused(loop, {"context": asked.context}, error, fields) from error
     if labels:
         labels = await _later_labels(service, loop, labels, [decision])
-    return Response(_encode(_told(decision, asked.event, labels, has_propensity=request.grant.propensity)))
+    told = _told(decision, asked.event, labels, has_propensity=request.grant.propensity)
+    if asked.unit is not None:
+        _tell_dial(told, decision, has_propensity=request.grant.propensity)
+    return Response(_encode(told))
 
 
 async def decide_many(service: Service, request: Request) -> Response:
@@ -87,19 +98,42 @@ async def decide_many(service: Service, request: Request) -> Response:
     events = _events([item.event for item in asked.items])
     contexts: list[Any] = [item.context for item in asked.items]
 
+    units = [item.unit for item in asked.items]
+    has_units = any(unit is not None for unit in units)
+
     def ask(contexts: list[Any]) -> Awaitable[list[Decision]]:
-        return loop.adecide_many(contexts, events=events, eligible=asked.eligible, probabilities=asked.probabilities)
+        return loop.adecide_many(
+            contexts,
+            events=events,
+            eligible=asked.eligible,
+            probabilities=asked.probabilities,
+            units=units if has_units else None,
+        )
 
     try:
         decisions = await _asked(loop, contexts, ask)
     except ArmletError as error:
-        raise _refused(loop, contexts, error, asked.eligible, batch=True) from error
+        raise _refused(loop, _by_field(contexts), error, _fields(asked)) from error
     if labels:
         labels = await _later_labels(service, loop, labels, decisions)
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
+    if has_units:
+        for one, decision in zip(told, decisions, strict=True):
+            _tell_dial(one, decision, has_propensity=has_propensity)
     return Response(_encode(DecidedMany(told)))
+
+
+def _by_field(contexts: Sequence[Any]) -> dict[str, Any]:
+    return {f"items[{at}].context": context for at, context in enumerate(contexts)}
+
+
+def _fields(asked: DecideMany) -> dict[str, str]:
+    """Return the arguments that a batch was given, and where the first of each is."""
+    found = {name: name for name in ("eligible",) if getattr(asked, name) is not None}
+    at = next((at for at, item in enumerate(asked.items) if item.unit is not None), None)
+    return found if at is None else {**found, "unit": f"items[{at}].unit"}
 
 
 async def _asked(loop: Loop, contexts: list[Any], ask: Callable[[list[Any]], Awaitable[T]]) -> T:
@@ -131,6 +165,14 @@ def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_p
     return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
 
 
+def _tell_dial(told: Decided, decision: Decision, *, has_propensity: bool) -> None:
+    """Add what only decisions for a unit have; a key without propensities is not told."""
+    if not has_propensity:
+        return
+    if decision.unit is not None and decision.epoch is not None:
+        told.unit, told.epoch = decision.unit, decision.epoch
+
+
 async def _labels(service: Service, request: Request, loop: Loop) -> Sequence[Arm]:
     """Return the arms in the order of probabilities, before anything is decided and kept."""
     if not request.grant.propensity:
@@ -154,18 +196,29 @@ async def _later_labels(
     return service.arms[loop]
 
 
-def _refused(
-    loop: Loop, contexts: Sequence[Any], error: ArmletError, eligible: Sequence[Arm] | None, *, batch: bool = False
-) -> Problem:
-    """Return why a decision was refused; what is wrong with a context is said without its values."""
+def _refused(loop: Loop, contexts: Mapping[str, Any], error: ArmletError, fields: Mapping[str, str]) -> Problem:
+    """Return why a decision was refused; what is wrong with a context is said without its values.
+
+    Parameters
+    ----------
+    loop
+        Whose decision it is.
+    contexts
+        By their fields.
+    error
+        Why it was refused; if nothing is wrong with the contexts, it is about one of the other arguments.
+    fields
+        The field of each other argument that was given.
+    """
     if isinstance(error, (StoreError, EventError)):
         return refusal(error)
-    for at, context in enumerate(contexts):
-        problem = context_problem(loop.reader, context, f"items[{at}].context" if batch else "context")
+    for field, context in contexts.items():
+        problem = context_problem(loop.reader, context, field)
         if problem is not None:
             return problem
-    if eligible is not None and not isinstance(error, PolicyError):
-        return refusal(error, field="eligible")
+    if fields and not isinstance(error, PolicyError):
+        named = str(error).partition(" ")[0]
+        return refusal(error, field=fields.get(named, next(iter(fields.values()))))
     log.error("the policy of loop %s failed: %s", loop.name, type(error).__name__)
     return Problem(INTERNAL, "the policy of the loop failed; the log of the server says how")
 

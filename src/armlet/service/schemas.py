@@ -37,6 +37,14 @@ Context: TypeAlias = (
     Annotated[list[float], Meta(max_length=MOST_FEATURES)] | Annotated[dict[str, Cell], Meta(max_length=MOST_FEATURES)]
 )
 Labels = Annotated[list[Label], Meta(min_length=1, max_length=MOST_ARMS)]
+Unit = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST,
+        description="A session or a user that keeps its arm within an epoch, for loops that were made with one.",
+    ),
+]
 
 
 class ProblemDetails(Struct, omit_defaults=True, gc=False):
@@ -59,6 +67,7 @@ class Decide(Struct, forbid_unknown_fields=True):
     event: Event | None = None
     eligible: Labels | None = None
     probabilities: Literal["all"] | None = None
+    unit: Unit | None = None
 
 
 class Item(Struct, forbid_unknown_fields=True):
@@ -66,6 +75,7 @@ class Item(Struct, forbid_unknown_fields=True):
 
     context: Context
     event: Event | None = None
+    unit: Unit | None = None
 
 
 class DecideMany(Struct, forbid_unknown_fields=True):
@@ -86,7 +96,8 @@ class Probability(Struct, gc=False):
 class Decided(Struct, omit_defaults=True, gc=False):
     """A decision, which is durable. Its event is the name by which it is rewarded.
 
-    `propensity` is the probability with which the arm was chosen, over all coins; keys may be made without it.
+    `propensity` is the probability with which the arm was chosen, over all coins; keys may be made without it. A
+    decision for a unit has its epoch.
     """
 
     event: str
@@ -94,6 +105,8 @@ class Decided(Struct, omit_defaults=True, gc=False):
     propensity: float | UnsetType = UNSET
     explored: bool | UnsetType = UNSET
     probabilities: list[Probability] | UnsetType = UNSET
+    unit: str | UnsetType = UNSET
+    epoch: int | UnsetType = UNSET
 
 
 class DecidedMany(Struct, gc=False):
@@ -156,6 +169,16 @@ Ends = tuple[Amount, Amount]
 Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
+class Duration(Struct, forbid_unknown_fields=True):
+    """A length of time."""
+
+    seconds: Seconds
+
+
+Epoch: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)] | Duration
+"""How long a unit keeps its arm: a number of decisions, or a length of time."""
+
+
 class ArmControl(Struct, forbid_unknown_fields=True):
     """An arm that plays a fixed share of decisions, to compare with."""
 
@@ -184,7 +207,7 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
 
     Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or,
     without names, `dim` numbers. Rewards are learned as they arrive, unless there is a window in seconds: then each
-    decision without a reward has earned `default_reward` when it closes.
+    decision without a reward has earned `default_reward` when it closes. `epoch` is how long a unit keeps its arm.
     """
 
     name: Text
@@ -202,6 +225,7 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     objective: Objective = "max"
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     control: ArmControl | None = None
+    epoch: Epoch | None = None
 
 
 class ChangeLoop(Struct, forbid_unknown_fields=True):

@@ -12,12 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from armlet.errors import ArmletError, InvalidValueError, choices
+from armlet.inputs.settings import epoch_json
 from armlet.service.config import ControlConfig, KeyConfig, Limits, Listen, LogConfig, LoopConfig, ServerConfig
 from armlet.types import Arm
 
@@ -87,15 +88,14 @@ def read_secret(name: str, path: object) -> str:
 
 
 def _kinds(hint: object) -> tuple[type[Any], ...]:
-    """Return the scalars that a type allows; none if it is not one of scalars."""
+    """Return the scalars that a type allows; none if it allows only others."""
     if hint in SCALARS:
         return (cast("type[Any]", hint),)
     origin = get_origin(hint)
     if origin is Literal:
         return (str,)
     if origin in (Union, UnionType):
-        parts = [_kinds(part) for part in get_args(hint) if part is not type(None)]
-        return tuple(kind for part in parts for kind in part) if all(parts) else ()
+        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
     return ()
 
 
@@ -363,6 +363,8 @@ def _value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        value = epoch_json(value)
     if isinstance(value, ControlConfig):
         value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
