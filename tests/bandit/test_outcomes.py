@@ -343,7 +343,7 @@ def test_a_bandit_that_cannot_be_is_refused(how: dict[str, Any], error: type[Exc
 @pytest.mark.parametrize(
     ("reward", "error", "message"),
     [
-        (1.0, InvalidTypeError, "reward is 1.0; give outcomes by name"),
+        (1.0, InvalidTypeError, "reward is 1.0; give numbers by outcome"),
         ({}, InvalidValueError, "reward is empty; give at least one outcome"),
         ({"speed": 1.0}, InvalidValueError, "there is no outcome 'speed'; the bandit's are"),
         ({"quality": float("inf")}, InvalidValueError, "give a finite number"),
@@ -364,7 +364,7 @@ def test_dials_that_are_none_are_refused() -> None:
     refused: list[tuple[Any, str]] = [
         ({"speed": 1.0}, "there is no outcome 'speed'"),
         ({"cost": "dear"}, "weights has 'dear' for 'cost'; give a finite number"),
-        (3.0, "weights is 3.0; give them by outcome"),
+        (3.0, "weights is 3.0; give numbers by outcome"),
     ]
     for weights, message in refused:
         with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
@@ -379,3 +379,36 @@ def test_only_the_same_outcomes_add_up() -> None:
         make().merge(make(weights={**WEIGHTS, "cost": -41.0}))
     with pytest.raises(MergeError, match="outcomes is"):
         make().merge(Bandit(ARMS, 3, seed=1))
+
+
+def test_code_that_runs_while_numbers_are_read_changes_nothing_of_the_call() -> None:
+    bandit = make(known=KNOWN)
+
+    class Meddling(int):
+        def __float__(self) -> float:
+            bandit.replace(known={"cost": dict.fromkeys(ARMS, 2.0)})
+            reward.clear()
+            return 3.0
+
+    reward: dict[str, Any] = {"quality": Meddling(3), "delay": Meddling(3)}
+    decision = bandit.decide([1.0, 2.0, 3.0])
+    bandit.learn(decision, reward)
+    assert decision.reward == {"quality": 3.0, "delay": 3.0}
+    reward = {"quality": Meddling(3), "cost": Meddling(3)}
+    assert bandit.decide([1.0, 2.0, 3.0], weights=reward).weights == {"quality": 3.0, "cost": 3.0, "delay": -0.1}
+
+
+@pytest.mark.parametrize("weight", [np.float32(0.5), np.int64(2), 3])
+def test_a_weight_is_any_number(weight: Any) -> None:
+    decision = make().decide([1.0, 2.0, 3.0], weights={"cost": weight})
+    assert decision.weights == {**WEIGHTS, "cost": float(weight)}
+
+
+def test_a_decision_with_outcomes_is_not_one_of_a_bandit_with_one_reward() -> None:
+    several, one = make(), Bandit(ARMS, 3, seed=1)
+    decision = several.decide([1.0, 2.0, 3.0])
+    several.learn(decision, {"cost": 0.1})
+    before = one.digest()
+    with pytest.raises(DecisionError, match=r"has outcomes, \{'cost': 0.1\}, but the bandit has one reward"):
+        one.learn(decision, 1.0)
+    assert (one.digest(), decision.reward) == (before, {"cost": 0.1})

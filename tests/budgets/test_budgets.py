@@ -273,6 +273,25 @@ def test_a_batch_that_could_exceed_a_hard_total_is_refused_as_a_whole() -> None:
 # ---- files, copies, replays, merges
 
 
+def test_a_batch_fits_into_a_period_that_it_begins() -> None:
+    bandit = made(KNOWN, Budget("cost", total=20.0, period=10, hard=True))
+    for _ in range(10):
+        bandit.decide([0.0, 0.0])
+    assert len(bandit.decide_many(np.zeros((10, 2)))) == 10
+    with pytest.raises(BudgetError, match="11 decisions at once could exceed that"):
+        bandit.decide_many(np.zeros((11, 2)))
+
+
+@KINDS
+def test_a_batch_that_is_refused_half_way_has_spent_nothing(known: Any) -> None:
+    bandit = made(known)
+    live(bandit, 5, known)
+    before = bandit.digest()
+    with pytest.raises(InvalidValueError, match="nothing says which epoch it is"):
+        bandit.decide_many(np.zeros((3, 2)), units=[None, None, "session-17"])
+    assert bandit.digest() == before
+
+
 @KINDS
 def test_files_copies_and_pickles_go_on_alike(known: Any) -> None:
     bandit = made(known, Budget("cost", total=140.0, period=70, hard=bool(known)))

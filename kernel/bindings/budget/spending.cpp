@@ -67,8 +67,9 @@ std::vector<std::uint32_t> Spending::affordable(Arms arms, const Outcomes& outco
 void Spending::check_affords(Arms arms, std::size_t decisions, const Outcomes& outcomes) const {
     double most = 0.0;
     for (const auto arm : arms) most = std::max(most, cost_of(arm, outcomes));
-    const bool is_within =
-        !pacer_.plan().repeats || pacer_.decisions() + static_cast<double>(decisions) <= pacer_.plan().length;
+    const Plan& plan = pacer_.plan();
+    const double begun = pacer_.decisions() < plan.length ? pacer_.decisions() : 0.0;  // the next begins a period
+    const bool is_within = !plan.repeats || begun + static_cast<double>(decisions) <= plan.length;
     if (!is_within || !pacer_.affords(most * static_cast<double>(decisions), *bound_))
         refuse(std::to_string(decisions) + " decisions at once could exceed that; decide one by one");
 }

@@ -353,8 +353,11 @@ std::uint32_t Engine::locate(const Decision& d) const {
 
 void Engine::check_learnable(const Decision& d) const {
     if (d.learned)
-        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
+        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + quoted(reward_of(d)) +
                                   "; change it with correct(decision, old_reward, new_reward)");
+    if (d.outcomes && !outcomes_)
+        fail("DecisionError", "decision " + d.id() + " has outcomes, " + quoted(reward_of(d)) +
+                                  ", but the bandit has one reward; another bandit made it");
 }
 
 // What was learned from it must still be here.
@@ -498,16 +501,17 @@ void Engine::expire(Decision& d, Act act) {
     const auto turn = learn_turn();
     check_state();
     if (d.learned)
-        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + text(d.reward) +
+        fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + quoted(reward_of(d)) +
                                   ", so nobody waits for it; take it back with forget(decision, reward)");
     if (d.expired)
         fail("DecisionError", "decision " + d.id() +
                                   " was expired already, or its reward was forgotten, so nobody waits for it; leave it "
                                   "out");
     const auto arm = arm_of(d);
+    const bool has_cost_to_come = is_cost_to_come(d);
     if (act == Act::rehearse) return;
     if (arm) end(*arm, d.explored);
-    if (is_cost_to_come(d)) spending_->expire();
+    if (has_cost_to_come) spending_->expire();
     d.expired = true;
 }
 

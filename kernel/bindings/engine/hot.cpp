@@ -241,7 +241,7 @@ reward
     Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
     name: the others may come in later calls, and the row is learned when all have.
 weight
-    How much it counts, a positive number, at least 1e-40.
+    How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the last call counts.
 )"},
     {"correct", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&correct_call)),
      METH_FASTCALL | METH_KEYWORDS,

@@ -32,12 +32,14 @@ Outcomes::Outcomes(nb::handle given) {
     }
 }
 
-const Outcomes::Place* Outcomes::find(nb::handle name) const {
+// No code of a subclass is asked whether names are equal.
+std::optional<Outcomes::Place> Outcomes::find(nb::handle name) const {
     for (std::size_t i = 0; i < names_.size(); ++i)  // the same object most of the time
-        if (names_[i].is(name)) return &places_[i];
+        if (names_[i].is(name)) return places_[i];
+    if (!PyUnicode_Check(name.ptr())) return std::nullopt;
     for (std::size_t i = 0; i < names_.size(); ++i)
-        if (names_[i].equal(name)) return &places_[i];
-    return nullptr;
+        if (PyUnicode_Compare(names_[i].ptr(), name.ptr()) == 0) return places_[i];
+    return std::nullopt;
 }
 
 void Outcomes::refuse(nb::handle name, nb::handle given, const char* argument) const {
@@ -61,21 +63,48 @@ void Outcomes::check_range(std::size_t j, double value) const {
                                    ") for it; leave it out, or take a wider range: replace(reward_range=...)");
 }
 
+namespace {
+
+// Whether it is read without running anybody's code.
+bool is_plain(nb::handle given) {
+    if (!PyDict_CheckExact(given.ptr())) return false;
+    for (auto [name, value] : nb::borrow<nb::dict>(given))
+        if (!PyUnicode_CheckExact(name.ptr()) || !(PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr())))
+            return false;
+    return true;
+}
+
+// What a mapping holds; a copy if code could change it while it is read.
+nb::dict entries_of(nb::handle given, const char* argument, const nb::object& example) {
+    if (is_plain(given)) return nb::borrow<nb::dict>(given);
+    if (!PyDict_Check(given.ptr()) && !nb::hasattr(given, "keys"))
+        fail(PyExc_TypeError, std::string(argument) + " is " + quoted(given) + "; give numbers by outcome, such as {" +
+                                  quoted(example) + ": 1.0}");
+    nb::dict out;
+    if (PyDict_Update(out.ptr(), given.ptr()) != 0) throw nb::python_error();
+    return out;
+}
+
+double read_dial_weight(nb::handle name, nb::handle value) {
+    try {
+        if (!PyBool_Check(value.ptr())) return read_reward(value);
+    } catch (const nb::python_error& error) {
+        if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    }
+    fail(PyExc_ValueError,
+         "weights has " + quoted(value) + " for " + quoted(name) + "; give a finite number of at most 1e40 in size");
+}
+
+}  // namespace
+
 std::vector<double> Outcomes::read(nb::handle given, const char* argument) const {
     std::vector<double> out(learned_.size(), NAN);
-    if (!PyDict_Check(given.ptr()) && !PyMapping_Check(given.ptr()))
-        fail(PyExc_TypeError, std::string(argument) + " is " + quoted(given) + "; give outcomes by name, such as {" +
-                                  quoted(learned_.front().name) + ": 1.0}");
-    nb::dict entries = nb::steal<nb::dict>(PyDict_New());
-    if (PyDict_Check(given.ptr()))
-        entries = nb::borrow<nb::dict>(given);
-    else if (PyDict_Update(entries.ptr(), given.ptr()) != 0)
-        throw nb::python_error();
+    const nb::dict entries = entries_of(given, argument, learned_.front().name);
     if (entries.size() == 0)
         fail(PyExc_ValueError, std::string(argument) + " is empty; give at least one outcome, such as {" +
                                    quoted(learned_.front().name) + ": 1.0}");
     for (auto [name, value] : entries) {
-        const Place* place = find(name);
+        const auto place = find(name);
         if (!place) refuse(name, given, argument);
         if (!place->is_learned)
             fail(PyExc_ValueError,
@@ -94,24 +123,10 @@ nb::dict Outcomes::write(const std::vector<double>& learned) const {
 
 Outcomes::Dial Outcomes::read_dial(nb::handle weights) const {
     Dial out = usual_;
-    nb::dict entries = nb::steal<nb::dict>(PyDict_New());
-    if (PyDict_Check(weights.ptr()))
-        entries = nb::borrow<nb::dict>(weights);
-    else if (!PyMapping_Check(weights.ptr()) || PyDict_Update(entries.ptr(), weights.ptr()) != 0) {
-        PyErr_Clear();
-        fail(PyExc_TypeError,
-             "weights is " + quoted(weights) + "; give them by outcome, such as {" + quoted(names_.front()) + ": 1.0}");
-    }
-    for (auto [name, value] : entries) {
-        const Place* place = find(name);
+    for (auto [name, value] : entries_of(weights, "weights", names_.front())) {
+        const auto place = find(name);
         if (!place) refuse(name, weights, "weights");
-        const double weight =
-            PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr()) ? PyFloat_AsDouble(value.ptr()) : NAN;
-        PyErr_Clear();
-        if (PyBool_Check(value.ptr()) || !(std::fabs(weight) <= largest_value))
-            fail(PyExc_ValueError, "weights has " + quoted(value) + " for " + quoted(name) +
-                                       "; give a finite number of at most 1e40 in size");
-        (place->is_learned ? out.learned : out.known)[place->index] = weight;
+        (place->is_learned ? out.learned : out.known)[place->index] = read_dial_weight(name, value);
     }
     return out;
 }

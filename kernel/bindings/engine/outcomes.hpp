@@ -1,5 +1,6 @@
 // Several outcomes of every row: what they are called, how they weigh, which are learned, and the prices of the others.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -58,7 +59,7 @@ class Outcomes {
         double low = 0.0, high = 0.0;
     };
 
-    const Place* find(nb::handle name) const;
+    std::optional<Place> find(nb::handle name) const;
     [[noreturn]] void refuse(nb::handle name, nb::handle given, const char* argument) const;
 
     std::vector<nb::object> names_;  // of all, in order

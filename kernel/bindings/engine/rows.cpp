@@ -135,8 +135,8 @@ void Engine::choose_rows_of_units(const double* X, Arms eligible, Propensities w
                                   const std::vector<UnitGiven>& units, const std::optional<Outcomes::Dial>& dial,
                                   Word before, Decisions& out) {
     const auto epoch = epochs_.current;
+    const auto spending = spending_;
     Begun begun(model_);
-    Spent spent(spending_, outcomes_);
     Slices slices;
     try {
         for (std::size_t i = 0; i < out.size(); ++i) {
@@ -150,17 +150,16 @@ void Engine::choose_rows_of_units(const double* X, Arms eligible, Propensities w
             out.note(i, choice);
             if (has_unit) out.note_unit(i, units[i].name, epochs_.current->number);
             if (is_counted(choice.explored)) begun.add(choice.arm);
-            spent.add(choice.arm);
+            spend(choice.arm);
             slices.pause();
         }
         begun.keep();
-        spent.keep();
     } catch (const nb::python_error& error) {
-        epochs_.current = epoch;
+        epochs_.current = epoch, spending_ = spending;
         if (error.matches(PyExc_Exception)) t = before;
         throw;
     } catch (...) {
-        epochs_.current = epoch, t = before;
+        epochs_.current = epoch, spending_ = spending, t = before;
         throw;
     }
 }

@@ -177,7 +177,7 @@ def _weights(given: object) -> dict[str, float]:
     for name in given:
         if not isinstance(name, str) or not name:
             raise InvalidValueError(f"outcomes has {name!r}; outcomes have names, {ADVICE}")
-    found = {name: _weight(f"outcomes[{name!r}]", value) for name, value in given.items()}
+    found = {str.__str__(name): _weight(f"outcomes[{name!r}]", value) for name, value in given.items()}
     if not any(found.values()):
         raise InvalidValueError(f"outcomes is {given!r}, which weighs nothing; {ADVICE}")
     return found
