@@ -15,6 +15,7 @@ from armlet.evaluation.gate import gate
 from armlet.evaluation.rows import Rows, open_rows, rows_of
 from armlet.evaluation.search import search
 from armlet.evaluation.units import FOLDS, OpenUnits, fold_of
+from armlet.inputs.outcomes import Outcomes
 from armlet.log.tables import Roles
 from armlet.testing.logs import HeldBlocks
 
@@ -186,8 +187,8 @@ class Told:
     """Events of a bandit with outcomes, as a log keeps them."""
 
     def __init__(self) -> None:
-        outcomes, known = {"quality": 1.0, "cost": -10.0}, {"cost": {"a": 0.1, "b": 0.3}}
-        self.about = {"arms": ["a", "b"], "dim": 1, "outcomes": outcomes, "known": known}
+        outcomes = Outcomes({"quality": 1.0, "cost": -10.0}, {"cost": {"a": 0.1, "b": 0.3}}).to_dict()
+        self.about = {"arms": ["a", "b"], "dim": 1, "outcomes": outcomes}
 
     def __iter__(self) -> Any:
         yield {"seq": 0, "kind": "start", "at": 0, **self.about}

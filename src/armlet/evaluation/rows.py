@@ -30,6 +30,7 @@ from armlet.evaluation.provenance import RowDigest, micros
 from armlet.evaluation.units import unit_codes
 from armlet.inputs.columns import LARGEST, LEAST_CHANCE
 from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.outcomes import Outcomes
 from armlet.inputs.settings import Objective
 from armlet.log.events import ARM_CHANGES, EXPLORATION, Event, Events, Roster, check_ordinary, parse, reading
 from armlet.log.imports import PART
@@ -150,7 +151,7 @@ class Blocks(ABC):
     def outcomes(self) -> dict[str, float] | None:
         """What rewards are made of, with the weights of the default dial; None if the log does not say."""
         told = self.about.get("outcomes")
-        return None if told is None else {str(name): float(weight) for name, weight in told.items()}
+        return None if told is None else {str(name): float(weight) for name, weight in told["weights"]}
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -707,7 +708,8 @@ class _Spooler:
     def _replace(self, event: Event) -> None:
         """Carry the rows so far to other features, as the bandit did with what it had learned from them."""
         _widen_range(self._about, event)
-        self._about |= {name: event[name] for name in ("outcomes", "known") if name in event}
+        if "outcomes" in event:
+            self.paid.replace(event["outcomes"])
         if "features" not in event:
             return
         self._convert()
@@ -784,9 +786,17 @@ class Paid:
     """What decisions earned: a number each, or with outcomes the parts of one, some of them known prices."""
 
     def __init__(self, about: Event) -> None:
-        self._about = about  # whose outcomes and prices may be replaced
-        self._named = list(about.get("outcomes") or {})
-        self._known = list(about.get("known") or {})
+        self._about = about
+        told = about.get("outcomes")
+        self._told = [] if told is None else [Outcomes.from_dict(told)]  # the last of them weighs all rows
+        self._known = list(self._told[0].known) if self._told else []
+        self._named = list(self._told[0].learned) if self._told else []
+
+    def replace(self, outcomes: Event) -> None:
+        """Weigh all rows by other weights; take other prices and ranges for those to come."""
+        self._told.append(Outcomes.from_dict(outcomes))
+        widest = _widest(self._told)
+        self._about |= {"outcomes": outcomes, "reward_range": None if widest is None else list(widest)}
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -803,8 +813,7 @@ class Paid:
 
     def prices(self, arm: Any) -> list[float]:
         """Return what is known beforehand of an arm."""
-        known = self._about.get("known") or {}
-        return [float(dict(_by_arm(known[name])).get(arm, np.nan)) for name in self._known]
+        return [float(self._told[-1].known[name].get(arm, np.nan)) for name in self._known]
 
     def read(self, paid: Any, prices: Float64) -> dict[str, Any]:
         """Return rewards and outcomes of rows; the reward is the number, or what the default weights make of parts."""
@@ -813,18 +822,25 @@ class Paid:
             return {"reward": parts[:, 0].copy()}
         outcomes = {name: parts[:, 1 + place].copy() for place, name in enumerate(self._named)}
         outcomes |= {name: prices[:, place].copy() for place, name in enumerate(self._known)}
-        weights = self._about.get("outcomes")
-        if weights is None:
+        if not self._told:
             return {"reward": parts[:, 0].copy(), "outcomes": outcomes}
         worth = np.zeros(len(parts))
-        for name, weight in weights.items():
-            worth = worth + float(weight) * outcomes[name]
+        for name, weight in self._told[-1].weights.items():
+            worth = worth + weight * outcomes[name]
         return {"reward": np.where(np.isnan(worth), parts[:, 0], worth), "outcomes": outcomes}
 
 
-def _by_arm(prices: Any) -> Iterator[tuple[Any, float]]:
-    """Yield arms and their prices, which JSON keeps as an object, or as pairs where arms have numbers for names."""
-    yield from prices.items() if isinstance(prices, dict) else prices
+def _widest(told: list[Outcomes]) -> tuple[float, float] | None:
+    """Return the lowest and the highest worth by the last weights, of rows of any time; None if a range is missing."""
+    last = told[-1]
+    prices = {name: [price for each in told for price in each.known[name].values()] for name in last.known}
+    ranges = {name: [each.ranges[name] for each in told if name in each.ranges] for name in last.learned}
+    whole = {
+        name: (min(low for low, _ in pairs), max(high for _, high in pairs))
+        for name, pairs in ranges.items()
+        if len(pairs) == len(told)
+    }
+    return Outcomes(last.weights, {name: dict(enumerate(each)) for name, each in prices.items()}, whole).reward_range()
 
 
 def _widen_range(about: Event, event: Event) -> None:

@@ -232,6 +232,38 @@ def _is_epoch(value: object) -> bool:
     return type(value) is int and value >= 1
 
 
+def _is_named(value: object) -> bool:
+    """Whether a value is numbers by name: weights of outcomes, or what came of them."""
+    return type(value) is dict and bool(value) and _is_fill(value)
+
+
+def _is_reward(value: object) -> bool:
+    return NUMBER.holds(value) or _is_named(value)
+
+
+def _is_pairs(value: object) -> bool:
+    """Whether a value is a list of labels, no two alike, each with a number."""
+    if type(value) is not list or not all(type(pair) is list and len(pair) == 2 for pair in value):
+        return False
+    return _is_arms([pair[0] for pair in value]) and _is_numbers([pair[1] for pair in value])
+
+
+def _is_outcomes(value: object) -> bool:
+    if type(value) is not dict or not _is_pairs(value.get("weights")):
+        return False
+    known, ranges = value.get("known", {}), value.get("ranges", {})
+    if type(known) is not dict or type(ranges) is not dict or not all(map(_is_text, dict(value["weights"]))):
+        return False
+    return all(map(_is_pairs, known.values())) and all(map(RANGE.holds, ranges.values()))
+
+
+def _is_budget(value: object) -> bool:
+    if type(value) is not dict or type(value.get("outcome")) is not str or not WEIGHT.holds(value.get("total")):
+        return False
+    lengths = [value[name] for name in ("horizon", "period") if value.get(name) is not None]
+    return len(lengths) == 1 and COUNT.holds(lengths[0]) and type(value.get("hard", False)) is bool
+
+
 def _is_fill(value: object) -> bool:
     return type(value) is dict and _is_numbers(list(value.values()))
 
@@ -271,6 +303,16 @@ TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
 CONTROL: Final = Check(_is_control, "an object with share, played, live, propensity and arm")
 SHADOW: Final = Check(lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm")
 EPOCH: Final = Check(_is_epoch, "a number of decisions, or an object with seconds")
+REWARD: Final = Check(_is_reward, f"{NUMBER.words}, or an object of outcomes and such numbers")
+WEIGHTS: Final = Check(_is_named, f"an object of outcomes and {_NUMBERS}")
+OUTCOMES: Final = Check(
+    _is_outcomes, "an object with weights, pairs of a name and a number; known, pairs of an arm and one; and ranges"
+)
+COLUMNS: Final = Check(
+    lambda value: _is_numbers(value) or (type(value) is dict and all(map(_is_numbers, value.values()))),
+    f"a list of {_NUMBERS}, or an object of outcomes and such lists",
+)
+BUDGET: Final = Check(_is_budget, "an object with outcome, total, and horizon or period")
 PAIR: Final = Check(lambda value: _list_of(COUNT.holds)(value) and len(value) == 2, "two whole numbers")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
 
@@ -292,6 +334,7 @@ _DECIDE: Final[Fields] = {
     "design": _or_null(TEXT),
     "probabilities": Optional(SHARES),
     "tag": WHOLE,
+    "weights": Optional(WEIGHTS),
     "unit": Optional(TEXT),
     "epoch": Optional(COUNT),
     "event": Optional(TEXT),
@@ -311,6 +354,10 @@ _START: Final[Fields] = {
     "reward_range": Optional(_or_null(RANGE)),
     "epoch": Optional(EPOCH),
     "epoch_start": Optional(PAIR),
+    "epoch_price": Optional(NUMBER),
+    "outcomes": Optional(OUTCOMES),
+    "budget": Optional(BUDGET),
+    "spending": Optional(NUMBERS),
     "policy": Optional(_or_null(POLICY)),
     "version": Optional(TEXT),
     "t": Optional(COUNT),
@@ -318,11 +365,11 @@ _START: Final[Fields] = {
     "origin": Optional(TEXT),
     "guards": Optional(OBJECT),
 }
-_REWARD: Final[Fields] = {"id": ID, "reward": NUMBER, "weight": WEIGHT, "decision": Optional(OBJECT)}
+_REWARD: Final[Fields] = {"id": ID, "reward": REWARD, "weight": WEIGHT, "decision": Optional(OBJECT)}
 _PLAYED: Final[Fields] = {"played": Optional(LABEL)}  # instead of the arm that was decided: no reward of that one
 _LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH), **_PLAYED}
-_CORRECT: Final[Fields] = {"id": ID, "old_reward": NUMBER, "new_reward": NUMBER, "weight": Optional(WEIGHT)}
-_ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": NUMBERS, "weights": NUMBERS, "steps": COUNT}
+_CORRECT: Final[Fields] = {"id": ID, "old_reward": REWARD, "new_reward": REWARD, "weight": Optional(WEIGHT)}
+_ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": COLUMNS, "weights": NUMBERS, "steps": COUNT}
 _NOTE: Final[Fields] = {
     "id": ID,
     "outcomes": Optional(_or_null(OBJECT)),
@@ -335,8 +382,12 @@ _REPLACE: Final[Fields] = {
     "fill": Optional(FILL),
     "encoder": Optional(OBJECT),
     "reward_range": Optional(RANGE),
+    "outcomes": Optional(OUTCOMES),
+    "budget": Optional(BUDGET),
     "guards": Optional(OBJECT),
 }
+REPLACED: Final = ("policy", "features", "reward_range", "outcomes", "budget", "guards")
+"""What a replacement may be of: one of these."""
 
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
@@ -362,7 +413,7 @@ KINDS: Final[Mapping[str, Fields]] = {
 DECIDE: Final = tuple(_DECIDE)
 """The fields of a decision, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstance(check, Optional))
-"""Left out where they are not known: the probabilities of all arms, and what the environment calls the decision."""
+"""Left out where there are none: the probabilities of all arms, a dial, a unit, and what others call the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
 ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
@@ -435,10 +486,10 @@ def _contradiction(event: Event, dim: int | None) -> str | None:
 
 def _unclear_replacement(event: Event) -> str | None:
     """Return why nobody can tell what is replaced by what, if so."""
-    given = [name for name in ("policy", "features", "reward_range", "guards") if name in event]
+    given = [name for name in REPLACED if name in event]
     if len(given) != 1:
         told = " and ".join(given) or "nothing"
-        return f"it has {told}; one of policy, features, reward_range and guards is replaced"
+        return f"it has {told}; one of {', '.join(REPLACED[:-1])} and {REPLACED[-1]} is replaced"
     names = event.get("features")
     if names is None:
         extra = [name for name in ("fill", "encoder") if name in event]

@@ -104,6 +104,7 @@ class GuardedBandit(Bandit):
         probabilities: Literal["all"] | None = None,
         unit: str | None = None,
         epoch: int | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> tuple[Decision, dict[str, Any]]:
         """Decide a step; return what is played, and what a row says of the guards besides.
 
@@ -115,7 +116,7 @@ class GuardedBandit(Bandit):
         """
         control = self._control
         of = {} if unit is None else {"unit": unit, "epoch": epoch}
-        wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible, **of}
+        wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible, "weights": weights, **of}
         is_due = control is not None and (unit is not None or self._coin(t) < control.share)
         live = super().decide(x, **wants, probabilities="all" if is_due else probabilities)
         if control is not None and unit is not None:  # for as long as the epoch lasts it is the control's, or is not
@@ -445,6 +446,8 @@ def _check_second(live: Bandit, second: Bandit) -> None:
         raise InvalidValueError(f"{second.policy!r} learns rewards of 0 and 1 only, but the loop takes others")
     if (list(live.arms), ours.dim, ours.reward_range) != (list(second.arms), theirs.dim, theirs.reward_range):
         raise InvalidValueError("the two bandits differ in arms, features or the range of rewards")
+    if (ours.outcomes, ours.budget) != (theirs.outcomes, theirs.budget):
+        raise InvalidValueError("the two bandits differ in outcomes or their budget")
 
 
 def read_guarded(data: bytes, *, policy: Policy | None = None) -> Bandit:

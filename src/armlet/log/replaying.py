@@ -13,12 +13,15 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, InvalidValueError, LogError, StoreError
+from armlet.inputs.budget import Budget
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
 from armlet.policies import find_policy
+from armlet.types import Reward
 
 RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 
@@ -31,7 +34,7 @@ class Past(Protocol):
     def decide(self, bandit: Bandit, event: Event) -> Decision | None:
         """Play a decision; return it if it was decided again."""
 
-    def get(self, event: Event, reward: float | None = None) -> Decision:
+    def get(self, event: Event, reward: Any = None) -> Decision:
         """Return the decision that an event is about, which has learned this reward if one is given."""
 
 
@@ -50,34 +53,42 @@ class LoggedPast:
         self._find = find
         self._recent: dict[str, Decision] = {}
         self._before: dict[str, Decision] = {}
-        self._found: set[str] = set()  # those of them that were found, with contexts as features are now
+        self._partial: dict[str, Decision] = {}  # from before these, with outcomes of which some are to come
         self._changes: list[tuple[int, FeatureChange]] = []  # after which step
-        self._copies: set[str] = set()  # those that guards had a part in, which do not carry their contexts
+        self._copies: set[str] = set()  # found, or made with guards: those do not carry their contexts by themselves
         self.guarded: Mapping[str, Any] = {}  # what the guards had to do with the last one
 
     def decide(self, bandit: Bandit, event: Event) -> Decision:
         """Decide again, and remember the decision."""
         asked: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
-        asked |= {name: event[name] for name in ("unit", "epoch") if name in event}
+        asked |= {name: event[name] for name in ("weights", "unit", "epoch") if name in event}
         if isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:
             decision = bandit.decide(event["x"], **asked, propensity="marginal")
         if len(self._recent) >= RECENT and self._find is not None:
-            self._before, self._recent = self._recent, {}
-            self._found &= self._before.keys()
-            self._copies &= self._before.keys()
+            self._drop_old()
         self._recent[decision.id] = decision
         if isinstance(bandit, GuardedBandit):
             self._copies.add(decision.id)
         return decision
 
-    def get(self, event: Event, reward: float | None = None) -> Decision:
+    def _drop_old(self) -> None:
+        """Forget a generation, but for what no single event of the log tells: the outcomes of some that came apart."""
+        self._partial = {
+            name: one
+            for name, one in (*self._partial.items(), *self._before.items())
+            if not one.learned and one.reward is not None
+        }
+        self._before, self._recent = self._recent, {}
+        self._copies &= self._before.keys() | self._partial.keys()
+
+    def get(self, event: Event, reward: Reward | None = None) -> Decision:
         """Return the decision that an event is about."""
         name = event["id"]
         if "decision" in event:  # made elsewhere, or by another process: its record is all that was known of it
             return Decision.from_dict(event["decision"])
-        decision = self._recent.get(name) or self._before.get(name)
+        decision = self._recent.get(name) or self._before.get(name) or self._partial.get(name)
         if decision is not None:
             return decision
         found = self._find(name) if self._find is not None else None
@@ -89,18 +100,14 @@ class LoggedPast:
             found = {**found, "expired": event["expired"]}
         decision = Decision.from_dict({**found, "x": self._carried(found["t"], found["x"])})
         self._recent[name] = decision
-        self._found.add(name)
+        self._copies.add(name)
         return decision
 
     def on_change(self, t: int, change: FeatureChange) -> None:
-        """Forget the decisions that were found, which would be carried again; those decided again carry themselves."""
+        """Carry the contexts of copies; decisions that were made again carry themselves."""
         self._changes.append((t, change))
-        for name in self._found:
-            self._recent.pop(name, None)
-            self._before.pop(name, None)
-        self._found.clear()
         for name in self._copies:
-            for kept in (self._recent, self._before):
+            for kept in (self._recent, self._before, self._partial):
                 if (decision := kept.get(name)) is not None and len(decision.x):
                     kept[name] = Decision.from_dict({**decision.to_dict(), "x": change.carry(decision.x).tolist()})
 
@@ -135,8 +142,11 @@ def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that mu
     before = bandit.settings
     if "guards" in event:
         raise InvalidValueError("the guards of a loop are not made from events: start from the model after it")
-    bandit.replace(**_replacement(event))
+    for call in _replacements(event, before.outcomes):
+        bandit.replace(**call)
     after = bandit.settings
+    if "outcomes" in event and after.outcomes.to_dict() != event["outcomes"]:
+        raise InvalidValueError(f"outcomes is {event['outcomes']}, but they become {after.outcomes.to_dict()}")
     if "features" not in event:
         return
     if list(after.features) != event["features"]:
@@ -146,16 +156,29 @@ def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that mu
         past.on_change(bandit.t, change)
 
 
-def _replacement(event: Event) -> dict[str, Any]:
-    """Return the arguments of the call that an event is a record of."""
+def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any]]:
+    """Return the arguments of the call that an event is a record of; or, of several outcomes, of those it takes."""
     if "policy" in event:
-        return {"policy": find_policy(event["policy"]["name"])(**event["policy"]["settings"])}
+        return [{"policy": find_policy(event["policy"]["name"])(**event["policy"]["settings"])}]
     if "reward_range" in event:
-        return {"reward_range": event["reward_range"]}
+        return [{"reward_range": event["reward_range"]}]
+    if "outcomes" in event:
+        return _reweighed(Outcomes.from_dict(event["outcomes"]), outcomes)
+    if "budget" in event:
+        return [{"budget": Budget.from_dict(event["budget"])}]
     fill = {"fill": event.get("fill", {})}
     if "encoder" in event:
-        return {"encoder": Encoder.from_dict(event["encoder"]), **fill}
-    return {"features": event["features"], **fill}
+        return [{"encoder": Encoder.from_dict(event["encoder"]), **fill}]
+    return [{"features": event["features"], **fill}]
+
+
+def _reweighed(new: Outcomes, old: Outcomes | None) -> list[dict[str, Any]]:
+    """Return what takes a bandit from some outcomes to others: weights, prices, ranges, or the same once more."""
+    now = old or new
+    known = [] if new.known == now.known else [{"known": new.known}]
+    ranges = [] if new.ranges == now.ranges else [{"reward_range": new.ranges}]
+    weights = [{"outcomes": new.weights}] if new.weights != now.weights or not (known or ranges) else []
+    return weights + known + ranges
 
 
 PLAYS: Final[Mapping[str, Callable[[Bandit, Event, Past], object]]] = {
