@@ -8,7 +8,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
-#include "bindings/outcome_arrays.hpp"
+#include "bindings/outcomes/outcome_arrays.hpp"
 #include "bindings/rule_binding.hpp"
 #include "bindings/unit_arrays.hpp"
 

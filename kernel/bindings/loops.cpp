@@ -6,7 +6,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/engine/decision.hpp"
-#include "bindings/engine/epoch.hpp"
+#include "bindings/epochs/epoch.hpp"
 #include "bindings/rule_binding.hpp"
 #include "rules/batch.hpp"
 #include "simulate/replay.hpp"

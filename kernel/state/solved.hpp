@@ -9,7 +9,7 @@
 
 #include "linear/coarse.hpp"
 #include "linear/simd.hpp"
-#include "state/outcome_sums.hpp"
+#include "state/outcomes/outcome_sums.hpp"
 #include "state/ridge.hpp"
 #include "state/sums.hpp"
 #include "state/units.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "state/outcome_sums.hpp"
+#include "state/outcomes/outcome_sums.hpp"
 #include "state/sums.hpp"
 
 namespace armlet {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bindings/engine/outcomes.hpp"
+#include "bindings/outcomes/outcomes.hpp"
 #include "budget/pacer.hpp"
 #include "rules/choice.hpp"
 

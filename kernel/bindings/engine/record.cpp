@@ -8,7 +8,7 @@
 
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decision.hpp"
-#include "bindings/engine/epoch.hpp"
+#include "bindings/epochs/epoch.hpp"
 
 namespace armlet {
 

@@ -39,9 +39,9 @@ class Outcomes:
 
     Examples
     --------
-    >>> outcomes = Outcomes({"quality": 1, "cost": -40}, known={"cost": {"small": 0.001, "large": 0.03}})
-    >>> outcomes.learned, outcomes.worth({"quality": 0.9}, "large")
-    (('quality',), -0.3)
+    >>> outcomes = Outcomes({"quality": 1, "cost": -40}, known={"cost": {"small": 0.125, "large": 0.5}})
+    >>> outcomes.learned, outcomes.worth({"quality": 21.0}, "large")
+    (('quality',), 1.0)
     """
 
     weights: Mapping[str, float]
@@ -152,7 +152,7 @@ def read_outcomes(
     --------
     >>> read_outcomes(None, {"cost": {"a": 1.0}}, None)
     Traceback (most recent call last):
-    armlet.errors.InvalidValueError: known is {'cost': {'a': 1.0}}, but there are no outcomes; give outcomes as well
+    armlet.errors.InvalidValueError: known is {'cost': {'a': 1.0}}, but there are no outcomes; give outcomes too, or ...
     """
     if outcomes is None:
         if known is not None:

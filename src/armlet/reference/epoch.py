@@ -1,4 +1,4 @@
-"""Mirrors kernel/coins/siphash.hpp and kernel/bindings/engine/epoch.hpp: what a unit meets within an epoch."""
+"""Mirrors kernel/coins/siphash.hpp and kernel/bindings/epochs/epoch.hpp: what a unit meets within an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mirrors kernel/state/outcome_sums and weighing: estimates and residuals of several outcomes, in plain numpy.
+"""Mirrors kernel/state/outcomes/outcome_sums and weighing: estimates and residuals of several outcomes, in plain numpy.
 
 All outcomes of an arm share A, so each has a right-hand side of its own and nothing else: theta(w) = sum_j w_j theta_j
 for any weights w, and the squared residuals of the weighted sum are w' E w.

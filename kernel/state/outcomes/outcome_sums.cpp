@@ -1,4 +1,4 @@
-#include "state/outcome_sums.hpp"
+#include "state/outcomes/outcome_sums.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "bindings/engine/outcomes.hpp"
+#include "bindings/outcomes/outcomes.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "bindings/outcome_arrays.hpp"
+#include "bindings/outcomes/outcome_arrays.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "bindings/engine/epoch.hpp"
+#include "bindings/epochs/epoch.hpp"
 
 #include "bindings/binding.hpp"
 #include "bindings/engine/decision.hpp"
