@@ -290,7 +290,7 @@ def test_delete_asks_whether_it_is_meant(capsys: pytest.CaptureFixture[str]) -> 
         (["store", "text.db", "list"], 1, "text.db cannot be read: file is not a database"),
         (["store", "text.db", "forget", "home", "e1"], 1, "STORE is text.db, which is not a store"),
         (["store", "empty.db", "list"], 1, "empty.db is empty; give the path of a store"),
-        (["store", "old.db", "list"], 1, "old.db is a store of version 6, and can be read once it is of version 7"),
+        (["store", "old.db", "list"], 1, "old.db is a store of version 6, and can be read once it is of version 8"),
         (["store", "shop.db", "show", "hoem"], 2, "NAME is 'hoem'; did you mean 'home'?"),
         (["store", "shop.db", "verify", "other"], 2, "NAME is 'other'; choose one of home, side"),
         (["store", "shop.db", "forget", "other", "e1"], 2, "NAME is 'other'; choose one of home, side"),

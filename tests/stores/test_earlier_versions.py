@@ -137,7 +137,7 @@ def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
 def test_who_only_reads_changes_no_file(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(
-        armlet.errors.StoreError, match=r"a store of version 6, and can be read once it is of version 7"
+        armlet.errors.StoreError, match=r"a store of version 6, and can be read once it is of version 8"
     ):
         SQLiteReader(path)
     assert path.read_bytes() == before

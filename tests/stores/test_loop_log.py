@@ -91,7 +91,7 @@ def test_events_are_those_of_a_log(tmp_path: Path) -> None:
         assert [event["seq"] for event in events] == list(range(len(events)))
         decide = next(event for event in events if event["kind"] == "decide")
         assert [name for name in decide if name in DECIDE] == [name for name in DECIDE if name in decide]
-        assert set(DECIDE) - set(decide) == {"probabilities", "unit", "epoch"}
+        assert set(DECIDE) - set(decide) == {"probabilities", "weights", "unit", "epoch"}
         assert loop.log.find(decide["id"]) == decide
         assert loop.log.find("1-0000000000000000") is None
         at = [event["at"] for event in events[1:]]

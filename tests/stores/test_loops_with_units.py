@@ -169,7 +169,7 @@ def test_an_event_has_one_unit() -> None:
         first = loop.decide([1.0, 0.0], event="order-1", unit="u")
         again = loop.decide([1.0, 0.0], event="order-1", unit="u")
         assert (again.id, again.unit, again.epoch) == (first.id, "u", 0)
-        with pytest.raises(EventError, match="has been decided for another context, unit or other eligible arms"):
+        with pytest.raises(EventError, match="another context, unit, weights or other eligible arms"):
             loop.decide([1.0, 0.0], event="order-1", unit="v")
         with pytest.raises(EventError, match="another context, unit"):
             loop.decide([1.0, 0.0], event="order-1")

@@ -16,7 +16,7 @@ from armlet.inputs.columns import check_label, listed
 from armlet.kernel import Decision
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
-from armlet.stores.rewards import Reward, Status
+from armlet.stores.rewards import Reward, Status, Value
 from armlet.stores.runner import ContextChangedError, LoopRunner
 from armlet.stores.spec import check_text
 from armlet.stores.tickets import Work
@@ -159,7 +159,10 @@ def _look(_: Transaction, __: Draft, ___: Moment) -> None:
 
 
 def options_of(
-    eligible: Iterable[Arm] | None, probabilities: Probabilities | None, unit: str | None = None
+    eligible: Iterable[Arm] | None,
+    probabilities: Probabilities | None,
+    unit: str | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Return the options of a decision that were given, checked."""
     options: dict[str, Any] = {}
@@ -171,6 +174,10 @@ def options_of(
         options["probabilities"] = "all"
     if unit is not None:
         options["unit"] = check_text("unit", unit)
+    if weights is not None:
+        if not isinstance(weights, Mapping):
+            raise InvalidTypeError(f"weights is {weights!r}; give them by outcome, such as {{'cost': -40.0}}")
+        options["weights"] = dict(weights)
     return options
 
 
@@ -178,12 +185,20 @@ def options_of(
 
 
 def told_of(
-    event: str, value: float, name: str | None = None, rank: int = 0, played: Arm | None = None
+    event: str, value: Value, name: str | None = None, rank: int = 0, played: Arm | None = None
 ) -> tuple[str, Reward]:
     """Return the event of a reward, and the reward, checked."""
     of = check_text("event", event)
     called = None if name is None else check_text("name", name)
-    return of, Reward(columns.reward(value, "value"), called, rank, None if played is None else check_label(played))
+    return of, Reward(_value(value), called, rank, None if played is None else check_label(played))
+
+
+def _value(value: object) -> Value:
+    if not isinstance(value, Mapping):
+        return columns.reward(value, "value")  # type: ignore[arg-type]  # which refuses what is no number
+    if not value:
+        raise InvalidValueError("value is {}; give at least one outcome, such as {'quality': 0.9}")
+    return {name: columns.reward(each, f"value[{name!r}]") for name, each in value.items()}
 
 
 def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
@@ -191,7 +206,7 @@ def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
     return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
 
 
-def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> Asked[list[Status]]:
+def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> Asked[list[Status]]:
     """Return what to do with many rewards of a loop, all or none."""
     told = [told_of(**named(each)) for each in listed("rewards", rewards)]
     if len(told) > MOST:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import msgspec
 
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
-from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Phase, Row, Told
+from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Part, PartPhase, Phase, Row, Told
 
 EVENT = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
-OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "crc")
+OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "parts", "crc")
 HEAD = ("loop", "clock", "seq", "ts", "steady", "epoch", "outcomes", "early", "tallied", "made", "crc")
 LOOP = ("id", "name", "about", "start", "base", "made")
 EARLY = ("loop", "event", "until", "fields", "crc")
@@ -36,7 +36,7 @@ _TYPES = {
     "event": (_WHOLE, _WHOLE, _WHOLE, _TEXT, _WHOLE + _NONE, _TEXT, _BYTES + _NONE, _WHOLE),
     "outcome": (
         *(_WHOLE, _WHOLE, _TEXT, _WHOLE, _TEXT, _REAL + _NONE, _WHOLE + _NONE, _WHOLE, _TEXT),
-        *(_TEXT + _NONE, _WHOLE),
+        *(_TEXT + _NONE, _TEXT + _NONE, _WHOLE),
     ),
     "early": (_WHOLE, _TEXT, _WHOLE, _TEXT, _WHOLE),
     "snapshot": (_WHOLE, _WHOLE, _BYTES, _WHOLE),
@@ -45,8 +45,10 @@ _SHAPES = {table: frozenset(product(*kinds)) for table, kinds in _TYPES.items()}
 _new = tuple.__new__
 _EVENT = _SHAPES["event"]
 _PHASES = frozenset(get_args(Phase))
+_PART_PHASES = frozenset(get_args(PartPhase))
 _decode = msgspec.json.Decoder().decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
+_decode_parts = msgspec.json.Decoder(dict[str, tuple[float, str, int, list[str]]]).decode
 
 
 # ---- writing
@@ -66,11 +68,23 @@ def event_values(loop: int, row: Row) -> Values:
 
 def outcome_values(loop: int, outcome: Outcome) -> Values:
     """Return an outcome as it is written."""
-    t, event, seq, phase, value, due, rank, names, played = outcome
+    t, event, seq, phase, value, due, rank, names, played, parts = outcome
     value = None if value is None else value + 0.0  # a database may keep no sign of zero
     told = (loop, t, event, seq, phase, value, due, rank, json_bytes(names).decode() if names else "[]")
     arm = None if played is None else json_bytes(played).decode()
-    return (*told, arm, _crc(*told) if arm is None else _crc(*told, arm))
+    text = None if parts is None else json_bytes({name: _plain(part) for name, part in parts.items()}).decode()
+    return (*told, arm, text, _outcome_crc(told, arm, text))
+
+
+def _plain(part: Part) -> list[object]:
+    return [part.value + 0.0, part.phase, part.rank, list(part.names)]
+
+
+def _outcome_crc(told: Sequence[object], arm: str | None, parts: str | None) -> int:
+    """Return the check value of an outcome; what is not there is not in it, as in versions that did not know it."""
+    if parts is not None:
+        return _crc(*told, arm, parts)
+    return _crc(*told) if arm is None else _crc(*told, arm)
 
 
 def head_values(loop: int, head: Head, made: int) -> Values:
@@ -117,18 +131,29 @@ def read_event(found: Sequence[Any]) -> Row:
 
 def read_outcome(found: Sequence[Any]) -> Outcome:
     """Read an outcome."""
-    *told, arm, crc = found
+    *told, arm, parts, crc = found
     t, phase, names = told[1], told[4], told[8]
     what = f"the outcome of step {t} of the loop"
     _check_types("outcome", found, what)
-    _check((_crc(*told) if arm is None else _crc(*told, arm)) == crc and phase in _PHASES, what)
+    _check(_outcome_crc(told, arm, parts) == crc and phase in _PHASES, what)
     try:
         heard = () if names == "[]" else tuple(_decode_names(names))
         played = None if arm is None else _decode(arm)
+        several = None if parts is None else _decode_parts(parts)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{what} is damaged: {error}; {WAY_OUT}") from error
     _check(played is None or type(played) in (str, int), what)
-    return Outcome(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played)
+    _check(all(each[1] in _PART_PHASES for each in (several or {}).values()), what)
+    return Outcome(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played, _parts(several))
+
+
+def _parts(found: Mapping[str, tuple[float, str, int, list[str]]] | None) -> Mapping[str, Part] | None:
+    if found is None:
+        return None
+    told = found.items()
+    return {
+        name: Part(value, cast("PartPhase", phase), rank, tuple(names)) for name, (value, phase, rank, names) in told
+    }
 
 
 def read_decided(found: Sequence[Any]) -> Decided:

@@ -6,7 +6,7 @@ another arm was played than decided, its reward is learned as of a decision that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from armlet.bandit import Bandit
 from armlet.errors import EventError
@@ -48,8 +48,8 @@ def judged(runner: LoopRunner, known: Recent, told: Reward) -> Verdict:
         return judge(runner.rules, known.outcome, told)
     check_played(runner, told.played)
     if known.outcome.phase == "default" and told.played != known.arm:
-        is_taken = runner.rules.takes(told.value)
-        return Verdict("late", "move", told.value) if is_taken else Verdict("out_of_range", "nothing")
+        is_taken = runner.rules.takes(told.number)
+        return Verdict("late", "move", told.number) if is_taken else Verdict("out_of_range", "nothing")
     if known.outcome.value is not None and told.played != known.arm:
         return Verdict("conflict", "nothing")
     return judge(runner.rules, known.outcome, told)
@@ -136,15 +136,12 @@ def _learn_other(
     """Learn the value of an arm that was played instead; return whether the policy can."""
     decision, bandit, outcome = known.decision, runner.bandit, known.outcome
     about = {"of": outcome.seq, "id": decision.id}
-    learns = _learns_any(bandit)
+    learns = learns_any(bandit)
     if not expired:
-        bandit.expire(decision)
-        runner.tally.expired(decision.arm)
-        told = {} if learns or "status" not in marks else {"status": "counted"}
-        runner.append(draft, now, "expire", outcome.t, {**about, **told})
+        expire(runner, draft, now, known, **({} if learns or "status" not in marks else {"status": "counted"}))
     if not learns:
         return False
-    other = _substitute(known, played)
+    other = substituted(known, played)
     bandit.learn(other, value)
     known.decision = other
     fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
@@ -154,7 +151,18 @@ def _learn_other(
     return True
 
 
-def _substitute(known: Recent, played: Arm) -> Decision:
+def expire(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, **marks: str) -> None:
+    """Wait no longer for the reward of a decision."""
+    decision, outcome = known.decision, known.outcome
+    runner.bandit.expire(decision)
+    runner.tally.expired(decision.arm)
+    fields: dict[str, Any] = {"of": outcome.seq, "id": decision.id, **marks}
+    if outcome.given:
+        fields["had"] = outcome.given
+    runner.append(draft, now, "expire", outcome.t, fields)
+
+
+def substituted(known: Recent, played: Arm) -> Decision:
     """Return the decision as if the arm that was played had been chosen."""
     fields = known.decision.to_dict()
     x = bytes_of(known.decision.x)
@@ -178,12 +186,12 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
     runner.bandit.forget(decision, value)
-    told = {} if _learns_any(runner.bandit) else {"status": "counted"}
+    told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append(draft, now, "forget", outcome.t, fields)
     runner.tally.forgotten(decision.arm, value)
 
 
-def _learns_any(bandit: Bandit) -> bool:
+def learns_any(bandit: Bandit) -> bool:
     """Whether the policy learns from steps that nobody's coin has chosen."""
     return bandit.policy.learns_from != "explored steps"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Phase: TypeAlias = Literal["open", "expired", "default", "learned"]
 """What was learned of a decision: nothing yet, nothing that is waited for, the default of its window, or a reward."""
 
+PartPhase: TypeAlias = Literal["held", "default", "learned"]
+"""What the bandit was given of a part: nothing yet, the default of its window, or what was reported."""
+
 
 class Moment(NamedTuple):
     """One moment by both clocks, in microseconds."""
@@ -65,8 +68,17 @@ class Row(NamedTuple):
     x: bytes | None = None  # float64, little-endian
 
 
+class Part(NamedTuple):
+    """What is known of one part of a reward: of one of several outcomes, such as cost."""
+
+    value: float  # reported so far, or the default
+    phase: PartPhase
+    rank: int = 0  # of what was reported so far
+    names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
+
+
 class Outcome(NamedTuple):
-    """What is known of a decision's reward."""
+    """What is known of a decision's reward; where it has several parts, `value`, `rank` and `names` are theirs."""
 
     t: int
     event: str
@@ -77,6 +89,12 @@ class Outcome(NamedTuple):
     rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
     played: Arm | None = None  # instead of the arm that was decided
+    parts: Mapping[str, Part] | None = None  # by outcome, those that there are; None if there is none, or one reward
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The parts that the bandit has: by outcome, their values."""
+        return {name: part.value for name, part in (self.parts or {}).items() if part.phase != "held"}
 
 
 class Decided(NamedTuple):

@@ -19,18 +19,19 @@ from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
-from armlet.stores.ledger import Ledger, Moment
+from armlet.stores.ledger import Ledger, Moment, Outcome
 from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
-from armlet.stores.rewards import Aggregation, Status
+from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.rows import LoopLog
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import KEEP, How, Keep, LoopChange, check_text
+from armlet.stores.spec import KEEP, How, Keep, LoopChange, Prices, Ranges, check_text
 from armlet.stores.stats import Stats
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Policy
 
 if TYPE_CHECKING:
+    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
 
@@ -81,6 +82,7 @@ class Loop:
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Decision:
         """Choose an arm; durable on return. Its propensity is marginal: over all coins.
 
@@ -99,8 +101,22 @@ class Loop:
         unit
             A session or a user that keeps its arm within an epoch, on any replica: see `Bandit.decide`. The loop was
             made with an `epoch`. `stats().units` counts those that were switched by another context or other arms.
+        weights
+            A dial: what outcomes are worth in this decision, those left out as usual. Nothing is learned again.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     outcomes = {"quality": 1.0, "cost": -40.0}
+        ...     loop = store.loop("router", arms=["small", "large"], dim=1, outcomes=outcomes, seed=1)
+        ...     decision = loop.decide([0.5], event="order-17", weights={"cost": -400.0})
+        ...     loop.reward("order-17", {"cost": 0.002}), loop.reward("order-17", {"quality": 0.9})
+        ...     decision.weights, int(loop.model().state.n.sum())
+        ('accepted', 'accepted')
+        ({'quality': 1.0, 'cost': -400.0}, 1)
         """
-        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit)))
+        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit, weights)))
 
     async def adecide(
         self,
@@ -110,10 +126,13 @@ class Loop:
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Decision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
-            return await self._asking.acall(self._asking.one(x, event, options_of(eligible, probabilities, unit)))
+            return await self._asking.acall(
+                self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
+            )
 
     @refusing()
     def decide_many(
@@ -124,6 +143,7 @@ class Loop:
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Decision]:
         """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
 
@@ -133,7 +153,7 @@ class Loop:
             One context a row, 10,000 at most.
         events
             A name for each decision, as in `decide`.
-        eligible, probabilities
+        eligible, probabilities, weights
             As in `decide`, for all of them.
         units
             The unit of each decision, or None.
@@ -147,7 +167,9 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        return self._asking.call(self._asking.many(X, events, options_of(eligible, probabilities), units))
+        return self._asking.call(
+            self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+        )
 
     async def adecide_many(
         self,
@@ -157,16 +179,19 @@ class Loop:
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Decision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
         with refusing():
-            return await self._asking.acall(self._asking.many(X, events, options_of(eligible, probabilities), units))
+            return await self._asking.acall(
+                self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+            )
 
     # ---- rewards
 
     @refusing()
     def reward(
-        self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
+        self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward; durable on return. Rewards may arrive in any order, repeatedly or never.
 
@@ -175,7 +200,9 @@ class Loop:
         event
             The name of the decision, or its `id` if it was given none.
         value
-            The reward; a cost if the objective is "min".
+            The reward; a cost if the objective is "min". Of a loop with outcomes, a mapping of one or more of them:
+            each is a reward of its own, with names, a rank and an aggregation of its own, and the row is learned when
+            all that are learned are there.
         name
             A name for this reward, unique within its decision, such as the id of the message that brings it. One that
             has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
@@ -194,7 +221,8 @@ class Loop:
             instead of an earlier one. "late": the window had closed, and it counts instead of what was learned then.
             "counted": it is kept, but not learned, since another arm was played. "early": there is no such event yet,
             and the loop lets rewards wait. "unknown": there is no such event. "out_of_range": the loop takes no such
-            values.
+            values. Of several outcomes: "out_of_range" if one of them is, and then none counts; else the first of
+            "accepted", "late", "replaced", "conflict", "outranked", "duplicate" that one of them is.
 
         Examples
         --------
@@ -210,14 +238,14 @@ class Loop:
         return self._writer.call(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
 
     async def areward(
-        self, event: str, value: float, *, name: str | None = None, rank: int = 0, played: Arm | None = None
+        self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
             return await self._writer.acall(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
 
     @refusing()
-    def reward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
+    def reward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards in one transaction; return what became of each.
 
         Parameters
@@ -228,7 +256,7 @@ class Loop:
         """
         return self._writer.call(self._runner, *rewarding_many(self._runner, rewards))
 
-    async def areward_many(self, rewards: Iterable[tuple[str, float] | Mapping[str, Any]]) -> list[Status]:
+    async def areward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards, as `reward_many` does, without a thread that waits."""
         with refusing():
             return await self._writer.acall(self._runner, *rewarding_many(self._runner, rewards))
@@ -265,9 +293,11 @@ class Loop:
         names = [check_text("event", event) for event in events]
         return self._writer.maintain(maintenance.forgetting(self._runner, names), self._runner, scrubs=True)
 
-    def add_arm(self, arm: Arm) -> None:
-        """Add an arm without data."""
-        self._change_arm("add_arm", arm)
+    @refusing()
+    def add_arm(self, arm: Arm, *, known: Mapping[str, float] | None = None) -> None:
+        """Add an arm without data; with what is `known` of it, by outcome, where there are such ones."""
+        label, prices = check_label(arm), dict({} if known is None else known)
+        self._writer.do(lambda tx, now: maintenance.add_arm(self._runner, tx, now, label, prices))
 
     def retire_arm(self, arm: Arm) -> None:
         """Stop playing an arm; its data is kept, and its late rewards are learned."""
@@ -288,10 +318,13 @@ class Loop:
         *,
         policy: Policy | None = None,
         window: float | Keep | None = KEEP,
-        default_reward: float | Keep | None = KEEP,
+        default_reward: Value | Keep | None = KEEP,
         aggregation: Aggregation | None = None,
         early_window: float | Keep | None = KEEP,
-        reward_range: Range | None = None,
+        reward_range: Range | Ranges | None = None,
+        outcomes: Mapping[str, float] | None = None,
+        known: Prices | None = None,
+        budget: Budget | None = None,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
@@ -312,7 +345,13 @@ class Loop:
         window, default_reward, aggregation, early_window
             As for `Store.loop`. A window of None and a default of None: rewards are learned as they arrive.
         reward_range
-            The lowest and the highest reward from now on.
+            The lowest and the highest reward from now on; by outcome, those left out stay.
+        outcomes
+            What outcomes are worth from now on, those left out what they were: other weights of the same names.
+        known
+            Other prices of arms, from the next decision on, also of arms that come with it; those left out stay.
+        budget
+            Another budget of the same outcome, or a first one; what was spent and decided so far counts in it.
         features, encoder, fill
             As for `Bandit.replace`: a new feature had the `fill` value in all rows before, 0 if left out, and so has no
             weight yet; one that is left out is deleted from what was learned, exactly.
@@ -355,6 +394,9 @@ class Loop:
             encoder=encoder,
             fill=fill,
             reward_range=reward_range,
+            outcomes=outcomes,
+            known=known,
+            budget=budget,
             arms=None if arms is None else check_labels(arms),
             control=_checked_control(control),
             shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
@@ -486,6 +528,7 @@ class Loop:
             oldest_open_at=oldest[0].row.ts if oldest else None,
             rows_since_snapshot=runner.rows_since_snapshot,
             size=size,
+            spending=runner.bandit.budget,
         )
 
     @refusing()
@@ -540,7 +583,7 @@ class Loop:
         rows = tx.session.pick(runner.id, list(tally.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
-        values = {outcome.seq: outcome.value for outcome in outcomes if outcome.value is not None}
+        values = {outcome.seq: value for outcome in outcomes if (value := _value(outcome)) is not None}
         counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
@@ -560,6 +603,11 @@ class Loop:
             return self.details()._repr_html_()
         except StoreError as error:  # closed or deleted, for instance
             return fragment(repr(self), note(str(error)))
+
+
+def _value(outcome: Outcome) -> Value | None:
+    """Return what is known of a decision's reward."""
+    return outcome.value if outcome.parts is None else {name: part.value for name, part in outcome.parts.items()}
 
 
 def _checked_control(control: object) -> Control | Keep | None:

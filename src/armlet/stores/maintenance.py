@@ -17,13 +17,14 @@ from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
 from armlet.recording import policy_fields
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
-from armlet.stores.learning import Recent
+from armlet.stores.learning import Recent, expire
 from armlet.stores.ledger import Decided, Moment
 from armlet.stores.overview import gains_of
-from armlet.stores.refit import Refit
+from armlet.stores.parts.learning import outcomes_of
+from armlet.stores.refit import Refit, like
 from armlet.stores.rows import known_of
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import LoopChange
+from armlet.stores.spec import LoopChange, rules_of_parts
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
 
@@ -76,9 +77,15 @@ def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[s
 
 def _unlearn(runner: LoopRunner, known: Recent) -> None:
     outcome, bandit = known.outcome, runner.bandit
+    if outcome.given:
+        explored, at = known.has_explored, known.at
+        runner.tally.forgotten_parts(outcomes_of(bandit), known.arm, outcome.given, explored=explored, decided_at=at)
     if outcome.phase == "open":
-        bandit.expire(known.decision)
+        if not known.decision.expired:
+            bandit.expire(known.decision)
         runner.tally.forgotten(known.arm, None)
+    elif outcome.phase != "expired" and outcome.parts is not None:
+        bandit.forget(known.decision, outcome.given)
     elif outcome.phase != "expired" and outcome.value is not None:
         bandit.forget(known.decision, outcome.value)
         runner.tally.forgotten(known.arm, outcome.value, explored=known.has_explored, decided_at=known.at)
@@ -94,7 +101,7 @@ def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Re
     heard = [each for each in tx.session.heard(runner.id, outcome.t) if each.seq <= runner.terms.frozen_at]
     then = known_of(row, heard)
     if then is not None:
-        bandit.forget_frozen(then, then.reward)
+        bandit.forget_frozen(then, then.reward if then.learned else None)
 
 
 def _drop_early(runner: LoopRunner, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
@@ -142,16 +149,21 @@ def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[
     draft = runner.open(tx, now)
     for decided in waiting:
         known = runner.remember(decided)
-        runner.bandit.expire(known.decision)
-        about = {"of": known.outcome.seq, "id": known.decision.id}
-        runner.append(draft, now, "expire", known.outcome.t, about)
+        expire(runner, draft, now, known)
         known.outcome = known.outcome._replace(phase="expired")
         draft.change(known.outcome)
-        runner.tally.expired(known.arm)
     runner.end(draft)
 
 
 # ---- arms
+
+
+@undoing
+def add_arm(runner: LoopRunner, tx: Transaction, now: Moment, arm: Arm, known: Mapping[str, float]) -> None:
+    """Add an arm with its prices."""
+    if known:
+        change(runner, tx, now, LoopChange(rules={}, known={name: {arm: price} for name, price in known.items()}))
+    add_rows(runner, tx, now, [("add_arm", arm)])
 
 
 @undoing
@@ -192,16 +204,26 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
             raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
         raise
     told = [*replaces, *more, *([{"guards": guards_of(twin)}] if wanted.has_guards else [])]
+    rules = _rules(runner, wanted)
     going = Going(
         bandit=twin,
-        terms=runner.terms.with_rules(**wanted.rules),
-        fields={"rules": dict(wanted.rules), "replaces": told},
+        terms=runner.terms.with_rules(**rules),
+        fields={"rules": rules, "replaces": told},
         moved=moved,
         is_replayed=refit is None and not wanted.has_guards,
     )
     runner.go_on(tx, now, draft, going)
     if wanted.arms is not None:
         add_rows(runner, tx, now, arms_to(runner, tx, now, wanted.arms))
+
+
+def _rules(runner: LoopRunner, wanted: LoopChange) -> dict[str, Any]:
+    """Return the rules that are to be other ones; of a loop with outcomes, a window needs no default."""
+    rules, terms = dict(wanted.rules), runner.terms
+    if runner.rules.parts is None or not rules.keys() & {"window", "default_reward"}:
+        return rules
+    now = {"window": terms.window, "default_reward": terms.default_reward, **rules}
+    return {**rules, "default_reward": rules_of_parts(now)["default_reward"]}
 
 
 def _renewed(
@@ -216,6 +238,7 @@ def _renewed(
     has_other_range = is_live and wanted.reward_range is not None and second_of(bandit) is None
     reward_range = None if has_other_range else bandit.settings.reward_range
     learned = refit.finish(tx.session, runner.id, draft.head, runner.terms.carry, reward_range)
+    learned = like(learned, bandit)
     if not is_live:
         return wanted.guard(bandit.copy(), learned), []
     twin = with_live(bandit, learned) if isinstance(bandit, GuardedBandit) else learned

@@ -31,7 +31,7 @@ from armlet.stores.tally import ArmCounts, Tally
 from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
-from armlet.types import Arm, Interval, Policy
+from armlet.types import Arm, Interval, Policy, Reward
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,6 +131,7 @@ class LastDecision:
     reward: float | None  # known by now
     event: str | None  # None if it was erased, as the context
     context: tuple[float, ...] | None
+    parts: Mapping[str, float] | None = None  # instead of one reward: what is known by now, by outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +237,8 @@ def overview(view: View, record: LoopRecord) -> Overview:
     tally = Tally() if counts is None else Tally.from_json(counts)
     later = list(view.rows(record.id, head.tallied))  # a few hundred at most
     decided = [row.ts for row in later if row.kind == "decide"]
-    rewarded = (row.kind == "learn" and row.fields.get("source") != "default" for row in later)
+    learned = (row.fields for row in later if row.kind == "learn")
+    rewarded = (fields.get("source") != "default" and "waits" not in fields for fields in learned)
     return Overview(
         name=record.name,
         decisions=tally.decisions + len(decided),
@@ -311,14 +313,14 @@ def digest(view: View, record: LoopRecord, *, policy: Policy | None = None) -> s
     return bandit.digest()
 
 
-def _values(rows: Iterator[Row]) -> dict[int, float]:
+def _values(rows: Iterator[Row]) -> dict[int, Reward]:
     """Return what rows say of the rewards of decisions, by the row of the decision."""
-    found: dict[int, float] = {}
+    found: dict[int, Reward] = {}
     for row in rows:
-        if row.kind in ("learn", "reward"):
-            found[row.fields["of"]] = row.fields["reward"]
-        elif row.kind == "correct":
-            found[row.fields["of"]] = row.fields["new_reward"]
+        if row.kind in ("learn", "reward", "correct"):
+            of, value = row.fields["of"], row.fields["new_reward" if row.kind == "correct" else "reward"]
+            before = found.get(of)
+            found[of] = {**before, **value} if isinstance(before, Mapping) and isinstance(value, Mapping) else value
     return found
 
 
@@ -494,12 +496,12 @@ def _linear(bandit: Bandit) -> dict[Arm, Linear]:
 # ---- the last decisions
 
 
-def last_decisions(rows: Sequence[Row], values: Mapping[int, float]) -> list[LastDecision]:
+def last_decisions(rows: Sequence[Row], values: Mapping[int, Reward]) -> list[LastDecision]:
     """Return decisions, the newest first, by their rows and what is known of their rewards."""
     return [_last_decision(row, values.get(row.seq)) for row in sorted(rows, reverse=True)]
 
 
-def _last_decision(row: Row, value: float | None) -> LastDecision:
+def _last_decision(row: Row, value: Reward | None) -> LastDecision:
     fields, context = row.fields, context_of(row)
     control = fields.get("control") or {}
     played_by: PlayedBy = "exploration" if fields["explored"] else "live"
@@ -509,7 +511,8 @@ def _last_decision(row: Row, value: float | None) -> LastDecision:
         arm=fields["arm"],
         propensity=fields["propensity"],
         played_by="control" if control.get("played") else played_by,
-        reward=value,
+        reward=None if isinstance(value, Mapping) else value,
         event=fields.get("event"),
         context=None if context is None else tuple(context),
+        parts=value if isinstance(value, Mapping) else None,
     )

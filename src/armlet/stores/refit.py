@@ -89,7 +89,9 @@ class Refit:
             encoder=s.encoder,
             objective=s.objective,
             normalize=s.normalize,
-            reward_range=_widest(self.policy, s.objective),
+            reward_range=_widest(self.policy, s.objective) if s.outcomes is None else None,
+            outcomes=None if s.outcomes is None else s.outcomes.weights,
+            known=None if s.outcomes is None or not s.outcomes.known else s.outcomes.known,
             epoch=s.epoch,
             seed=start.seed,
         )
@@ -141,7 +143,7 @@ class Refit:
             self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:
             raise StoreError(f"row {self._last + 1} of the loop is missing; go back to a backup")
-        if reward_range is not None:
+        if reward_range is not None and self.bandit.settings.outcomes is None:
             self.bandit.replace(reward_range=reward_range)
         log.info("loop %s: %d rewards learned again by another policy", self._name, self.n_rows)
         return self.bandit
@@ -153,3 +155,17 @@ def _widest(policy: Policy, objective: Objective) -> Range | None:
     if found is None or objective == "max":
         return found
     return -found[1], -found[0]
+
+
+def like(learned: Bandit, live: Bandit) -> Bandit:
+    """Return a bandit that has learned the log again, with the ranges, the budget and the spending of the live one."""
+    several, budget = live.settings.outcomes, live.settings.budget
+    if several is not None:
+        learned.replace(reward_range=several.ranges)
+    if budget is None:
+        return learned
+    twin = Bandit.__new__(Bandit)
+    now = learned._snapshot()._replace(spending=live._snapshot().spending)
+    twin._init_engine(learned._settings.with_budget(budget), now, learned._fixed_rows)
+    twin._continue_lives(learned)
+    return twin

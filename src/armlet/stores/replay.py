@@ -14,16 +14,17 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
+from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
 from armlet.log.events import Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
-from armlet.stores.rows import BYTES, checked, decision_of, substitute
+from armlet.stores.rows import BYTES, checked, decision_of, had_of, substitute
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry
-from armlet.types import Arm, Policy
+from armlet.types import Arm, Policy, Reward
 
 KEPT: Final = 2**13  # decisions that a replay remembers; older ones are read again
 PAGE: Final = 5000  # learned at once
@@ -52,8 +53,8 @@ class Replay:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = is_compiled(bandit)
-        # a few rows now and then are quicker one by one; and of a budget the order of costs and decisions matters
-        self._has_columns = self._is_compiled and decided is None and bandit._settings.budget is None
+        # a few rows now and then are quicker one by one; parts come one by one; the price of a budget goes by the order
+        self._has_columns = self._is_compiled and decided is None and bandit._settings.outcomes is None
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
@@ -113,7 +114,8 @@ class Replay:
         told = row.fields
         if self._clock is not None:
             self.settle()
-        self._bandit.learn(decision_of(self._get(row)), told["reward"], weight=told.get("weight", 1.0))
+        decision = decision_of(self._get(row), had_of(told), waits=True)
+        self._bandit.learn(decision, told["reward"], weight=told.get("weight", 1.0))
 
     def _get(self, row: Row) -> Row:
         decided = self.decided(row.fields["of"])
@@ -159,8 +161,11 @@ class Replay:
         arm, explored = decided.fields["arm"], decided.fields["explored"]
         if "played" in fields:
             arm, explored = fields["played"], False
+        outcomes = self._bandit._settings.outcomes
         if row.kind == "expire":
             tally.expired(arm)
+        elif outcomes is not None:
+            _count_parts(tally, outcomes, row, decided, arm, explored)
         elif row.kind == "correct":
             old, new = fields["old_reward"], fields["new_reward"]
             tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
@@ -235,14 +240,25 @@ class RowPast:
         bandit.replace(t=event["t"])
         bandit._begin_decision(event["arm"], event["explored"])
 
-    def get(self, event: Event, reward: float | None = None) -> Decision:
+    def get(self, event: Event, reward: Reward | None = None) -> Decision:
         """Return the decision that a row is about, which has learned this reward if one is given."""
         row = self._find(event["of"])
         if row is None:
             raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
         if "played" in event:
             row = substitute(row, event["played"])
-        return decision_of(row, reward, **({"expired": event["expired"]} if "expired" in event else {}))
+        had, waits = event.get("had", reward), "waits" in event or event["kind"] in ("learn", "expire")
+        return decision_of(row, had, waits=waits, **({"expired": event["expired"]} if "expired" in event else {}))
+
+
+def _count_parts(tally: Tally, outcomes: Outcomes, row: Row, decided: Row, arm: Arm, explored: bool) -> None:
+    """Count what a row says of parts of a reward."""
+    if row.kind == "learn":
+        tally.given(outcomes, arm, explored, row.fields, decided.ts, row.ts, coins_of(decided.fields))
+    elif row.kind == "correct":
+        tally.corrected_parts(outcomes, arm, explored, row.fields, decided.ts)
+    elif row.kind == "forget":
+        tally.forgotten_parts(outcomes, arm, row.fields["reward"])
 
 
 def _unplayable(seq: int, error: Exception) -> Exception:

@@ -3,6 +3,7 @@
 A function of its arguments alone. A loop calls it in the transaction that writes what it decides, so that a reward
 counts once, no matter how often it is reported. A name tells a retry from another reward of the same value; a rank
 tells the truth from a provisional reward. Only rewards of the highest rank so far count, by the loop's aggregation.
+Where a reward has several parts, each of them is judged like this by itself: `stores/parts/`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from armlet.errors import InvalidValueError
+from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import Range, settle, whole
 from armlet.stores.ledger import Outcome, Phase
 from armlet.types import Arm
@@ -40,6 +41,9 @@ such event. out_of_range: the loop does not take such values.
 Aggregation: TypeAlias = Literal["first", "last", "sum"]
 """Which of several rewards of one decision and one rank counts: the first, the last, or all of them added."""
 
+Value: TypeAlias = float | Mapping[str, float]
+"""A reward, or several parts of one by outcome."""
+
 Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct", "move"]
 
 MOST_NAMES = 1000  # of one decision
@@ -50,7 +54,7 @@ HIGHEST = 1_000_000  # rank
 class Reward:
     """A reward as a caller reports it."""
 
-    value: float
+    value: Value
     name: str | None = None
     rank: int = 0
     played: Arm | None = None  # if that was not the arm that was decided
@@ -61,7 +65,15 @@ class Reward:
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return it in plain JSON types."""
-        return {"value": self.value, "name": self.name, "rank": self.rank, "played": self.played}
+        value = self.value if isinstance(self.value, float) else dict(self.value)
+        return {"value": value, "name": self.name, "rank": self.rank, "played": self.played}
+
+    @property
+    def number(self) -> float:
+        """The value of a reward without parts."""
+        if isinstance(self.value, float):
+            return self.value
+        raise InvalidTypeError(f"value is {self.value!r}, but the loop has one reward; give a number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,8 @@ class RewardRules:
     aggregation: Aggregation = "first"
     reward_range: Range
     binary: bool = False
+    parts: Mapping[str, RewardRules] | None = None  # by outcome that is learned, where there are several
+    is_spent: bool = False  # of a part: it has a budget, which is to know of it at once
 
     def takes(self, value: float) -> bool:
         """Whether the loop's bandit can learn a value."""
@@ -105,11 +119,11 @@ def judge(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdic
     if reward.name is not None and reward.name in outcome.names:
         return Verdict("duplicate", "nothing")
     if outcome.value is None or outcome.phase == "default":
-        return _first(rules, outcome, reward.value)
+        return _first(rules, outcome, reward.number)
     if reward.rank < outcome.rank:
         return Verdict("outranked", "nothing")
     if reward.rank > outcome.rank:
-        return _instead(rules, outcome, reward.value)
+        return _instead(rules, outcome, reward.number)
     return _further(rules, outcome, outcome.value, reward)
 
 
@@ -131,27 +145,34 @@ def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
 
 def _further(rules: RewardRules, outcome: Outcome, known: float, reward: Reward) -> Verdict:
     """Judge one more reward of the rank that counts."""
-    is_open = outcome.due is not None
+    is_open, value = outcome.due is not None, reward.number
     if rules.aggregation == "sum":
-        total = known + reward.value
+        total = known + value
         if not rules.takes(total):
             return Verdict("out_of_range", "nothing")
         is_late = rules.window is not None and not is_open
         return Verdict("late" if is_late else "accepted", "hold" if is_open else "correct", total)
-    if reward.value == known and (reward.name is None or rules.aggregation == "first"):
+    if value == known and (reward.name is None or rules.aggregation == "first"):
         return Verdict("duplicate", "nothing")
-    if rules.takes(reward.value) and rules.aggregation == "first":
+    if rules.takes(value) and rules.aggregation == "first":
         return Verdict("conflict", "nothing")
-    return _instead(rules, outcome, reward.value)
+    return _instead(rules, outcome, value)
 
 
 def counted(outcome: Outcome, reward: Reward, verdict: Verdict) -> Outcome:
     """Return the outcome of a decision once a reward counts."""
-    if reward.name is not None and len(outcome.names) == MOST_NAMES:
-        raise InvalidValueError(
-            f"name is {reward.name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
-        )
-    names = outcome.names if reward.name is None else (*outcome.names, reward.name)
+    names = with_name(outcome.names, reward.name)
     phase: Phase = "learned" if verdict.act in ("learn", "correct", "move") else outcome.phase
     played = outcome.played if reward.played is None else reward.played
     return Outcome(outcome.t, outcome.event, outcome.seq, phase, verdict.value, outcome.due, reward.rank, names, played)
+
+
+def with_name(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    """Return the names of rewards that count, with one more if it has one."""
+    if name is None:
+        return names
+    if len(names) == MOST_NAMES:
+        raise InvalidValueError(
+            f"name is {name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"
+        )
+    return (*names, name)

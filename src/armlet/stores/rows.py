@@ -22,23 +22,24 @@ from armlet.log.guarded import guards_of, read_guarded
 from armlet.model_file import describe
 from armlet.stores.ledger import LedgerReader, LoopRecord, Row
 from armlet.stores.terms import Terms
-from armlet.types import Arm, Float64, Policy
+from armlet.types import Arm, Float64, Policy, Reward
 
 # ---- decisions as rows, and back
 
 ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
-INTERNAL: Final = ("of", "status")  # what only a store needs
+INTERNAL: Final = ("of", "status", "had", "waits")  # what only a store needs
+REWARD: Final = (float, dict)  # one, or several parts by outcome
 LONGEST: Final = 19  # digits of a step
 BYTES: Final = np.dtype("<f8")
 
 _ABOUT = {"of": int, "id": str}
 _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "decide": {"id": str, "arm": (str, int), "explored": bool, "optimistic": bool, "eligible": (list, NoneType)},
-    "reward": {**_ABOUT, "reward": float},
-    "learn": {**_ABOUT, "reward": float},
-    "forget": {**_ABOUT, "reward": float},
+    "reward": {**_ABOUT, "reward": REWARD},
+    "learn": {**_ABOUT, "reward": REWARD},
+    "forget": {**_ABOUT, "reward": REWARD},
     "expire": _ABOUT,
-    "correct": {**_ABOUT, "old_reward": float, "new_reward": float},
+    "correct": {**_ABOUT, "old_reward": REWARD, "new_reward": REWARD},
     "add_arm": {"arm": (str, int)},
     "retire_arm": {"arm": (str, int)},
     "restore_arm": {"arm": (str, int)},
@@ -119,9 +120,14 @@ def context_of(row: Row) -> list[float] | None:
     return values
 
 
-def decision_of(row: Row, reward: float | None = None, **marks: object) -> Decision:
-    """Return the decision of a row: pending, or with what was learned from it; marked as expired if it was."""
-    learned = {} if reward is None else {"reward": reward, "weight": 1.0}
+def decision_of(row: Row, reward: Reward | None = None, *, waits: bool = False, **marks: object) -> Decision:
+    """Return the decision of a row: pending, or with what was learned from it; marked as expired if it was.
+
+    If it `waits` for more parts, the reward has those that the bandit was given.
+    """
+    learned: dict[str, object] = {} if reward is None else {"reward": reward}
+    if reward is not None and not waits:
+        learned["weight"] = 1.0
     try:
         return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned, **marks})
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -146,17 +152,27 @@ def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:
     >>> known_of(decided, [learned]).reward, known_of(decided, []).reward
     (0.5, None)
     """
-    row, value, is_waited_for = decided, None, True
+    row, is_waited_for, is_part = decided, True, False
+    value: Reward | None = None
     for each in heard:
         fields = checked(each).fields
         if each.kind == "learn":
             row = substitute(decided, fields["played"]) if "played" in fields else decided
-            value = fields["reward"]
+            value, is_part = had_of(fields, "reward"), "waits" in fields
         elif each.kind == "correct":
-            value = fields["new_reward"]
+            value = had_of(fields, "new_reward")
         elif each.kind in ("expire", "forget"):
-            value, is_waited_for = None, False
-    return decision_of(row, value) if is_waited_for or value is not None else None
+            value, is_waited_for = (None if each.kind == "forget" else value), False
+    is_known = is_waited_for or (value is not None and not is_part)
+    return decision_of(row, value, waits=is_part) if is_known else None
+
+
+def had_of(fields: Mapping[str, Any], name: str | None = None) -> Reward | None:
+    """Return what the bandit had been given of a decision before a row, and, with a name, what that field added."""
+    told = None if name is None else fields[name]
+    if "had" not in fields:
+        return told
+    return {**fields["had"], **(told or {})}
 
 
 def _damaged(row: Row, kind: str, why: object) -> StoreError:
@@ -232,19 +248,24 @@ class LoopLog:
             yield from ({**head, **fields} for fields in told)
             return
         event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
-        if "played" in event:
+        if "played" in event or ("had" in row.fields and row.fields["of"] <= self._after):
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:
                 upto = max(row.seq, self._record.base)
-                event["decision"] = self._record_of(self._carry.row(decided, upto), event)
+                event["decision"] = self._record_of(self._carry.row(decided, upto), row)
         yield event
 
-    def _record_of(self, decided: Row, event: Event) -> Mapping[str, Any]:
-        """Return the record of a decision that was never made: that of the arm that was played instead."""
-        row = substitute(decided, event["played"])
-        if event["kind"] == "correct":
-            return decision_of(row, event["old_reward"]).to_dict()
-        return decision_of(row, expired=True).to_dict()
+    def _record_of(self, decided: Row, row: Row) -> Mapping[str, Any]:
+        """Return the record of a decision that nobody can make again from these events.
+
+        That of the arm that was played instead of the one that was decided; or one whose parts came before them.
+        """
+        fields, is_correction = row.fields, row.kind == "correct"
+        had = fields.get("had", fields["old_reward"] if is_correction else None)
+        played = substitute(decided, fields["played"]) if "played" in fields else decided
+        is_expired = "expired" in fields or ("played" in fields and not is_correction)
+        waits = not is_correction or "waits" in fields
+        return decision_of(played, had, waits=waits, **({"expired": True} if is_expired else {})).to_dict()
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""

@@ -24,6 +24,8 @@ from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
+from armlet.stores.parts.judging import check_value
+from armlet.stores.parts.learning import close_parts, count_parts, given_of, judged_parts
 from armlet.stores.replay import Replay, recover
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status
 from armlet.stores.rows import bytes_of, checked, decision_of, fields_of, substitute
@@ -379,10 +381,12 @@ class LoopRunner:
         outcome, row = decided
         row = self.terms.carry.row(checked(row, "decide"))
         coins = coins_of(row.fields)
-        learned = outcome.value if outcome.phase in LEARNED else None
-        if outcome.played is not None and outcome.phase in LEARNED:
+        given, is_learned = outcome.given, outcome.phase in LEARNED
+        learned = outcome.value if is_learned else None
+        if outcome.played is not None and (is_learned or given):
             row = substitute(row, outcome.played)
-        decision = decision_of(row, learned, **({"expired": True} if outcome.phase == "expired" else {}))
+        is_expired = outcome.phase == "expired" or (outcome.played is not None and bool(given))
+        decision = decision_of(row, given or learned, waits=not is_learned, **({"expired": True} if is_expired else {}))
         recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
@@ -405,13 +409,21 @@ class LoopRunner:
     def _again(self, tx: Transaction, draft: Draft, known: Recent, x: Float64, options: Mapping[str, Any]) -> Decision:
         row, event = self.row(tx, draft, known), known.outcome.event
         is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
-        is_same = is_same and row.fields.get("unit") == options.get("unit")
+        is_same = is_same and row.fields.get("unit") == options.get("unit") and self._same_dial(row, options)
         if not is_same or not _same_arms(row.fields["eligible"], options.get("eligible")):
             raise EventError(
-                f"event {event!r} has been decided for another context, unit or other eligible arms; "
+                f"event {event!r} has been decided for another context, unit, weights or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)
+
+    def _same_dial(self, row: Row, options: Mapping[str, Any]) -> bool:
+        """Whether weights are those of a decision; the usual ones, which complete them, may have changed since."""
+        known, given, several = row.fields.get("weights"), options.get("weights"), self.bandit._settings.outcomes
+        if known is None or given is None or several is None:
+            return known == given
+        usual: Mapping[str, float] = several.weights if row.seq > self.terms.weighed_at else known
+        return bool({**usual, **given} == known)
 
     def row(self, tx: Transaction, draft: Draft, known: Recent) -> Row:
         """Return the row of a decision, which may not be written yet."""
@@ -425,15 +437,28 @@ class LoopRunner:
 
     def reward(self, tx: Transaction, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
         """Judge a reward, and learn it if it is time."""
+        several = self.bandit._settings.outcomes
+        check_value(self.rules, {} if several is None else several.known, told.value, self.name)
         known = self.find(tx, event)
         if known is None:
             return self._wait(draft, now, event, told)
-        if known.decision.learned != (known.outcome.phase in LEARNED):  # elsewhere, by whoever was given it
+        if _is_told_elsewhere(known):
             known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
         if known.outcome.due is not None and known.outcome.due <= now.steady:
             self._close(draft, now, known)  # its turn has not come yet, but it is over
+        return self._hear(draft, now, known, told)
+
+    def _hear(self, draft: Draft, now: Moment, known: Recent, told: Reward, *, is_early: bool = False) -> Status:
+        """Judge a reward, and let it count; one that came early and does not count has been answered."""
+        if self.rules.parts is not None:
+            several = judged_parts(self, known, told)
+            if several.parts:
+                return count_parts(self, draft, now, known, told, several)
+            if not is_early:
+                self.answer(several.status, now)
+            return several.status
         verdict = judged(self, known, told)
-        if verdict.act in ("nothing", "note"):
+        if verdict.act == "note" or (verdict.act == "nothing" and not is_early):
             self.answer(verdict.status, now)
         if verdict.act == "nothing":
             return verdict.status
@@ -470,11 +495,9 @@ class LoopRunner:
         if waiting:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
-            if each.until > now.steady and len(known.outcome.names) < MOST_NAMES:
-                told = Reward(**each.fields)
-                verdict = judged(self, known, told)
-                if verdict.act != "nothing":
-                    count(self, draft, now, known, told, verdict)
+            told = Reward(**each.fields)
+            if each.until > now.steady and _has_room(known.outcome, told):
+                self._hear(draft, now, known, told, is_early=True)
 
     # ---- windows
 
@@ -491,6 +514,10 @@ class LoopRunner:
 
     def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
         """Learn the reward that came in time, or else the default."""
+        if self.rules.parts is not None:
+            known.outcome = close_parts(self, draft, now, known)
+            draft.change(known.outcome)
+            return
         before = known.outcome
         came = before.value is not None and self.rules.takes(before.value)  # there may be another range by now
         value = before.value if came else self.rules.default
@@ -547,7 +574,10 @@ class LoopRunner:
         """Go on with another bandit and other terms, by a row."""
         twin, terms = going.bandit, going.terms
         self.rules = terms.rules(twin)
+        several, before = twin._settings.outcomes, self.bandit._settings.outcomes
         seq = self.append(draft, now, "change", None, going.fields)
+        if several is not None and before is not None and several.weights != before.weights:
+            terms = terms.with_weights(seq)
         if going.moved is not None:
             terms = terms.with_change(seq, going.moved)
         self._bandit, self.terms = twin, terms.with_guards(seq, guards_of(twin))
@@ -562,6 +592,22 @@ class LoopRunner:
         if twin.settings.reader != self.reader:
             self.reader = twin.settings.reader
         self.save(self.open(tx, now))
+
+
+def _is_told_elsewhere(known: Recent) -> bool:
+    """Whether somebody who was given the decision has let another bandit learn it."""
+    decision, outcome = known.decision, known.outcome
+    if decision.learned != (outcome.phase in LEARNED):
+        return True
+    return outcome.parts is not None and given_of(decision) != outcome.given
+
+
+def _has_room(outcome: Outcome, told: Reward) -> bool:
+    """Whether a decision can remember one more name of a reward."""
+    if not isinstance(told.value, Mapping):
+        return len(outcome.names) < MOST_NAMES
+    parts = outcome.parts or {}
+    return all(len(parts[name].names) < MOST_NAMES for name in told.value if name in parts)
 
 
 def _same_arms(known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:

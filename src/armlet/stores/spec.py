@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError, StoreError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, ends
+from armlet.inputs.outcomes import Outcomes, read_outcomes
+from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings, Units, ends
 from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
-from armlet.recording import feature_fields, policy_fields
-from armlet.stores.guards import with_control, with_shadow
-from armlet.stores.rewards import Aggregation
+from armlet.recording import feature_fields, outcome_fields, policy_fields
+from armlet.stores.guards import check_unguarded, with_control, with_shadow
+from armlet.stores.rewards import Aggregation, Value
 from armlet.stores.terms import USUAL, Terms
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
+    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
 
 LONGEST: Final = 256  # characters of a name
@@ -29,7 +31,11 @@ How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
-CHANGEABLE: Final = (*RULES, "policy", "features", "encoder", "reward_range", "control")
+PARTS: Final = ("policy", "features", "encoder", "reward_range", "outcomes", "known", "budget")  # of a bandit
+CHANGEABLE: Final = (*RULES, *PARTS, "control")
+
+Ranges: TypeAlias = Mapping[str, Range]
+Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
 
 
 class Keep(Enum):
@@ -74,6 +80,8 @@ class Replaced(TypedDict, total=False):
     fill: dict[str, float]
     encoder: Mapping[str, Any]
     reward_range: list[float]
+    outcomes: Mapping[str, Any]
+    budget: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +93,10 @@ class LoopChange:
     features: tuple[str, ...] | None = None
     encoder: Encoder | None = None
     fill: Mapping[str, float] | None = None
-    reward_range: Range | None = None
+    reward_range: Range | Ranges | None = None
+    outcomes: Mapping[str, float] | None = None
+    known: Prices | None = None
+    budget: Budget | None = None
     arms: list[Arm] | None = None
     control: Control | Keep | None = KEEP
     shadow: Policy | Keep | None = KEEP
@@ -93,9 +104,8 @@ class LoopChange:
     @property
     def names(self) -> list[str]:
         """What is to be another one."""
-        parts = ("policy", "features", "encoder", "reward_range", "arms")
         guards = (name for name in ("control", "shadow") if getattr(self, name) is not KEEP)
-        return [*self.rules, *(name for name in parts if getattr(self, name) is not None), *guards]
+        return [*self.rules, *(name for name in (*PARTS, "arms") if getattr(self, name) is not None), *guards]
 
     @property
     def has_guards(self) -> bool:
@@ -126,9 +136,15 @@ class LoopChange:
         """Change a bandit; return the events that say so, and the change of features if there is one."""
         done: list[Mapping[str, Any]] = []
         moved: FeatureChange | None = None
-        if self.reward_range is not None:
+        if (several := self._other_outcomes(bandit)) is not None:
+            done.append(outcome_fields(several))
+        elif self.reward_range is not None:
             bandit.replace(reward_range=self.reward_range)
             done.append({"reward_range": list(bandit.settings.reward_range or ())})
+        if self.budget is not None:
+            check_unguarded(bandit, self.budget)
+            bandit.replace(budget=self.budget)
+            done.append({"budget": self.budget.to_dict()})
         if self.policy is not None and self.policy != bandit.policy:
             bandit.replace(policy=self.policy)
             done.append(policy_fields(bandit.policy))
@@ -139,6 +155,27 @@ class LoopChange:
             moved = FeatureChange.between(before.features, after.features or (), self.fill, dim=before.dim)
             done.append(feature_fields(moved, after.encoder))
         return done, moved
+
+    def _other_outcomes(self, bandit: Bandit) -> Outcomes | None:
+        """Change weights, prices and ranges of outcomes, and return them all; what is left out stays as it is."""
+        several = bandit._settings.outcomes
+        if self.outcomes is not None:
+            bandit.replace(outcomes=self.outcomes)
+        if self.known is not None:
+            bandit.replace(known=self.known if several is None else _with_prices(several, self.known))
+        if self.reward_range is not None and several is not None:
+            if not isinstance(self.reward_range, Mapping):
+                raise InvalidValueError(f"reward_range is {self.reward_range!r}; give one for each outcome by name")
+            bandit.replace(reward_range={**several.ranges, **self.reward_range})
+        now = bandit._settings.outcomes
+        return None if now == several else now
+
+
+def _with_prices(several: Outcomes, known: Prices) -> Prices:
+    """Return the prices of arms with others; those that are left out stay as they are."""
+    if not isinstance(known, Mapping) or not all(isinstance(each, Mapping) for each in known.values()):
+        return known  # which is refused
+    return {**several.known, **{name: {**several.known.get(name, {}), **prices} for name, prices in known.items()}}
 
 
 # ---- a loop
@@ -158,15 +195,18 @@ class LoopSpec:
     normalize: Normalize | None
     units: Units | None
     window: float | None
-    default_reward: float | None
+    default_reward: Value | None
     aggregation: Aggregation
     early_window: float | None
-    reward_range: Range | None
+    reward_range: Range | Ranges | None
     seed: int | None
     model: Bandit | None
     on_change: OnChange
     control: Control | None = None
     epoch: Epoch | None = None
+    outcomes: Mapping[str, float] | None = None
+    known: Prices | None = None
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -185,7 +225,7 @@ class LoopSpec:
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
         first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch")
-        names = (*first, *RULES, "reward_range", "seed", "control")
+        names = (*first, *RULES, "reward_range", "outcomes", "known", "budget", "seed", "control")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
     def _check_model(self, model: object) -> None:
@@ -198,7 +238,10 @@ class LoopSpec:
     @property
     def terms(self) -> Terms:
         """The rules of rewards."""
-        return Terms(**{name: getattr(self, name) for name in RULES})
+        rules = {name: getattr(self, name) for name in RULES}
+        model = self.model if isinstance(self.model, Bandit) else None
+        has_outcomes = self.outcomes is not None or (model is not None and model.settings.outcomes is not None)
+        return Terms(**(rules_of_parts(rules) if has_outcomes else rules))
 
     @property
     def own_policy(self) -> Policy | None:
@@ -221,6 +264,9 @@ class LoopSpec:
         if self.arms is None:
             return None
         policy = default_policy() if given is None else given
+        several = read_outcomes(self.outcomes, self.known, self.reward_range)
+        if several is not None and self.budget is not None and hasattr(self.budget, "check"):
+            self.budget.check(several)  # what bounds it has to be given
         return Bandit(
             self.arms,
             self.dim,
@@ -230,7 +276,10 @@ class LoopSpec:
             objective=self.objective,
             normalize=self.normalize,
             units=self.units,
-            reward_range=self._range(policy),
+            reward_range=self._range(policy) if several is None else _all_ranges(several),
+            outcomes=self.outcomes,
+            known=self.known,
+            budget=self.budget,
             epoch=self.epoch,
             seed=self.seed if seed is None else seed,
         )
@@ -239,11 +288,22 @@ class LoopSpec:
         if self.model is None:
             return None
         twin = self.model.copy()
+        several = twin.settings.outcomes
+        if several is not None:
+            given = self.reward_range if self.reward_range is not None else {}
+            if not isinstance(given, Mapping):
+                raise InvalidValueError(f"reward_range is {given!r}; give one for each outcome by name")
+            twin.replace(reward_range={**_all_ranges(several), **given})
+            return twin
         if self.reward_range is not None or twin.settings.reward_range is None:
             twin.replace(reward_range=self._range(twin.policy))
         return twin
 
     def _range(self, policy: Policy) -> Range:
+        if isinstance(self.reward_range, Mapping):
+            raise InvalidValueError(
+                f"reward_range is {self.reward_range!r}, but there are no outcomes; give two numbers"
+            )
         if self.reward_range is not None:
             return ends("reward_range", self.reward_range)
         low, high = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None) or USUAL
@@ -257,16 +317,16 @@ class LoopSpec:
 
     def differences(self, made: Bandit, terms: Terms, now: Bandit) -> LoopChange | None:
         """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
-        rules = {name: getattr(self, name) for name in RULES if getattr(self, name) != getattr(terms, name)}
+        given = self.terms
+        rules = {name: getattr(given, name) for name in RULES if getattr(given, name) != getattr(terms, name)}
         ours, theirs = made.settings, now.settings
         if self.model is not None:  # a loop that is there goes on from what it has learned
-            differs = self.reward_range is not None and ours.reward_range != theirs.reward_range
-            change = LoopChange(
-                rules=rules, reward_range=ours.reward_range if differs else None, control=self._control(now)
-            )
+            ranges = None if self.reward_range is None else _other_ranges(ours, theirs)
+            change = LoopChange(rules=rules, reward_range=ranges, control=self._control(now))
             return self._allowed(change, terms, now)
         for name in ("objective", "normalize", "epoch"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
+        self._check_outcomes(ours, theirs)
         if self.seed is not None:
             self._check("seed", made.seed, now.seed)
         if ours.encoder is None and theirs.encoder is None and ours.features is None:
@@ -278,7 +338,10 @@ class LoopSpec:
             policy=None if ours.policy == theirs.policy else ours.policy,
             features=None if ours.encoder is not None or ours.features == theirs.features else ours.features,
             encoder=None if encodes == encoded else ours.encoder,
-            reward_range=None if ours.reward_range == theirs.reward_range else ours.reward_range,
+            reward_range=_other_ranges(ours, theirs),
+            outcomes=_other_weights(ours, theirs),
+            known=_other_prices(ours, theirs),
+            budget=None if ours.budget == theirs.budget else ours.budget,
             control=self._control(now),
         )
         return self._allowed(change, terms, now)
@@ -290,9 +353,25 @@ class LoopSpec:
     def _allowed(self, change: LoopChange, terms: Terms, now: Bandit) -> LoopChange | None:
         if change.is_empty:
             return None
-        if self.on_change == "refuse":
+        if self.on_change == "refuse" and not (change.names == ["known"] and self._only_adds(change, now)):
             self._refuse(change, terms, now)
         return change
+
+    def _only_adds(self, change: LoopChange, now: Bandit) -> bool:
+        """Whether known prices are those of arms that are new: these come with the list of arms."""
+        several = now.settings.outcomes
+        if several is None or change.known is None:
+            return False
+        return all(arm not in several.known[name] for name, prices in change.known.items() for arm in prices)
+
+    def _check_outcomes(self, ours: Settings, theirs: Settings) -> None:
+        """Refuse other names of outcomes, other ones that are known, and to go on without a budget."""
+        told = [None if each.outcomes is None else sorted(each.outcomes.weights) for each in (ours, theirs)]
+        self._check("outcomes", *told)
+        known = [None if each.outcomes is None else sorted(each.outcomes.known) for each in (ours, theirs)]
+        self._check("known", *known)
+        if ours.budget is None:
+            self._check("budget", None, theirs.budget)
 
     def _check(self, name: str, ours: object, theirs: object) -> None:
         if ours != theirs:
@@ -304,8 +383,62 @@ class LoopSpec:
     def _refuse(self, change: LoopChange, terms: Terms, now: Bandit) -> None:
         given = {**change.rules, **{name: getattr(change, name) for name in CHANGEABLE if name not in RULES}}
         name = next(name for name, value in given.items() if name in change.rules or value not in (None, KEEP))
-        known = control_of(now) if name == "control" else getattr(terms if name in RULES else now.settings, name)
+        known = self._present(name, terms, now)
         raise LoopStateError(
             f"{name} is {given[name]!r}, but loop {self.name!r} has {known!r}; give that, or the name alone; "
             f"to change it: loop.change({name}=...), or store.loop(..., on_change='apply')"
         )
+
+    @staticmethod
+    def _present(name: str, terms: Terms, now: Bandit) -> object:
+        """Return what a loop has."""
+        several = now.settings.outcomes
+        if name == "control":
+            return control_of(now)
+        if several is not None and name in ("outcomes", "known", "reward_range"):
+            return dict({"outcomes": several.weights, "known": several.known, "reward_range": several.ranges}[name])
+        return getattr(terms if name in RULES else now.settings, name)
+
+
+def rules_of_parts(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of a loop with outcomes, where a window may close without a default: rows expire then.
+
+    Examples
+    --------
+    >>> rules_of_parts({"window": 60.0, "default_reward": None}), rules_of_parts({"window": None})
+    ({'window': 60.0, 'default_reward': {}}, {'window': None, 'default_reward': None})
+    """
+    default = rules.get("default_reward")
+    if rules.get("window") is None:
+        return {**rules, "default_reward": None if default == {} else default}
+    return {**rules, "default_reward": {} if default is None else default}
+
+
+def _all_ranges(several: Outcomes) -> Ranges:
+    """Return a range for every outcome that is learned: one wild value ruins the sums of an arm."""
+    return {name: several.ranges.get(name, USUAL) for name in several.learned}
+
+
+def _other_ranges(ours: Settings, theirs: Settings) -> Range | Ranges | None:
+    if ours.outcomes is not None and theirs.outcomes is not None:
+        return None if ours.outcomes.ranges == theirs.outcomes.ranges else ours.outcomes.ranges
+    return None if ours.reward_range == theirs.reward_range else ours.reward_range
+
+
+def _other_weights(ours: Settings, theirs: Settings) -> Mapping[str, float] | None:
+    if ours.outcomes is None or theirs.outcomes is None or ours.outcomes.weights == theirs.outcomes.weights:
+        return None
+    return ours.outcomes.weights
+
+
+def _other_prices(ours: Settings, theirs: Settings) -> Prices | None:
+    """Return the prices that differ, or that a loop does not have; those of arms that are not given stay."""
+    if ours.outcomes is None or theirs.outcomes is None:
+        return None
+    found = {}
+    for name, prices in ours.outcomes.known.items():
+        known = theirs.outcomes.known[name]
+        other = {arm: price for arm, price in prices.items() if known.get(arm) != price}
+        if other:
+            found[name] = other
+    return found or None

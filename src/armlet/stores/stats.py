@@ -13,15 +13,43 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from armlet.report.decisions import plays_figure
 from armlet.report.result import Columns, Result
-from armlet.stores.tally import ArmCounts, Tally, UnitCounts
+from armlet.stores.tally import ArmCounts, OutcomeCounts, Tally, UnitCounts
 from armlet.types import Arm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from armlet.inputs.budget import Spending
+
 MICROSECONDS: Final = 1e6
 
 Kind: TypeAlias = Literal["counter", "gauge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetStats:
+    """How far the spending of a loop's budget has got."""
+
+    outcome: str
+    total: float
+    price: float  # what a unit counts at the next decision, in units of worth
+    spent: float  # in this period, if there are periods; so are the others
+    left: float
+    decisions_left: int
+    waiting: int  # decisions whose cost has not been reported
+
+    @staticmethod
+    def of(spending: Spending) -> BudgetStats:
+        """Return it in plain numbers."""
+        names = ("total", "price", "spent", "left", "decisions_left", "waiting")
+        return BudgetStats(outcome=spending.budget.outcome, **{name: getattr(spending, name) for name in names})
+
+    def __str__(self) -> str:
+        to_come = f", {self.waiting:,} costs to come" if self.waiting else ""
+        return (
+            f"budget: {self.spent:.6g} of {self.total:.6g} {self.outcome} spent, {self.left:.6g} left for "
+            f"{self.decisions_left:,} decisions; price {self.price:.4g}{to_come}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -54,10 +82,19 @@ class Stats(Result):
     size: int  # bytes
     arms: tuple[ArmCounts, ...]
     units: UnitCounts | None = None  # None if no decision was of a unit
+    outcomes: tuple[OutcomeCounts, ...] = ()  # of all arms and of each, where there are several
+    budget: BudgetStats | None = None
 
     @staticmethod
     def of(
-        name: str, tally: Tally, now: int, *, oldest_open_at: int | None, rows_since_snapshot: int, size: int
+        name: str,
+        tally: Tally,
+        now: int,
+        *,
+        oldest_open_at: int | None,
+        rows_since_snapshot: int,
+        size: int,
+        spending: Spending | None = None,
     ) -> Stats:
         """Return the stats of a loop by its tally; times are microseconds since 1970.
 
@@ -73,6 +110,8 @@ class Stats(Result):
             When the first decision was made that still waits for its reward; None if none does.
         rows_since_snapshot, size
             Rows that a restart would play again, and bytes of the loop or of its store.
+        spending
+            Of its budget, if it has one.
         """
         arms = tuple(tally.arms)
         return Stats(
@@ -93,6 +132,8 @@ class Stats(Result):
             size=size,
             arms=arms,
             units=tally.units.counts if tally.units.decisions else None,
+            outcomes=tuple(tally.outcomes.counts(tally.labels)),
+            budget=None if spending is None else BudgetStats.of(spending),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +143,7 @@ class Stats(Result):
             **fields,
             "rewarded_by_age": [list(pair) for pair in self.rewarded_by_age],
             "arms": list(fields["arms"]),
+            "outcomes": list(fields["outcomes"]),
         }
 
     def columns(self) -> Columns:
@@ -139,6 +181,11 @@ class Stats(Result):
                 f"units: {self.units.decisions:,} decisions, {self.units.repeats:,} of a unit that came again within "
                 f"an epoch, {self.units.switches:,} of these with another arm"
             )
+        if self.outcomes:
+            means = (f"{one.outcome} {_mean(one.mean)} ({one.values:,})" for one in self.outcomes if one.arm is None)
+            yield f"outcomes: {', '.join(means)}"
+        if self.budget is not None:
+            yield str(self.budget)
         yield f"rows since snapshot: {self.rows_since_snapshot:,}; {self.size:,} bytes"
         if self.arms:
             yield from _table(self.arms)
@@ -250,7 +297,8 @@ def prometheus(stats: Iterable[Stats], writer: WriterStats) -> str:
     ['# HELP armlet_commits_total Transactions that were committed.', '# TYPE armlet_commits_total counter', ...]
     """
     loops = list(stats)
-    metrics = [*_loop_metrics(loops), *_unit_metrics(loops), *_arm_metrics(loops), *_writer_metrics(writer)]
+    metrics = [*_loop_metrics(loops), *_unit_metrics(loops), *_arm_metrics(loops), *_outcome_metrics(loops)]
+    metrics += [*_budget_metrics(loops), *_writer_metrics(writer)]
     return "".join(_exposed(metric) for metric in metrics if metric.samples)
 
 
@@ -282,6 +330,15 @@ _UNITS: Final[tuple[tuple[str, str, str], ...]] = (
     ("unit_decisions_total", "Decisions of units.", "decisions"),
     ("unit_repeats_total", "Those of a unit that came again within an epoch.", "repeats"),
     ("unit_switches_total", "Those of these that played another arm than before.", "switches"),
+)
+
+_BUDGET: Final[tuple[tuple[str, str, str], ...]] = (
+    ("budget_total", "What may be spent of an outcome.", "total"),
+    ("budget_spent", "What was spent of it; in this period, if there are periods.", "spent"),
+    ("budget_left", "What was not.", "left"),
+    ("budget_price", "What a unit of it counts at the next decision, in units of worth.", "price"),
+    ("budget_decisions_left", "Decisions of the horizon, or of this period, that are to come.", "decisions_left"),
+    ("budget_waiting", "Decisions whose cost has not been reported.", "waiting"),
 )
 
 _ARM: Final[tuple[tuple[str, Kind, str, str], ...]] = (
@@ -323,6 +380,25 @@ def _arm_metrics(loops: list[Stats]) -> Iterator[Metric]:
             if (value := getattr(arm, field)) is not None
         ]
         yield Metric(f"armlet_{name}", kind, text, samples)
+
+
+def _outcome_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    told = [
+        ({"loop": loop.name, "outcome": one.outcome, **_arm_labels(one.arm)}, one)
+        for loop in loops
+        for one in loop.outcomes
+        if one.arm is not None
+    ]
+    values = [Sample(label, one.values) for label, one in told]
+    yield Metric("armlet_outcome_values", "gauge", "Values of an outcome that the policy was given.", values)
+    means = [Sample(label, one.mean) for label, one in told if one.mean is not None]
+    yield Metric("armlet_mean_outcome", "gauge", "Their mean.", means)
+
+
+def _budget_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    budgets = [({"loop": loop.name, "outcome": loop.budget.outcome}, loop.budget) for loop in loops if loop.budget]
+    for name, text, field in _BUDGET:
+        yield Metric(f"armlet_{name}", "gauge", text, [Sample(label, getattr(one, field)) for label, one in budgets])
 
 
 def _arm_labels(arm: Arm) -> dict[str, str]:

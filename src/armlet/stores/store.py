@@ -23,9 +23,9 @@ from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
-from armlet.stores.rewards import Aggregation, Status
+from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import LoopSpec, OnChange, check_text
+from armlet.stores.spec import LoopSpec, OnChange, Prices, Ranges, check_text
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
 from armlet.stores.tickets import Chore
@@ -33,6 +33,7 @@ from armlet.stores.writer import SECOND, Clock, Writer
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
+    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
 
 LATEST: Final = 253402300799.0  # the end of the year 9999, in seconds since 1970
@@ -99,10 +100,13 @@ class Store:
         normalize: Normalize | None = None,
         units: Units | None = None,
         window: float | None = None,
-        default_reward: float | None = None,
+        default_reward: Value | None = None,
         aggregation: Aggregation = "first",
         early_window: float | None = None,
-        reward_range: Range | None = None,
+        reward_range: Range | Ranges | None = None,
+        outcomes: Mapping[str, float] | None = None,
+        known: Prices | None = None,
+        budget: Budget | None = None,
         epoch: Epoch | None = None,
         seed: int | None = None,
         model: Bandit | None = None,
@@ -135,7 +139,13 @@ class Store:
             counts as soon as there is one. Left out, a reward without a decision is "unknown".
         reward_range
             The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
-            range of a policy that has one.
+            range of a policy that has one. With outcomes, by name, a range for each that is learned.
+        outcomes, known
+            As for `armlet.Bandit`: several outcomes of every decision with their weights, and those of them that are
+            known, by arm. A reward is then a mapping, and the default reward too: an outcome that has none is waited
+            for in vain when the window closes, and the row is not learned unless it comes later.
+        budget
+            An `armlet.Budget` of one of the outcomes. What is spent counts at once, also within a window.
         epoch
             How long a `unit` of `decide` keeps its arm: a number of decisions of the loop, or a `datetime.timedelta` by
             the clock of the wall. It cannot be changed later.
@@ -176,6 +186,9 @@ class Store:
             aggregation=aggregation,
             early_window=early_window,
             reward_range=reward_range,
+            outcomes=outcomes,
+            known=known,
+            budget=budget,
             epoch=check_epoch(epoch),
             seed=seed,
             model=model,

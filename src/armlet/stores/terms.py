@@ -10,16 +10,17 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, Self, cast, get_args
 
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidValueError, StoreError
+from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.outcomes import Outcomes
 from armlet.inputs.settings import HUGE, number, positive, settle
 from armlet.stores.ledger import LoopRecord, Row
-from armlet.stores.rewards import Aggregation, RewardRules
+from armlet.stores.rewards import Aggregation, RewardRules, Value
 from armlet.types import Float64
 
 USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
@@ -60,14 +61,15 @@ class Terms:
     """Rules of rewards, and changes of features by the row that says so: names before and after, and what is filled."""
 
     window: float | None = None  # seconds
-    default_reward: float | None = None
+    default_reward: Value | None = None
     aggregation: Aggregation = "first"
     early_window: float | None = None  # seconds
     has_windows: bool = False  # some decision may have one
-    last_default: float | None = None  # of windows that were opened before there were none
+    last_default: Value | None = None  # of windows that were opened before there were none
     changes: tuple[tuple[int, list[str] | None, list[str], dict[str, float]], ...] = field(default=())
     guards: Mapping[str, Any] = field(default_factory=dict)  # as the models have them, for those who read no model
     frozen_at: int = 0  # the row that froze the loop; 0 if it is not frozen
+    weighed_at: int = 0  # the last row that changed the usual weights of outcomes; 0 if there is none
 
     def __post_init__(self) -> None:
         if self.aggregation not in get_args(Aggregation):
@@ -79,7 +81,7 @@ class Terms:
             )
         fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
         if self.window is not None:
-            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=number(-HUGE))
+            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=_default)
         if self.early_window is not None:
             settle(self, early_window=positive(LONGEST_WINDOW, fix=fix))
 
@@ -117,9 +119,13 @@ class Terms:
         is_frozen = "frozen" in guards
         return replace(self, guards=dict(guards), frozen_at=(self.frozen_at or seq) if is_frozen else 0)
 
+    def with_weights(self, seq: int) -> Self:
+        """Return the terms after the usual weights of outcomes have changed in a row."""
+        return replace(self, weighed_at=seq)
+
     def to_json(self) -> str:
         """Return what a ledger keeps."""
-        unused = () if self.guards else ("guards", "frozen_at")
+        unused = {*(() if self.guards else ("guards", "frozen_at")), *(() if self.weighed_at else ("weighed_at",))}
         return json.dumps({name: value for name, value in asdict(self).items() if name not in unused})
 
     @property
@@ -131,17 +137,63 @@ class Terms:
     def rules(self, bandit: Bandit) -> RewardRules:
         """Return when a loop with this bandit learns a reward, and which."""
         default = self.last_default if self.window is None else self.default_reward
+        several, budget = bandit._settings.outcomes, bandit._settings.budget
         rules = RewardRules(
             window=None if self.window is None else round(self.window * SECOND),
-            default=default,
+            default=_one_default(default) if several is None else None,
             early=None if self.early_window is None else round(self.early_window * SECOND),
             aggregation=self.aggregation,
-            reward_range=bandit.settings.reward_range or USUAL,
+            reward_range=bandit._settings.reward_range or USUAL,
             binary=bandit.policy.rewards == "binary",
         )
-        if rules.default is not None and not rules.takes(rules.default):
-            raise InvalidValueError(
-                f"default_reward is {rules.default!r}, but rewards are from {rules.reward_range[0]} to "
-                f"{rules.reward_range[1]}{', 0 or 1 only' if rules.binary else ''}; give one of these"
+        if several is None:
+            _check_default(rules, "default_reward")
+            return rules
+        defaults, parts = _defaults(default, several), {}
+        for name in several.learned:
+            part = replace(
+                rules,
+                default=defaults.get(name),
+                reward_range=several.ranges.get(name, USUAL),
+                binary=False,
+                is_spent=budget is not None and budget.outcome == name,
             )
-        return rules
+            _check_default(part, f"default_reward[{name!r}]")
+            parts[name] = part
+        return replace(rules, parts=parts)
+
+
+def _default(name: str, value: object) -> Value:
+    if not isinstance(value, Mapping):
+        return cast(float, number(-HUGE)(name, value))
+    return {part: cast(float, number(-HUGE)(f"{name}[{part!r}]", each)) + 0.0 for part, each in value.items()}
+
+
+def _one_default(default: Value | None) -> float | None:
+    if isinstance(default, Mapping):
+        raise InvalidTypeError(f"default_reward is {default!r}, but the loop has one reward; give a number")
+    return default
+
+
+def _defaults(default: Value | None, several: Outcomes) -> Mapping[str, float]:
+    if default is None:
+        return {}
+    if not isinstance(default, Mapping):
+        raise InvalidTypeError(
+            f"default_reward is {default!r}, but the loop has outcomes; give those of which none may be reported, by "
+            f"name, such as {{{several.learned[0]!r}: {default!r}}}"
+        )
+    for name in default:
+        if name not in several.learned:
+            raise InvalidValueError(
+                f"default_reward has {name!r}, which is not learned; the outcomes that are: {list(several.learned)}"
+            )
+    return default
+
+
+def _check_default(rules: RewardRules, name: str) -> None:
+    if rules.default is not None and not rules.takes(rules.default):
+        raise InvalidValueError(
+            f"{name} is {rules.default!r}, but rewards are from {rules.reward_range[0]} to "
+            f"{rules.reward_range[1]}{', 0 or 1 only' if rules.binary else ''}; give one of these"
+        )

@@ -14,9 +14,9 @@ from armlet.bandit import Bandit
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.log.guarded import read_guarded
 from armlet.parallel import Progress, silent
-from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Row, Told, Usage, View
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Outcome, Row, Told, Usage, View
 from armlet.stores.replay import Replay
-from armlet.stores.rows import checked
+from armlet.stores.rows import checked, had_of
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Terms
 from armlet.types import Policy
@@ -246,7 +246,9 @@ def _check_outcome(told: Told) -> None:
     outcome, row, last = told
     checked(row, "decide")
     if last is None:
-        holds = outcome.phase == "open" and outcome.value is None
+        holds = outcome.phase == "open" and outcome.value is None and outcome.parts is None
+    elif outcome.parts is not None or isinstance(last.fields.get(_VALUES.get(last.kind, "reward")), dict):
+        holds = outcome.value is None and _holds_parts(outcome, checked(last))
     else:
         checked(last)
         value = last.fields[_VALUES[last.kind]] if last.kind in _VALUES else outcome.value
@@ -254,6 +256,24 @@ def _check_outcome(told: Told) -> None:
     if not holds:
         what = "no row says so" if last is None else f"row {last.seq} is a {last.kind!r}"
         raise StoreError(
-            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {outcome.value}, but "
+            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {_told(outcome)}, but "
             f"{what}; {WAY_OUT}"
         )
+
+
+def _told(outcome: Outcome) -> object:
+    return outcome.value if outcome.parts is None else {name: part.value for name, part in outcome.parts.items()}
+
+
+def _holds_parts(outcome: Outcome, last: Row) -> bool:
+    """Whether the parts of an outcome are those that the bandit has after the last row, or wait for it."""
+    fields, parts = last.fields, outcome.parts or {}
+    if last.kind == "reward":
+        held = {name for name, part in parts.items() if part.phase == "held"}
+        return outcome.phase == "open" and held >= fields["reward"].keys()
+    given = {} if last.kind == "forget" else had_of(fields, _VALUES.get(last.kind)) or {}
+    if last.kind in ("expire", "forget"):
+        return outcome.phase == "expired" and outcome.given == given
+    is_part, is_late = "waits" in fields, "expired" in fields
+    phases = ("expired", "open") if is_part and is_late else ("open",) if is_part else ("learned", "default")
+    return outcome.phase in phases and outcome.given == given

@@ -13,6 +13,7 @@ from armlet.cli import main
 from armlet.errors import StoreError, UncertainError
 from armlet.service import decisions, problems
 from armlet.stores import Loop, runner, store
+from armlet.stores.rewards import Value
 from soak.sabotage import SABOTAGES
 from soak.worker import SPACING
 
@@ -40,7 +41,7 @@ def know_events_of_this_process_only() -> None:
             options["event"] = f"{options['event']} {os.getpid()}"
         return await decide(self, x, **options)
 
-    async def areward(self: Loop, event: str, value: float, **options: Any) -> Any:
+    async def areward(self: Loop, event: str, value: Value, **options: Any) -> Any:
         return await reward(self, f"{event} {os.getpid()}", value, **options)
 
     Loop.adecide, Loop.areward = adecide, areward  # type: ignore[method-assign]

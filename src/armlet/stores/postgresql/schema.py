@@ -15,7 +15,7 @@ from armlet.errors import StoreError
 from armlet.stores.postgresql.connection import Connection
 from armlet.stores.postgresql.statements import TEXT, WHOLE, Statement
 
-VERSION: Final = 1  # counted up when a table or the fields of a row change
+VERSION: Final = 2  # counted up when a table or the fields of a row change
 
 _TABLES = (
     "CREATE TABLE version (number bigint NOT NULL)",
@@ -33,7 +33,7 @@ _TABLES = (
     """CREATE TABLE outcome (
         loop bigint NOT NULL, t bigint NOT NULL, event text COLLATE "C" NOT NULL, seq bigint NOT NULL,
         phase text NOT NULL, value float8, due bigint, rank bigint NOT NULL, names text NOT NULL, played text,
-        crc bigint NOT NULL, PRIMARY KEY (loop, t)) WITH (fillfactor = 80)""",
+        parts text, crc bigint NOT NULL, PRIMARY KEY (loop, t)) WITH (fillfactor = 80)""",
     "CREATE UNIQUE INDEX outcome_by_event ON outcome ((loop + 0), event)",
     "CREATE INDEX outcome_by_due ON outcome ((loop + 0), due, t) WHERE due IS NOT NULL",
     """CREATE TABLE early (
@@ -60,9 +60,17 @@ _NEW_NUMBER = Statement("INSERT INTO version VALUES ($1)", WHOLE)
 _OTHER_NUMBER = Statement("UPDATE version SET number = $1", WHOLE)
 # who has entered a loop is waited for; who comes later finds the new version, and is refused if it does not know it
 _STOP_WRITERS = Statement("LOCK TABLE head, loop IN ACCESS EXCLUSIVE MODE")
+_PARTS = Statement("ALTER TABLE outcome ADD COLUMN parts text")
 
 Step: TypeAlias = Callable[[Connection], None]
-STEPS: Final[Mapping[int, Step]] = {}
+
+
+def _from_1(connection: Connection) -> None:
+    """Give outcomes the parts of several; nothing is rewritten, since they are empty."""
+    connection.run([_PARTS()])
+
+
+STEPS: Final[Mapping[int, Step]] = {1: _from_1}
 """What brings the tables of a version to the next one; run inside a transaction in which nobody else writes."""
 
 

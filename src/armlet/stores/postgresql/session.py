@@ -40,7 +40,7 @@ REFUSALS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.Pro
 
 _TYPES = {
     "event": (WHOLE, WHOLE, WHOLE, TEXT, WHOLE, TEXT, BYTES, WHOLE),
-    "outcome": (WHOLE, WHOLE, TEXT, WHOLE, TEXT, REAL, WHOLE, WHOLE, TEXT, TEXT, WHOLE),
+    "outcome": (WHOLE, WHOLE, TEXT, WHOLE, TEXT, REAL, WHOLE, WHOLE, TEXT, TEXT, TEXT, WHOLE),
     "head": (WHOLE,) * 11,
     "early": (WHOLE, TEXT, WHOLE, TEXT, WHOLE),
     "snapshot": (WHOLE, WHOLE, BYTES, WHOLE),

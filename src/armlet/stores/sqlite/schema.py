@@ -17,8 +17,18 @@ from armlet.stores.encoding import HEAD, WAY_OUT, head_values, read_head
 from armlet.stores.ledger import Head
 
 APPLICATION: Final = 0x41524D4C  # "ARML"
-VERSION: Final = 7  # counted up when a table or the fields of a row change
+VERSION: Final = 8  # counted up when a table or the fields of a row change
 
+_OUTCOME = """
+    CREATE TABLE outcome (
+        loop INTEGER NOT NULL, t INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, phase TEXT NOT NULL,
+        value REAL, due INTEGER, rank INTEGER NOT NULL, names TEXT NOT NULL, played TEXT, {}crc INTEGER NOT NULL,
+        PRIMARY KEY (loop, t)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX outcome_by_event ON outcome (loop, event);
+    CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
+"""
+_SINCE_8 = _OUTCOME.format("parts TEXT, ")
+_ONLY_7 = _OUTCOME.format("")
 _SINCE_7 = """
     CREATE TABLE loop (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT NOT NULL, start BLOB NOT NULL,
@@ -28,12 +38,6 @@ _SINCE_7 = """
         loop INTEGER PRIMARY KEY, clock INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
         steady INTEGER NOT NULL, epoch INTEGER NOT NULL, outcomes INTEGER NOT NULL, early INTEGER NOT NULL,
         tallied INTEGER NOT NULL, made INTEGER NOT NULL, crc INTEGER NOT NULL);
-    CREATE TABLE outcome (
-        loop INTEGER NOT NULL, t INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, phase TEXT NOT NULL,
-        value REAL, due INTEGER, rank INTEGER NOT NULL, names TEXT NOT NULL, played TEXT, crc INTEGER NOT NULL,
-        PRIMARY KEY (loop, t)) WITHOUT ROWID;
-    CREATE UNIQUE INDEX outcome_by_event ON outcome (loop, event);
-    CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
     CREATE TABLE early (
         id INTEGER PRIMARY KEY, loop INTEGER NOT NULL, event TEXT NOT NULL, until INTEGER NOT NULL,
         fields TEXT NOT NULL, crc INTEGER NOT NULL);
@@ -64,7 +68,11 @@ _ONLY_6 = """
     CREATE UNIQUE INDEX outcome_by_event ON outcome (loop, event);
     CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
 """
-TABLES: Final[Mapping[int, str]] = {6: _ONLY_6 + _SINCE_6, VERSION: _SINCE_7 + _SINCE_6}
+TABLES: Final[Mapping[int, str]] = {
+    6: _ONLY_6 + _SINCE_6,
+    7: _ONLY_7 + _SINCE_7 + _SINCE_6,
+    VERSION: _SINCE_8 + _SINCE_7 + _SINCE_6,
+}
 """Those of this version, and of the ones that are brought to it."""
 
 
@@ -74,24 +82,36 @@ TABLES: Final[Mapping[int, str]] = {6: _ONLY_6 + _SINCE_6, VERSION: _SINCE_7 + _
 def _from_6(connection: apsw.Connection) -> None:
     """Give heads a table of their own, and outcomes the arm that was played instead."""
     loops = fetch(connection, "SELECT id, clock, seq, ts, steady, outcomes, made, crc FROM loop")
-    for index in ("outcome_by_event", "outcome_by_due"):
-        connection.execute(f"DROP INDEX {index}")
-    for table in ("loop", "outcome"):
-        connection.execute(f"ALTER TABLE {table} RENAME TO {table}_6")
+    connection.execute("ALTER TABLE loop RENAME TO loop_6")
     connection.execute(_SINCE_7)
     connection.execute("INSERT INTO loop SELECT id, name, about, start, base, made FROM loop_6")
-    columns = "loop, t, event, seq, phase, value, due, rank, names"  # whose check value stays: nothing else was played
-    connection.execute(f"INSERT INTO outcome ({columns}, crc) SELECT {columns}, crc FROM outcome_6")
+    _copy_outcomes(
+        connection, _ONLY_7, "loop, t, event, seq, phase, value, due, rank, names"
+    )  # nothing else was played
     for loop, clock, seq, ts, steady, outcomes, made, crc in loops:
         if zlib.crc32(repr((loop, clock, seq, ts, steady, outcomes, made)).encode()) != crc:
             raise StoreError(f"the clock of loop {loop} is damaged: its checksum is wrong; {WAY_OUT}")
         head = Head(clock=clock, seq=seq, ts=ts, steady=steady, outcomes=outcomes)
         connection.execute(f"INSERT INTO head VALUES ({marks(len(HEAD))})", head_values(loop, head, made))
-    for table in ("loop", "outcome"):
-        connection.execute(f"DROP TABLE {table}_6")
+    connection.execute("DROP TABLE loop_6")
 
 
-_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {6: _from_6}
+def _from_7(connection: apsw.Connection) -> None:
+    """Give outcomes the parts of several."""
+    _copy_outcomes(connection, _SINCE_8, "loop, t, event, seq, phase, value, due, rank, names, played")
+
+
+def _copy_outcomes(connection: apsw.Connection, tables: str, columns: str) -> None:
+    """Copy outcomes into a table that has more columns: their check values stay, since these are empty."""
+    for index in ("outcome_by_event", "outcome_by_due"):
+        connection.execute(f"DROP INDEX {index}")
+    connection.execute("ALTER TABLE outcome RENAME TO outcome_before")
+    connection.execute(tables)
+    connection.execute(f"INSERT INTO outcome ({columns}, crc) SELECT {columns}, crc FROM outcome_before")
+    connection.execute("DROP TABLE outcome_before")
+
+
+_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {6: _from_6, 7: _from_7}
 
 
 def bring_up_to_date(connection: apsw.Connection) -> None:

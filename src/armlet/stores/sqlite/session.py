@@ -28,7 +28,7 @@ EVENT: Final = f"SELECT {', '.join(encoding.EVENT)} FROM event WHERE loop = ? AN
 _JOINED = ", ".join([*(f"outcome.{name}" for name in encoding.OUTCOME), *(f"event.{name}" for name in encoding.EVENT)])
 _HEARD = "event AS heard INDEXED BY event_by_step WHERE heard.loop = {} AND heard.t = {} AND heard.kind <> 'decide'"
 # an outcome that knows of no reward is believed only if there is no row of one; one without its row is damage
-_DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL
+_DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL AND outcome.parts IS NULL
         AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")}), {_JOINED}
     FROM outcome INDEXED BY {{}} LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ?"""
@@ -44,7 +44,8 @@ SNAPSHOT: Final = f"SELECT {', '.join(encoding.SNAPSHOT)} FROM snapshot WHERE lo
 _NEW_EVENT = f"INSERT INTO event VALUES ({marks(len(encoding.EVENT))})"
 _NEW_OUTCOME = f"INSERT INTO outcome VALUES ({marks(len(encoding.OUTCOME))})"
 _CHANGED = """
-    UPDATE outcome SET seq = ?4, phase = ?5, value = ?6, due = ?7, rank = ?8, names = ?9, played = ?10, crc = ?11
+    UPDATE outcome
+    SET seq = ?4, phase = ?5, value = ?6, due = ?7, rank = ?8, names = ?9, played = ?10, parts = ?11, crc = ?12
     WHERE loop = ?1 AND t = ?2 AND event = ?3"""
 _NEW_EARLY = f"INSERT INTO early ({', '.join(encoding.EARLY)}) VALUES ({marks(len(encoding.EARLY))})"
 _NEW_HEAD = f"INSERT OR REPLACE INTO head VALUES ({marks(len(encoding.HEAD))})"

@@ -1,6 +1,7 @@
 """The tally of a loop: running sums of all that happens to it, which `stats`, `health` and `details` are made of."""
 
+from armlet.stores.tally.outcomes import OutcomeCounts
 from armlet.stores.tally.switches import UnitCounts
 from armlet.stores.tally.tally import CHANGING, FAULTS, GAPS, LAST, ArmCounts, Source, Tally
 
-__all__ = ["CHANGING", "FAULTS", "GAPS", "LAST", "ArmCounts", "Source", "Tally", "UnitCounts"]
+__all__ = ["CHANGING", "FAULTS", "GAPS", "LAST", "ArmCounts", "OutcomeCounts", "Source", "Tally", "UnitCounts"]

@@ -20,6 +20,7 @@ from armlet.inference.gains import (
     exploration_score,
     shadow_score,
 )
+from armlet.inputs.outcomes import Outcomes
 from armlet.stores.tally.delays import finite, whole
 from armlet.types import Arm, Interval
 
@@ -183,7 +184,10 @@ class Comparisons:
         guards = replaced.get("guards", self.guards)
         which = [name for name in GUARDS if guards.get(name) != self.guards.get(name)]
         self.guards = dict(guards)
-        if "reward_range" in replaced:
+        if "outcomes" in replaced:  # other weights, prices or ranges, by which they are worth something else
+            low, high = Outcomes.from_dict(replaced["outcomes"]).reward_range() or self.scale[:2]
+            self.begin(Scale(low, high, self.scale.is_cost), seq, ts)
+        elif "reward_range" in replaced:
             low, high = replaced["reward_range"]
             self.begin(Scale(finite(low), finite(high), self.scale.is_cost), seq, ts)
         else:

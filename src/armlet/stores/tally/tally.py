@@ -18,10 +18,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from armlet.errors import StoreError
 from armlet.inference.betting import PropensityBets
+from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision, json_bytes
 from armlet.stores.tally.cohorts import Cohorts
 from armlet.stores.tally.comparisons import Coins, Comparisons
 from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
+from armlet.stores.tally.outcomes import OutcomeSums
 from armlet.stores.tally.switches import Switches
 from armlet.stores.tally.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
@@ -156,6 +158,7 @@ class Tally:
         "last_at",
         "last_rows",
         "most_expected",
+        "outcomes",
         "statuses",
         "units",
     )
@@ -184,6 +187,7 @@ class Tally:
         self._drawn_total: list[float] = []
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
         self.comparisons, self.cells, self.units = Comparisons(), Cells(), Switches()
+        self.outcomes = OutcomeSums()  # where there are several
         self.changes: list[Change] = []  # the last ones
         self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
         self.defaulted_total = 0.0  # of defaults that were learned first
@@ -350,6 +354,57 @@ class Tally:
             self.cohorts.forgotten(place, value, decided_at)
             self.comparisons.forgotten(place)
 
+    # ---- where a reward has several parts; `fields` are those of the row that says so
+
+    def given(
+        self,
+        outcomes: Outcomes,
+        arm: Arm,
+        explored: bool,
+        fields: Mapping[str, Any],
+        decided_at: int,
+        ts: int,
+        coins: Coins | None = None,
+    ) -> None:
+        """Count parts that the bandit was given, and the row once it has all of them."""
+        place, reward = self._place(arm), fields["reward"]
+        self.outcomes.add(place, reward)
+        if "waits" in fields:
+            return
+        if "expired" in fields:
+            self.revived(arm)
+        self.outcomes.add(place, _known(outcomes, arm))
+        worth = outcomes.worth({**fields.get("had", {}), **reward}, arm)
+        source: Source = "default" if fields.get("source") == "default" else "reward"
+        coins = None if "expired" in fields else coins
+        self.learned(arm, worth, explored, decided_at, ts, source, coins, fields["of"])
+
+    def corrected_parts(
+        self, outcomes: Outcomes, arm: Arm, explored: bool, fields: Mapping[str, Any], decided_at: int
+    ) -> None:
+        """Count other parts instead of those that the bandit was given."""
+        had, new = fields["had"], fields["new_reward"]
+        self.outcomes.correct(self._place(arm), fields["old_reward"], new)
+        if "waits" not in fields:
+            old, worth = (outcomes.worth(values, arm) for values in (had, {**had, **new}))
+            self.corrected(arm, old, worth, explored=explored, decided_at=decided_at)
+
+    def forgotten_parts(
+        self,
+        outcomes: Outcomes,
+        arm: Arm,
+        given: Mapping[str, float],
+        *,
+        explored: bool = False,
+        decided_at: int | None = None,
+    ) -> None:
+        """Take back what the bandit was given, of a row that it had learned if that is all of it."""
+        place, is_whole = self._place(arm), len(given) == len(outcomes.learned)
+        self.outcomes.add(place, given, -1)
+        if is_whole:
+            self.outcomes.add(place, _known(outcomes, arm), -1)
+            self.forgotten(arm, outcomes.worth(given, arm), explored=explored, decided_at=decided_at)
+
     def expired(self, arm: Arm) -> None:
         """Stop waiting for the reward of a decision."""
         self._place(arm)
@@ -463,6 +518,7 @@ class Tally:
                 "last": [self.defaulted_total, *self.last_rows],
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
                 **({"units": self.units.state()} if self.units.decisions else {}),
+                **({"outcomes": self.outcomes.state()} if self.outcomes else {}),
             }
         ).decode()
 
@@ -505,6 +561,8 @@ class Tally:
             tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
         if "units" in state:
             tally.units = Switches.restore(state["units"])
+        if "outcomes" in state:
+            tally.outcomes = OutcomeSums.restore(state["outcomes"])
         tally._check_sums()
         return tally
 
@@ -520,3 +578,7 @@ class Tally:
             if len(numbers) != len(self.labels):
                 raise ValueError(f"there are {len(self.labels)} arms, but {len(numbers)} numbers of them")
             setattr(self, name, numbers)
+
+
+def _known(outcomes: Outcomes, arm: Arm) -> dict[str, float]:
+    return {name: prices[arm] for name, prices in outcomes.known.items()}

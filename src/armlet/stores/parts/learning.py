@@ -1,0 +1,187 @@
+"""What becomes of the parts of a reward: they are held, given to the bandit, or corrected.
+
+The bandit learns a row when it has all parts. A row of the loop says which of them came, and which it had before, so
+that it can be played without those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from armlet.bandit import Bandit
+from armlet.errors import InvalidTypeError
+from armlet.inputs.outcomes import Outcomes
+from armlet.kernel import Decision
+from armlet.stores.draft import Draft
+from armlet.stores.learning import Recent, check_played, expire, learns_any, substituted
+from armlet.stores.ledger import Moment, Outcome, Phase
+from armlet.stores.parts.judging import PartsVerdict, closed_parts, counted_parts, judge_parts, parts_of, to_give
+from armlet.stores.rewards import Reward, Status
+from armlet.stores.tally import Source
+from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from armlet.stores.runner import LoopRunner
+
+
+def outcomes_of(bandit: Bandit) -> Outcomes:
+    """Return the outcomes of a bandit that has several."""
+    outcomes = bandit._settings.outcomes
+    if outcomes is None:
+        raise InvalidTypeError("the loop has one reward, and no outcomes")
+    return outcomes
+
+
+def judged_parts(runner: LoopRunner, known: Recent, told: Reward) -> PartsVerdict:
+    """Judge the parts of a reward, which may be of another arm than the one that was decided."""
+    outcome = known.outcome
+    if told.played is not None:
+        check_played(runner, told.played)
+    if told.played is None or told.played == known.arm or not outcome.parts:
+        return judge_parts(runner.rules, outcome, told)
+    if outcome.phase != "default":
+        return PartsVerdict("conflict", {})
+    fresh = judge_parts(runner.rules, outcome._replace(phase="expired", parts=None), told)
+    return PartsVerdict("late", fresh.parts, is_moved=True) if fresh.parts else fresh
+
+
+def count_parts(
+    runner: LoopRunner, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: PartsVerdict
+) -> Status:
+    """Let parts count: they are held, corrected, or given to the bandit."""
+    start, status = draft.seq, verdict.status
+    defaults: list[str] = []
+    if verdict.is_moved:
+        defaults = [name for name in known.outcome.parts or () if name not in verdict.parts]
+        _take_parts_back(runner, draft, now, known)
+    before = known.outcome
+    after = counted_parts(before, told, verdict)
+    if before.played is None and after.played == known.decision.arm:
+        after = after._replace(played=None)
+    fresh = to_give(runner.rules, after)
+    waiting = {name: value for name, value in parts_of(told).items() if name in verdict.parts and name not in fresh}
+    held = {name: value for name, value in waiting.items() if verdict.parts[name].act == "hold"}
+    if held:
+        fields = {"of": before.seq, "id": known.decision.id, "reward": held}
+        runner.append(draft, now, "reward", before.t, fields)
+    if changed := {name: each.value for name, each in verdict.parts.items() if each.act == "correct"}:
+        _correct_parts(runner, draft, now, known, changed)
+    if fresh:
+        after = _give(runner, draft, now, known, after, fresh, defaults)
+        status = "counted" if after.phase == "expired" and to_give(runner.rules, after) else status
+    _answer(runner, draft, now, known, status, start)
+    known.outcome = after
+    draft.change(after)
+    if after.phase == "learned" and runner.rules.aggregation == "first":
+        runner.settled.append(after.event)
+    return status
+
+
+def _answer(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, status: Status, start: int) -> None:
+    """Count what a caller is answered; the last row of the call says so, if there is one."""
+    if draft.seq == start:
+        runner.answer(status, now)
+        return
+    last = draft.rows[-1]
+    draft.rows[-1] = last._replace(fields={**last.fields, "status": status})
+    runner.tally.answered(status, now.wall, known.at)
+
+
+def _give(
+    runner: LoopRunner,
+    draft: Draft,
+    now: Moment,
+    known: Recent,
+    outcome: Outcome,
+    fresh: Mapping[str, float],
+    defaults: Iterable[str] = (),
+    **marks: str,
+) -> Outcome:
+    """Let the bandit learn parts, of the arm that was played; return the outcome then, expired if the policy cannot.
+
+    `known` has the outcome as it was, `outcome` is that with all parts that count; `defaults` are those of a window.
+    """
+    if outcome.played is not None and known.decision.arm != outcome.played:
+        if not known.decision.expired:
+            expire(runner, draft, now, known)
+        if not learns_any(runner.bandit):
+            return outcome._replace(phase="expired", due=None)
+        known.decision = substituted(known, outcome.played)
+    decision, expired = known.decision, known.decision.expired
+    had = given_of(decision)
+    runner.bandit.learn(decision, fresh)
+    fields = {"of": outcome.seq, "id": decision.id, "reward": dict(fresh), "weight": 1.0, **marks}
+    fields |= _state_of(had, is_whole=decision.learned, expired=expired, played=outcome.played)
+    runner.append(draft, now, "learn", outcome.t, fields)
+    outcomes, explored = outcomes_of(runner.bandit), decision.explored
+    runner.tally.given(outcomes, decision.arm, explored, fields, known.at, now.wall, known.coins)
+    parts = dict(outcome.parts or {})
+    for name in fresh:
+        parts[name] = parts[name]._replace(phase="default" if name in defaults else "learned")
+    if not decision.learned:
+        return outcome._replace(parts=parts)
+    is_default = all(part.phase == "default" for part in parts.values())
+    phase: Phase = "default" if is_default else "learned"
+    return outcome._replace(parts=parts, phase=phase, due=None)
+
+
+def given_of(decision: Decision) -> dict[str, float]:
+    """Return the parts that the bandit has of a decision."""
+    return dict(decision.reward) if isinstance(decision.reward, Mapping) else {}
+
+
+def _state_of(had: Mapping[str, float], *, is_whole: bool, expired: bool, played: Arm | None) -> dict[str, Any]:
+    """Return what a row says of a decision besides: the parts that the bandit had, and whether it waits for more."""
+    told: dict[str, Any] = {"had": dict(had)} if had else {}
+    if not is_whole:
+        told["waits"] = True
+    if expired:
+        told["expired"] = True
+    return told if played is None else {**told, "played": played}
+
+
+def _correct_parts(
+    runner: LoopRunner, draft: Draft, now: Moment, known: Recent, changed: Mapping[str, float | None]
+) -> None:
+    outcome, decision = known.outcome, known.decision
+    had, new = given_of(decision), {name: value for name, value in changed.items() if value is not None}
+    old = {name: had[name] for name in new}
+    expired, is_whole = decision.expired, decision.learned
+    runner.bandit.correct(decision, old, new)
+    fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new}
+    fields |= _state_of(had, is_whole=is_whole, expired=expired, played=outcome.played)
+    runner.append(draft, now, "correct", outcome.t, fields)
+    runner.tally.corrected_parts(outcomes_of(runner.bandit), decision.arm, decision.explored, fields, known.at)
+
+
+def _take_parts_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
+    """Unlearn the defaults of a window, of an arm that was not played; they count for the other one."""
+    outcome, decision = known.outcome, known.decision
+    given = outcome.given
+    runner.bandit.forget(decision, given)
+    fields = {"of": outcome.seq, "id": decision.id, "reward": given}
+    runner.append(draft, now, "forget", outcome.t, fields)
+    runner.tally.forgotten_parts(outcomes_of(runner.bandit), decision.arm, given)
+    parts = {name: part._replace(phase="held") for name, part in (outcome.parts or {}).items()}
+    known.outcome = outcome._replace(phase="expired", parts=parts)
+
+
+def close_parts(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> Outcome:
+    """Give the bandit what came in time and the defaults of the rest, or wait no longer where there is none.
+
+    What came stays with the decision: should the missing part come late, the row is learned after all.
+    """
+    before = known.outcome
+    closed = closed_parts(runner.rules, before)
+    if closed is None:
+        if not known.decision.expired:
+            expire(runner, draft, now, known)
+        takes = {name: each.takes for name, each in (runner.rules.parts or {}).items()}
+        told = (before.parts or {}).items()
+        left = {name: part for name, part in told if part.phase != "held" or takes[name](part.value)}
+        return before._replace(phase="expired", due=None, parts=left or None)
+    parts, defaults = closed
+    after = before._replace(parts=parts, due=None)
+    source: Source = "default" if len(defaults) == len(parts) else "reward"
+    return _give(runner, draft, now, known, after, to_give(runner.rules, after), defaults, source=source)
