@@ -87,21 +87,24 @@ void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     paced.restore_under_way(under_way);
 }
 
-Array<double> fits(LazyStatistics& paced) {
+void look_at_fits(LazyStatistics& paced) {
     paced.use_usual_weights();
     paced.refresh();
+    paced.refresh_fits();
+}
+
+Array<double> fits(LazyStatistics& paced) {
+    look_at_fits(paced);
     return to_numpy(paced.fits(), {paced.n_arms(), std::size_t{3}});
 }
 
 double typical_norm(LazyStatistics& paced) {
-    paced.use_usual_weights();
-    paced.refresh();
+    look_at_fits(paced);
     return paced.typical_norm();
 }
 
 Array<double> deviations(LazyStatistics& paced, const std::string& noise) {
-    paced.use_usual_weights();
-    paced.refresh();
+    look_at_fits(paced);
     std::vector<double> out;
     paced.Statistics::deviations(parse_noise(noise), out);
     return to_numpy(std::move(out), {paced.n_arms()});

@@ -158,6 +158,7 @@ void refresh_factors(Statistics& s) {
     s.keep_factors();
     s.use_usual_weights();
     s.refresh();
+    s.refresh_noise();
 }
 
 Array<double> widths(Statistics& s, nb::handle x) {

@@ -84,6 +84,15 @@ ARMLET_INLINE void score_body(const double* theta, const double* x, std::size_t 
     }
 }
 
+template <typename Vec>
+ARMLET_INLINE void weigh_rows_body(const double* rows, std::span<const double> weights, std::size_t size, double* out) {
+    for (std::size_t i = 0; i < size; i += lanes) {
+        Vec sum = weights[0] * load<Vec>(rows + i);
+        for (std::size_t j = 1; j < weights.size(); ++j) sum += weights[j] * load<Vec>(rows + j * size + i);
+        store(out + i, sum);
+    }
+}
+
 // y = L^-1 y
 ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
     for (std::size_t k = 0; k < d; ++k) {
@@ -137,6 +146,9 @@ ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d)
 
 ARMLET_DISPATCH_LANES(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
                       (A, rows, weights, n, d))
+
+ARMLET_DISPATCH_LANES(weigh_rows, (const double* rows, std::span<const double> weights, std::size_t size, double* out),
+                      (rows, weights, size, out))
 
 ARMLET_DISPATCH_LANES(score, (const double* theta, const double* x, std::size_t d, std::size_t width, double* out),
                       (theta, x, d, width, out))

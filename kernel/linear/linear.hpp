@@ -3,6 +3,7 @@
 // A symmetric matrix is packed as the columns of its lower triangle, one after the other: d (d + 1) / 2 numbers.
 #pragma once
 #include <cstddef>
+#include <span>
 
 #include "linear/factor.hpp"
 #include "linear/simd.hpp"
@@ -57,5 +58,7 @@ bool is_definite(const double* A, double first, double shift, std::size_t d);
 
 // out[a] = x' theta_a for all arms at once; theta is (d, width): the arms of one feature lie side by side.
 void score(const double* theta, const double* x, std::size_t d, std::size_t width, double* out);
+// out[i] = w_0 rows[i] + w_1 rows[size + i] + ..., in this order, of n rows whose size is a multiple of the vector.
+void weigh_rows(const double* rows, std::span<const double> weights, std::size_t size, double* out);
 
 }  // namespace armlet

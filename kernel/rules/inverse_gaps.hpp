@@ -15,6 +15,7 @@ struct InverseGaps {
     void refresh(Statistics& all, Word) const {
         if (by_noise) all.keep_factors();
         all.refresh();
+        all.refresh_noise();
     }
     // Every step explores.
     Choice choose(const Statistics& all, const Step& step, const Coins& coins) const;

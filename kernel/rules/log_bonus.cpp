@@ -173,6 +173,12 @@ const double* LogBonus::greedy_scores(const LazyStatistics& all, const Step& ste
     return out;
 }
 
+bool LogBonus::may_look_up(const LazyStatistics& all, const Step& step, const Coins& coins) const {
+    if (step.wanted == Propensities::exact || share >= 1.0) return true;
+    const double rate = Law(exploring(all), step.t, step.eligible).rate();
+    return coins.coin >= rate && coins.coin < rate + (1.0 - rate) * share;
+}
+
 Choice LogBonus::choose(const LazyStatistics& all, const Step& step, const Coins& coins) const {
     const Exploring when = exploring(all);
     const Law law(when, step.t, step.eligible);

@@ -45,7 +45,11 @@ struct LogBonus {
     void refresh(LazyStatistics& all, Word) const {
         all.refresh();
         all.refresh_exploration_weights(q(all));
-        all.refresh_deviations(noise);
+    }
+    // Before a step that may look for upper bounds: under other weights of outcomes noise is another at every step.
+    void refresh_bounds(LazyStatistics& all) const { all.refresh_deviations(noise); }
+    void refresh_bounds(LazyStatistics& all, const Step& step, const Coins& coins) const {
+        if (!all.knows_deviations(noise) && may_look_up(all, step, coins)) refresh_bounds(all);
     }
     Choice choose(const LazyStatistics& all, const Step& step, const Coins& coins) const;
     void probabilities(const LazyStatistics& all, const Step& step, std::span<double> out) const;
@@ -58,6 +62,7 @@ struct LogBonus {
     const double* upper_bounds(const LazyStatistics& all, const Step& step) const;
 
   private:
+    bool may_look_up(const LazyStatistics& all, const Step& step, const Coins& coins) const;
     // What a greedy step plays the highest of.
     const double* greedy_scores(const LazyStatistics& all, const Step& step) const;
     // Of a step of this kind.

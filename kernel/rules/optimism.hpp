@@ -22,6 +22,7 @@ struct Optimism {
     void refresh(Statistics& all, Word) const {
         all.keep_factors();
         all.refresh();
+        all.refresh_noise();
     }
     Choice choose(const Statistics& all, const Step& step, const Coins& coins) const;
     void probabilities(const Statistics& all, const Step& step, std::span<double> out) const;

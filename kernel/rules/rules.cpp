@@ -25,8 +25,10 @@ std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted) {
     return with_state(rule, model, [&](const auto& one, auto& state) {
+        const Step step{t, x, eligible, scratch, wanted};
         one.refresh(state, t);
-        return one.choose(state, {t, x, eligible, scratch, wanted}, coins);
+        if constexpr (requires { one.refresh_bounds(state, step, coins); }) one.refresh_bounds(state, step, coins);
+        return one.choose(state, step, coins);
     });
 }
 
@@ -35,6 +37,7 @@ void probabilities(const Rule& rule, const Model& model, Word t, const double* x
     std::fill(out.begin(), out.end(), 0.0);
     with_state(rule, model, [&](const auto& one, auto& state) {
         one.refresh(state, t);
+        if constexpr (requires { one.refresh_bounds(state); }) one.refresh_bounds(state);
         one.probabilities(state, {t, x, eligible, scratch}, out);
     });
 }

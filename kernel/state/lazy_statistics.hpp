@@ -24,8 +24,10 @@ class LazyStatistics : public Statistics {
 
     // What the noise of every arm is taken to be; only after refresh_deviations(), after refresh().
     std::span<const double> deviations() const { return deviations_; }
+    bool knows_deviations(NoiseRule kind) const { return seen_ == changes() && kind == kind_; }
     void refresh_deviations(NoiseRule kind) {
-        if (seen_ == changes() && kind == kind_) return;
+        if (knows_deviations(kind)) return;
+        refresh_fits();
         Statistics::deviations(kind, deviations_);
         seen_ = changes(), kind_ = kind;
     }

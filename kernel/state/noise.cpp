@@ -109,9 +109,10 @@ void Solved::restore(std::span<const double> values, const Units& units) {
     }
     stale_.clear();
     is_noise_stale_ = false;
+    ++solves_;
+    if (n_outcomes_) return;  // of which `restore_outcomes` tells
     noise_ = measured_noise();
     typical_noise_ = measured_typical_noise();
-    ++solves_;
 }
 
 }  // namespace armlet

@@ -79,7 +79,7 @@ void Solved::solve(const Sums& sums, const Units& units, const OutcomeSums& outc
     }
     stale_.clear();
     is_noise_stale_ = false;
-    if (!keeps_factors()) return;
+    if (!keeps_factors() || n_outcomes_) return;  // of outcomes, when it is asked for
     noise_ = measured_noise();
     typical_noise_ = measured_typical_noise();
 }
@@ -96,14 +96,12 @@ void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units, co
 void Solved::copy_solved(std::size_t from, std::size_t arm) {
     const std::size_t size = factor_size(dim_);
     std::copy_n(factors_.data() + from * size, size, factors_.data() + arm * size);
-    for (auto* rows : {&theta_, &variances_, &thetas_})
+    for (auto* rows : {&theta_, &variances_, &thetas_, &products_})
         for (std::size_t j = 0; j < rows->size(); j += width()) (*rows)[j + arm] = (*rows)[j + from];
     log_determinants_[arm] = log_determinants_[from];
     floors_[arm] = floors_[from], fits_[arm] = fits_[from];
     if (keeps_coarse()) coarse_.copy(from, arm);
     if (!n_outcomes_) return;
-    const std::size_t pairs = 3 * packed_size(n_outcomes_);
-    std::copy_n(products_.data() + from * pairs, pairs, products_.data() + arm * pairs);
     combine(arm);  // offsets are each arm's own
 }
 

@@ -82,6 +82,9 @@ class Solved {
     void open_outcomes(std::size_t n);
     // `offsets` is added to what is expected of each arm, in free units; empty if nothing is.
     void weigh(std::span<const double> weights, std::span<const double> offsets);
+    // The same of fits, and of noise: before anybody looks at what is below. Nothing is to be done for one reward.
+    void weigh_fits();
+    void weigh_noise();
     // How often estimates and noise may have become others.
     std::int64_t changes() const { return solves_ + weighings_; }
     // What was found of each outcome, (K, outcome_value_size()): estimates (n, dim), then sums of products centred,
@@ -191,7 +194,6 @@ class Solved {
     void combine(std::size_t arm);
     void combine_all();
     void measure_products(const System& system, std::size_t arm);
-    void weigh_fit(std::size_t arm);
     void allocate_outcomes();
     void allocate_factors();
     void mark_each();
@@ -230,7 +232,8 @@ class Solved {
     std::vector<double> weights_;   // (n_outcomes)
     std::vector<double> offsets_;   // (K,), or empty
     std::vector<double> thetas_;    // (n_outcomes, dim, width)
-    std::vector<double> products_;  // (K, 3, pairs): centred, of residuals, raw
+    std::vector<double> products_;  // (3, pairs, width): centred, of residuals, raw
+    bool is_fit_unweighed_ = false, is_noise_unweighed_ = false;
 };
 
 }  // namespace armlet

@@ -44,6 +44,9 @@ class Statistics {
     const OutcomeSums& outcomes() const { return outcomes_; }
     // By other weights, with what is added to each arm in free units; nothing is learned or solved again.
     void weigh(std::span<const double> weights, std::span<const double> offsets) { solved_.weigh(weights, offsets); }
+    // After refresh(), before noise, deviations, fits or a typical norm are looked at.
+    void refresh_noise() { solved_.weigh_noise(); }
+    void refresh_fits() { solved_.weigh_fits(); }
     // What weights are unless others are given: those of the reward.
     void set_usual_weights(std::span<const double> weights, std::span<const double> offsets);
     void use_usual_weights() {

@@ -101,7 +101,7 @@ void Engine::count_cost(std::span<const double> parts, const Decision& d) {
 }
 
 bool Engine::is_cost_to_come(const Decision& d) const {
-    return spending_ && (!d.outcomes || std::isnan(spending_->cost_in(outcomes_->read(d.outcomes, "reward"))));
+    return spending_ && std::isnan(spending_->cost_in(outcomes_->so_far(d)));
 }
 
 std::optional<std::vector<std::uint32_t>> Engine::affordable(Arms arms) const {

@@ -17,8 +17,7 @@ nb::object new_decision(std::size_t dim) {
     auto* d = PyObject_NewVar(Decision, decision_type, static_cast<Py_ssize_t>(dim));
     if (!d) throw nb::python_error();
     d->t = d->mark = d->table = d->life = d->features = 0, d->index = 0, d->tag = 0;
-    d->arm = d->eligible = d->unit = d->weights = d->outcomes = nullptr;
-    d->probabilities = nullptr, d->epoch = 0;
+    d->arm = d->eligible = nullptr, d->extras = nullptr;
     d->explored = d->optimistic = d->learned = d->expired = d->has_stream = false, d->marginal = true;
     d->greedy = Choice::Greedy::unknown;
     d->propensity = d->weight = 1.0, d->reward = 0.0,
@@ -36,7 +35,7 @@ void stamp(Decision& d, Word t, Word mark, Seed stream, Word features) {
     d.t = t, d.mark = mark, d.stream = stream, d.has_stream = true, d.features = features;
 }
 
-void name_unit(Decision& d, nb::object unit, Word epoch) { d.unit = unit.release().ptr(), d.epoch = epoch; }
+void name_unit(Decision& d, nb::object unit, Word epoch) { d.extra().unit = std::move(unit), d.extra().epoch = epoch; }
 
 void settle(Decision& d, const Choice& choice, nb::object label, Word table, const nb::object& eligible) {
     d.arm = label.release().ptr(), d.eligible = Py_XNewRef(eligible.ptr());
@@ -171,10 +170,7 @@ void dealloc(PyObject* self) noexcept {
     auto* d = reinterpret_cast<Decision*>(self);
     Py_XDECREF(d->arm);
     Py_XDECREF(d->eligible);
-    Py_XDECREF(d->unit);
-    Py_XDECREF(d->weights);
-    Py_XDECREF(d->outcomes);
-    delete d->probabilities;
+    delete d->extras;
     PyObject_Free(self);
     Py_DECREF(type);
 }

@@ -1,6 +1,6 @@
 // What `decide` answers and `learn` takes back: small, immutable to its holder, mindful of what was learned from it.
 #pragma once
-#include "bindings/arrays.hpp"
+#include "bindings/engine/named_numbers.hpp"
 #include "coins/philox.hpp"
 #include "rules/choice.hpp"
 
@@ -11,21 +11,25 @@ constexpr Word last_step = (Word{1} << 63) - 1;  // clocks are signed in files a
 // What it is called: "12-00ff00ff00ff00ff".
 std::string decision_id(Word t, Word mark);
 
+// What few decisions have.
+struct Extras {
+    nb::object unit;                    // a str, or null if it is of none
+    Word epoch = 0;                     // of the unit
+    NamedNumbers weights, outcomes;     // that were given; that have come, where there are several
+    std::vector<double> probabilities;  // of every arm, or empty if nobody asked
+};
+
 // A Python object in one piece of memory, context included: one is made for every step.
 struct Decision {
     PyVarObject ob_base;  // with as many items as the context has values
     Word t, mark;
-    PyObject* arm;                       // the label
-    PyObject* eligible;                  // a tuple of the labels that could be played, or null for all that were active
-    PyObject* unit;                      // a str, or null if it is of none
-    PyObject* weights;                   // of outcomes, a dict, if some were given; else null
-    PyObject* outcomes;                  // those that have come, a dict by name; null if none, or there is one reward
-    std::vector<double>* probabilities;  // of every arm, or null if nobody asked
-    Word epoch;                          // of the unit
-    Word table;                          // names the table of labels in which the arm has its index
-    Word life;                           // of the arm, when its reward was learned; 0 if that was elsewhere
-    Word features;                       // names those of its context; 0 if it was read from a record
-    Seed stream;                         // whose coins it was made with, if that is known
+    PyObject* arm;       // the label
+    PyObject* eligible;  // a tuple of the labels that could be played, or null for all that were active
+    Extras* extras;      // its own, or null if it has none
+    Word table;          // names the table of labels in which the arm has its index
+    Word life;           // of the arm, when its reward was learned; 0 if that was elsewhere
+    Word features;       // names those of its context; 0 if it was read from a record
+    Seed stream;         // whose coins it was made with, if that is known
     bool has_stream;
     std::uint32_t index;
     std::int32_t tag;  // the policy's own
@@ -37,6 +41,11 @@ struct Decision {
     double reward, weight;                                                         // what was learned
     double x[1];  // as it was given, before any scaling
 
+    Extras& extra() { return *(extras ? extras : extras = new Extras); }
+    bool has_unit() const { return extras && extras->unit.is_valid(); }
+    bool has_weights() const { return extras && extras->weights.is_any(); }
+    bool has_outcomes() const { return extras && extras->outcomes.is_any(); }
+    bool has_probabilities() const { return extras && !extras->probabilities.empty(); }
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const { return decision_id(t, mark); }
     // "turn", "coin" or "choice": what a later estimate may make of its propensity.

@@ -9,7 +9,7 @@
 namespace armlet {
 
 Decisions::Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, Word features,
-                     std::vector<double>&& contexts, nb::object eligible, nb::object weights)
+                     std::vector<double>&& contexts, nb::object eligible, NamedNumbers weights)
     : before(before),
       X(std::move(contexts)),
       choices(X.size() / dim),
@@ -28,7 +28,7 @@ nb::object Decisions::make(std::size_t row) const {
     stamp(d, t, toss(seed_, t).mark, seed_, features_);
     settle(d, choices[row], labels_[choices[row].arm], table_, eligible_);
     if (!units_.empty() && units_[row].is_valid()) name_unit(d, units_[row], epochs_[row]);
-    if (weights_.is_valid()) d.weights = PyDict_Copy(weights_.ptr());
+    if (weights_.is_any()) d.extra().weights = weights_;
     std::copy_n(X.data() + row * dim_, dim_, d.x);
     return made;
 }

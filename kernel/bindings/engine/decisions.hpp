@@ -6,9 +6,9 @@ namespace armlet {
 
 class Decisions {
   public:
-    // `eligible` is a tuple of labels, or null; `weights` a dict by outcome, or null.
+    // `eligible` is a tuple of labels, or null; `weights` are of outcomes, or none.
     Decisions(Word before, Seed seed, nb::list labels, Word table, std::size_t dim, Word features,
-              std::vector<double>&& contexts, nb::object eligible, nb::object weights);
+              std::vector<double>&& contexts, nb::object eligible, NamedNumbers weights);
 
     void note(std::size_t row, const Choice& choice) { choices[row] = choice; }
     void note_unit(std::size_t row, nb::object unit, Word epoch);
@@ -34,7 +34,8 @@ class Decisions {
     Word table_;
     std::size_t dim_;
     Word features_;
-    nb::object eligible_, weights_;
+    nb::object eligible_;
+    NamedNumbers weights_;
     std::vector<nb::object> units_;  // of every row, null where there is none; empty if there is none at all
     std::vector<Word> epochs_;       // also
     nb::list made_;                  // each decision once, so that it can remember

@@ -283,7 +283,7 @@ nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
     const Word features = history_.id();
     read(asked.x, d.x, d.dim());
     const auto dial = read_dial(asked.weights);
-    if (dial) d.weights = outcomes_->write(*dial).release().ptr();
+    if (dial) d.extra().weights = outcomes_->named(*dial);
     const UnitGiven& unit = asked.unit;
     const bool has_unit = unit.is_any();
     const auto turn = has_unit ? learn_turn() : decide_turn();  // an epoch begins with no half of a batch
@@ -302,11 +302,12 @@ nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
     weigh(basis.model, dial, basis.price);
     const Choice choice = choose(basis, context, arms, propensity);
     if (wants_all) {
-        d.probabilities = new std::vector<double>(arms_.size());
+        auto& all = d.extra().probabilities;
+        all.resize(arms_.size());
         if (rule_)
-            armlet::probabilities(*rule_, basis.model, basis.step, context, arms, scratch_, *d.probabilities);
+            armlet::probabilities(*rule_, basis.model, basis.step, context, arms, scratch_, all);
         else
-            basis.python_policy->probabilities(basis.step, context, arms, arms_.size(), d.probabilities->data());
+            basis.python_policy->probabilities(basis.step, context, arms, arms_.size(), all.data());
     }
     if (begun) epochs_.current = std::move(begun);
     t = step;
@@ -355,7 +356,7 @@ void Engine::check_learnable(const Decision& d) const {
     if (d.learned)
         fail("DecisionError", "decision " + d.id() + " was learned already, with reward " + quoted(reward_of(d)) +
                                   "; change it with correct(decision, old_reward, new_reward)");
-    if (d.outcomes && !outcomes_)
+    if (d.has_outcomes() && !outcomes_)
         fail("DecisionError", "decision " + d.id() + " has outcomes, " + quoted(reward_of(d)) +
                                   ", but the bandit has one reward; another bandit made it");
 }

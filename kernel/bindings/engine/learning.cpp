@@ -100,7 +100,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
         nb::list many;
         for (std::size_t i = 0; i < rows; ++i) {
             nb::dict out = recorded(*all[i]);
-            out["reward"] = outcomes_ ? nb::object(outcomes_->write({&r[i * n], &r[i * n] + n})) : nb::float_(r[i]);
+            out["reward"] = outcomes_ ? nb::object(outcomes_->write({&r[i * n], n})) : nb::float_(r[i]);
             out["weight"] = w[i];
             many.append(out);
         }
@@ -114,7 +114,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
             if (all[i]->learned)
                 fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
                                           " was learned already; leave it out");
-            if (all[i]->outcomes)
+            if (all[i]->has_outcomes())
                 fail("DecisionError", "decision " + all[i]->id() + " in row " + std::to_string(i) +
                                           " has some of its outcomes already; learn the others of it by themselves");
             arms.push_back(locate(*all[i]));
@@ -128,7 +128,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
         learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::own);
         for (std::size_t i = 0; i < rows; ++i) {
             count_cost({&r[i * n], n}, *all[i]);
-            if (outcomes_) all[i]->outcomes = outcomes_->write({&r[i * n], &r[i * n] + n}).release().ptr();
+            if (outcomes_) all[i]->extra().outcomes = outcomes_->named({&r[i * n], n});
             note_learned(*all[i], arms[i], outcomes_ ? event_at(i).reward : r[i], w[i]);
         }
     });

@@ -19,24 +19,27 @@ nb::object context_of(const Decision& d) {
 }
 
 nb::object probabilities_of(const Decision& d) {
-    if (!d.probabilities) return nb::none();
-    return nb::cast(to_numpy(std::vector<double>(*d.probabilities), {d.probabilities->size()}));
+    if (!d.has_probabilities()) return nb::none();
+    const auto& all = d.extras->probabilities;
+    return nb::cast(to_numpy(std::vector<double>(all), {all.size()}));
 }
 
 nb::object greedy_of(const Decision& d) {
     return d.greedy == Choice::Greedy::unknown ? nb::none() : nb::object(nb::bool_(d.greedy == Choice::Greedy::yes));
 }
 
-nb::object unit_of(const Decision& d) { return d.unit ? nb::borrow(d.unit) : nb::none(); }
+nb::object unit_of(const Decision& d) { return d.has_unit() ? d.extras->unit : nb::none(); }
 
-nb::object epoch_of(const Decision& d) { return d.unit ? nb::object(nb::int_(d.epoch)) : nb::none(); }
+nb::object epoch_of(const Decision& d) { return d.has_unit() ? nb::object(nb::int_(d.extras->epoch)) : nb::none(); }
 
 nb::object reward_of(const Decision& d) {
-    if (d.outcomes) return nb::steal(PyDict_Copy(d.outcomes));
+    if (d.has_outcomes()) return d.extras->outcomes.to_dict();
     return d.learned ? nb::object(nb::float_(d.reward)) : nb::none();
 }
 
-nb::object weights_of(const Decision& d) { return d.weights ? nb::steal(PyDict_Copy(d.weights)) : nb::none(); }
+nb::object weights_of(const Decision& d) {
+    return d.has_weights() ? nb::object(d.extras->weights.to_dict()) : nb::none();
+}
 
 nb::tuple fields_of(const Decision& d) {
     nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
@@ -137,14 +140,15 @@ nb::dict to_dict(const Decision& d) {
     put(Key::min_exploration_probability, known(d.min_exploration_probability).release().ptr());
     put(Key::greedy, greedy_of(d).release().ptr());
     put(Key::design, PyUnicode_FromString(d.design()));
-    if (d.probabilities)
-        put(Key::probabilities, list_of(d.probabilities->data(), d.probabilities->size()).release().ptr());
+    if (d.has_probabilities())
+        put(Key::probabilities,
+            list_of(d.extras->probabilities.data(), d.extras->probabilities.size()).release().ptr());
     put(Key::tag, PyLong_FromLong(d.tag));
-    if (d.learned || d.outcomes) put(Key::reward, reward_of(d).release().ptr());
+    if (d.learned || d.has_outcomes()) put(Key::reward, reward_of(d).release().ptr());
     if (d.learned) put(Key::weight, PyFloat_FromDouble(d.weight));
-    if (d.weights) put(Key::weights, PyDict_Copy(d.weights));
+    if (d.has_weights()) put(Key::weights, weights_of(d).release().ptr());
     if (d.expired && !d.learned) put(Key::expired, Py_NewRef(Py_True));
-    if (d.unit) put(Key::unit, Py_NewRef(d.unit)), put(Key::epoch, PyLong_FromUnsignedLongLong(d.epoch));
+    if (d.has_unit()) put(Key::unit, unit_of(d).release().ptr()), put(Key::epoch, epoch_of(d).release().ptr());
     return out;
 }
 
@@ -194,28 +198,29 @@ bool read_recorded(nb::handle given, std::size_t n, double* out) {
     return read_row(given, n, out);
 }
 
-std::vector<double>* read_probabilities(nb::handle given) {
-    if (given.is_none()) return nullptr;
+std::vector<double> read_probabilities(nb::handle given) {
     std::vector<double> out(row_length(given));
     bool fits = !out.empty() && read_recorded(given, out.size(), out.data());
     for (const double value : out) fits = fits && value >= 0.0 && value <= 1.0;
     if (!fits)
         fail(PyExc_ValueError, "probabilities is " + quoted(given) + "; give one number from 0 to 1 for each arm");
-    return new std::vector<double>(std::move(out));
+    return out;
 }
 
-// A dict of its own, of numbers by name.
-nb::dict numbers_by_name(nb::handle given, const char* argument) {
-    nb::dict out;
+NamedNumbers numbers_by_name(nb::handle given, const char* argument) {
+    nb::list names;
+    std::vector<double> values;
     bool fits = PyDict_Check(given.ptr()) && PyDict_Size(given.ptr()) > 0;
     if (fits)
         for (auto [name, value] : nb::borrow<nb::dict>(given)) {
             fits = fits && PyUnicode_Check(name.ptr()) &&
                    (PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()));
-            if (fits) out[name] = read_reward(value);
+            if (!fits) break;
+            names.append(nb::steal(PyUnicode_FromObject(name.ptr())));  // a str proper
+            values.push_back(read_reward(value));
         }
     if (!fits) fail(PyExc_ValueError, std::string(argument) + " is " + quoted(given) + "; give numbers by name");
-    return out;
+    return {nb::tuple(names), std::move(values)};
 }
 
 // policies that divide by it stay finite, and no policy's own are as small
@@ -246,12 +251,12 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     if (of.is_any()) name_unit(d, of.name, *of.epoch);
     d.learned = learned.value_or(!reward.is_none());
     if (PyDict_Check(reward.ptr()))
-        d.outcomes = numbers_by_name(reward, "reward").release().ptr();
+        d.extra().outcomes = numbers_by_name(reward, "reward");
     else if (d.learned)
         d.reward = read_reward(reward);
-    if (!weights.is_none()) d.weights = numbers_by_name(weights, "weights").release().ptr();
+    if (!weights.is_none()) d.extra().weights = numbers_by_name(weights, "weights");
     d.eligible = read_eligible(eligible).release().ptr();
-    d.probabilities = read_probabilities(probabilities);
+    if (!probabilities.is_none()) d.extra().probabilities = read_probabilities(probabilities);
     d.arm = key_of(arm).release().ptr(), d.propensity = propensity, d.explored = explored,
     d.weight = read_weight(weight);
     d.tag = tag, d.expired = expired, d.optimistic = optimistic, d.marginal = marginal;

@@ -206,7 +206,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);
     Decisions out(before, streams_.own(), arms_.labels(), arms_.id(), dim_, features, std::move(given),
                   wanted.is_all() ? nb::object() : arms_.labels_of(arms),
-                  dial ? nb::object(outcomes_->write(*dial)) : nb::object());
+                  dial ? outcomes_->named(*dial) : NamedNumbers());
     weigh(model_, dial, price_now());
     const double* contexts = scales_ ? scaled.data() : out.X.data();
     const Word stood = std::exchange(t, after);  // these steps are ours, no matter who decides meanwhile

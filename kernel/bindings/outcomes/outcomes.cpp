@@ -12,13 +12,15 @@ Outcomes::Outcomes(nb::handle given) {
     nb::object names = given[0], weights = given[1];
     nb::dict prices = nb::cast<nb::dict>(given[2]), ranges = nb::cast<nb::dict>(given[3]);
     const std::size_t n = nb::len(names);
+    std::vector<double> usual, usual_known;
+    nb::list learned;
     for (std::size_t i = 0; i < n; ++i) {
         nb::object name = names[i];
         const auto weight = nb::cast<double>(weights[i]);
         names_.push_back(name);
         if (prices.contains(name)) {
             places_.push_back({false, known_.size()});
-            known_.push_back(name), usual_.known.push_back(weight);
+            known_.push_back(name), usual_known.push_back(weight);
             price_lists_.push_back(nb::cast<nb::dict>(prices[name]));
             continue;
         }
@@ -28,8 +30,10 @@ Outcomes::Outcomes(nb::handle given) {
             nb::object ends = nb::borrow(ranges[name]);
             one.has_range = true, one.low = nb::cast<double>(ends[0]), one.high = nb::cast<double>(ends[1]);
         }
-        learned_.push_back(one), usual_.learned.push_back(weight);
+        learned_.push_back(one), usual.push_back(weight), learned.append(name);
     }
+    usual_ = {Values(usual), Values(usual_known)};
+    all_names_ = nb::tuple(names), learned_names_ = nb::tuple(learned);
 }
 
 // No code of a subclass is asked whether names are equal.
@@ -49,7 +53,7 @@ void Outcomes::refuse(nb::handle name, nb::handle given, const char* argument) c
                                quoted(name) + "; the bandit's are " + quoted(all));
 }
 
-double Outcomes::reward(const std::vector<double>& learned) const {
+double Outcomes::reward(std::span<const double> learned) const {
     double sum = 0.0;
     for (std::size_t j = 0; j < learned.size(); ++j) sum += usual_.learned[j] * learned[j];
     return sum;
@@ -65,18 +69,8 @@ void Outcomes::check_range(std::size_t j, double value) const {
 
 namespace {
 
-// Whether it is read without running anybody's code.
-bool is_plain(nb::handle given) {
-    if (!PyDict_CheckExact(given.ptr())) return false;
-    for (auto [name, value] : nb::borrow<nb::dict>(given))
-        if (!PyUnicode_CheckExact(name.ptr()) || !(PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr())))
-            return false;
-    return true;
-}
-
-// What a mapping holds; a copy if code could change it while it is read.
+// What a mapping holds, in a dict that no code can change while it is read.
 nb::dict entries_of(nb::handle given, const char* argument, const nb::object& example) {
-    if (is_plain(given)) return nb::borrow<nb::dict>(given);
     if (!PyDict_Check(given.ptr()) && !nb::hasattr(given, "keys"))
         fail(PyExc_TypeError, std::string(argument) + " is " + quoted(given) + "; give numbers by outcome, such as {" +
                                   quoted(example) + ": 1.0}");
@@ -97,8 +91,23 @@ double read_dial_weight(nb::handle name, nb::handle value) {
 
 }  // namespace
 
-std::vector<double> Outcomes::read(nb::handle given, const char* argument) const {
-    std::vector<double> out(learned_.size(), NAN);
+// Most are dicts of floats, of which nobody else can have a say; false if it is none, or puts nothing somewhere.
+template <typename Put>
+bool Outcomes::read_plain(nb::handle given, Put&& put) const {
+    if (!PyDict_CheckExact(given.ptr())) return false;
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(given.ptr(), &at, &name, &value);) {
+        if (!PyFloat_CheckExact(value) || !(std::fabs(PyFloat_AS_DOUBLE(value)) <= largest_value)) return false;
+        const auto place = find(name);
+        if (!place || !put(*place, PyFloat_AS_DOUBLE(value))) return false;
+    }
+    return true;
+}
+
+Values Outcomes::read(nb::handle given, const char* argument) const {
+    Values out(learned_.size());
+    const auto put = [&](Place place, double value) { return place.is_learned && (out[place.index] = value, true); };
+    if (read_plain(given, put) && PyDict_GET_SIZE(given.ptr()) > 0) return out;
     const nb::dict entries = entries_of(given, argument, learned_.front().name);
     if (entries.size() == 0)
         fail(PyExc_ValueError, std::string(argument) + " is empty; give at least one outcome, such as {" +
@@ -109,33 +118,37 @@ std::vector<double> Outcomes::read(nb::handle given, const char* argument) const
         if (!place->is_learned)
             fail(PyExc_ValueError,
                  std::string(argument) + " has " + quoted(name) + ", whose price of every arm is known; leave it out");
-        out[place->index] = armlet::read_reward(value);
+        put(*place, armlet::read_reward(value));
     }
     return out;
 }
 
-nb::dict Outcomes::write(const std::vector<double>& learned) const {
-    nb::dict out;
-    for (std::size_t j = 0; j < learned.size(); ++j)
-        if (!std::isnan(learned[j])) out[learned_[j].name] = learned[j];
-    return out;
+Values Outcomes::so_far(const Decision& d) const {
+    if (!d.has_outcomes()) return Values(learned_.size());
+    const NamedNumbers& held = d.extras->outcomes;
+    return held.names.is(learned_names_) ? Values(std::span(held.values)) : read(held.to_dict(), "reward");
 }
 
 Outcomes::Dial Outcomes::read_dial(nb::handle weights) const {
     Dial out = usual_;
+    const auto put = [&](Place place, double value) {
+        (place.is_learned ? out.learned : out.known)[place.index] = value;
+        return true;
+    };
+    if (read_plain(weights, put)) return out;
     for (auto [name, value] : entries_of(weights, "weights", names_.front())) {
         const auto place = find(name);
         if (!place) refuse(name, weights, "weights");
-        (place->is_learned ? out.learned : out.known)[place->index] = read_dial_weight(name, value);
+        put(*place, read_dial_weight(name, value));
     }
     return out;
 }
 
-nb::dict Outcomes::write(const Dial& dial) const {
-    nb::dict out;
-    for (std::size_t i = 0; i < names_.size(); ++i)
-        out[names_[i]] = (places_[i].is_learned ? dial.learned : dial.known)[places_[i].index];
-    return out;
+NamedNumbers Outcomes::named(const Dial& dial) const {
+    std::vector<double> values;
+    values.reserve(places_.size());
+    for (const Place& place : places_) values.push_back((place.is_learned ? dial.learned : dial.known)[place.index]);
+    return {all_names_, std::move(values)};
 }
 
 void Outcomes::check_price(nb::handle label) const {
@@ -242,8 +255,8 @@ void Engine::set_reward(Event& event, const double* values, const double* before
         return;
     }
     const std::size_t n = n_values();
-    event.reward = outcomes_->reward({values, values + n}), event.outcomes = values;
-    if (before) event.replaces = outcomes_->reward({before, before + n}), event.outcomes_before = before;
+    event.reward = outcomes_->reward({values, n}), event.outcomes = values;
+    if (before) event.replaces = outcomes_->reward({before, n}), event.outcomes_before = before;
 }
 
 nb::object Engine::reward_columns(const std::vector<double>& values) const {
@@ -259,27 +272,8 @@ nb::object Engine::reward_columns(const std::vector<double>& values) const {
     return out;
 }
 
-namespace {
-
-// What a decision has of its outcomes so far.
-std::vector<double> outcomes_so_far(const Outcomes& outcomes, const Decision& d) {
-    if (!d.outcomes) return std::vector<double>(outcomes.n_learned(), NAN);
-    return outcomes.read(d.outcomes, "reward");
-}
-
-void keep_outcomes(Decision& d, nb::object outcomes) {
-    PyObject* before = std::exchange(d.outcomes, outcomes.release().ptr());
-    Py_XDECREF(before);
-}
-
-bool is_whole(const std::vector<double>& values) {
-    return std::none_of(values.begin(), values.end(), [](double one) { return std::isnan(one); });
-}
-
-}  // namespace
-
 void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
-    const std::vector<double> parts = outcomes_->read(given, "reward");
+    const Values parts = outcomes_->read(given, "reward");
     for (std::size_t j = 0; j < parts.size(); ++j)
         if (!std::isnan(parts[j])) outcomes_->check_range(j, parts[j]);
     const double w = weight.is_valid() ? read_weight(weight) : 1.0;
@@ -292,7 +286,7 @@ void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
         const auto turn = learn_turn();
         check_state();
         check_learnable(d);
-        std::vector<double> all = outcomes_so_far(*outcomes_, d);
+        Values all = outcomes_->so_far(d);
         for (std::size_t j = 0; j < all.size(); ++j) {
             if (std::isnan(parts[j])) continue;
             if (!std::isnan(all[j]))
@@ -301,22 +295,20 @@ void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
             all[j] = parts[j];
         }
         const auto arm = locate(d);
-        nb::dict kept = outcomes_->write(all);
         if (act == Act::rehearse) return;
+        d.extra().outcomes = outcomes_->named(all);
         count_cost(parts, d);
-        if (!is_whole(all)) return keep_outcomes(d, kept);
+        if (!all.is_whole()) return;
         const double reward = outcomes_->reward(all);
         Event event = event_of(d, arm, reward, w, std::nullopt);
         event.outcomes = all.data();
         update(event);
-        keep_outcomes(d, kept);
         note_learned(d, arm, reward, w);
     });
 }
 
 void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new_reward) {
-    const std::vector<double> from = outcomes_->read(old_reward, "old_reward"),
-                              to = outcomes_->read(new_reward, "new_reward");
+    const Values from = outcomes_->read(old_reward, "old_reward"), to = outcomes_->read(new_reward, "new_reward");
     for (std::size_t j = 0; j < from.size(); ++j) {
         if (std::isnan(from[j]) != std::isnan(to[j]))
             fail(PyExc_ValueError, "old_reward is " + quoted(old_reward) + " and new_reward is " + quoted(new_reward) +
@@ -331,8 +323,8 @@ void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new
     change("correct", fields, [&](Act act) {
         const auto turn = learn_turn();
         check_state();
-        const std::vector<double> before = outcomes_so_far(*outcomes_, d);
-        std::vector<double> after = before;
+        const Values before = outcomes_->so_far(d);
+        Values after = before;
         for (std::size_t j = 0; j < from.size(); ++j) {
             if (std::isnan(from[j])) continue;
             if (!(before[j] == from[j]))
@@ -353,12 +345,12 @@ void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new
         }
         if (spending_ && !std::isnan(spending_->cost_in(from)))
             spending_->correct(spending_->cost_in(from), spending_->cost_in(to));
-        keep_outcomes(d, outcomes_->write(after));
+        d.extra().outcomes = outcomes_->named(after);
     });
 }
 
 void Engine::forget_outcomes(Decision& d, nb::handle given) {
-    const std::vector<double> parts = outcomes_->read(given, "reward");
+    const Values parts = outcomes_->read(given, "reward");
     const auto fields = [&] {
         nb::dict out = recorded(d);
         out["reward"] = outcomes_->write(parts), out["weight"] = d.weight;
@@ -367,7 +359,7 @@ void Engine::forget_outcomes(Decision& d, nb::handle given) {
     change("forget", fields, [&](Act act) {
         const auto turn = learn_turn();
         check_state();
-        const std::vector<double> all = outcomes_so_far(*outcomes_, d);
+        const Values all = outcomes_->so_far(d);
         for (std::size_t j = 0; j < all.size(); ++j)
             if (!(all[j] == parts[j]) && !(std::isnan(all[j]) && std::isnan(parts[j])))
                 fail(PyExc_ValueError, "reward is " + quoted(given) + " but decision " + d.id() + " has " +
@@ -383,7 +375,7 @@ void Engine::forget_outcomes(Decision& d, nb::handle given) {
         } else if (spending_ && !d.expired && !std::isnan(spending_->cost_in(all))) {
             spending_->await();  // it may come again
         }
-        keep_outcomes(d, nb::object());
+        if (d.extras) d.extras->outcomes = {};
     });
 }
 

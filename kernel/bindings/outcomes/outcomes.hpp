@@ -1,9 +1,10 @@
 // Several outcomes of every row: what they are called, how they weigh, which are learned, and the prices of the others.
 #pragma once
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "bindings/arrays.hpp"
+#include "bindings/engine/decision.hpp"
 
 namespace armlet {
 
@@ -11,7 +12,7 @@ class Outcomes {
   public:
     // The weights of one decision: of outcomes that are learned, and of those that are known.
     struct Dial {
-        std::vector<double> learned, known;
+        Values learned, known;
     };
 
     // (names, weights, prices, ranges): every name and its usual weight, in order; by name of an outcome that is known,
@@ -27,18 +28,23 @@ class Outcomes {
 
     std::size_t n_learned() const { return learned_.size(); }
     // The reward of a row: its learned outcomes by their usual weights.
-    double reward(const std::vector<double>& learned) const;
+    double reward(std::span<const double> learned) const;
     // Learned outcomes from a mapping by name; NaN where there is none.
-    std::vector<double> read(nb::handle given, const char* argument) const;
+    Values read(nb::handle given, const char* argument) const;
+    // What a decision has of them.
+    Values so_far(const Decision& decision) const;
     void check_range(std::size_t j, double value) const;
     // By name, without those that are NaN.
-    nb::dict write(const std::vector<double>& learned) const;
+    nb::dict write(std::span<const double> learned) const { return by_name(learned_names_, learned); }
+    NamedNumbers named(std::span<const double> learned) const {
+        return {learned_names_, {learned.begin(), learned.end()}};
+    }
     const nb::object& name(std::size_t j) const { return learned_[j].name; }
 
     const Dial& usual() const { return usual_; }
     // The usual weights, but for those that are given.
     Dial read_dial(nb::handle weights) const;
-    nb::dict write(const Dial& dial) const;
+    NamedNumbers named(const Dial& dial) const;
 
     // Looks up the prices of these arms.
     void take_prices(const nb::list& labels);
@@ -62,7 +68,11 @@ class Outcomes {
     std::optional<Place> find(nb::handle name) const;
     [[noreturn]] void refuse(nb::handle name, nb::handle given, const char* argument) const;
 
-    std::vector<nb::object> names_;  // of all, in order
+    template <typename Put>
+    bool read_plain(nb::handle given, Put&& put) const;
+
+    std::vector<nb::object> names_;         // of all, in order
+    nb::object all_names_, learned_names_;  // tuples, which decisions share
     std::vector<Place> places_;
     std::vector<Learned> learned_;
     std::vector<nb::object> known_;
