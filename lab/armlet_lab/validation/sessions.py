@@ -53,6 +53,11 @@ def drawn(rng: np.random.Generator, design: Design) -> Rows:
     return rows_of(x[:, None], arm, clicks, n_arms=ARMS, unit=session, epoch=epoch, **columns)
 
 
+def log_of(seed: int, design: Design) -> Rows:
+    """Return the log of a seed."""
+    return drawn(Seeds(seed, "sessions").rng("sessions"), design)
+
+
 def _played(rng: np.random.Generator, design: Design, session: Int64, x: Float64) -> tuple[Int64, dict[str, Any]]:
     """Return arms, and the columns that say how they were drawn."""
     n, own = len(session), rng.integers(ARMS, size=SESSIONS)[session]
@@ -110,7 +115,7 @@ def coverage(design: Design, counted: Literal["rows", "units"], seeds: Iterable[
     hits: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     for seed in seeds:
-        rows = drawn(Seeds(seed, "sessions").rng("sessions"), design)
+        rows = log_of(seed, design)
         for name, hit in intervals(rows if counted == "units" else by_rows(rows)):
             hits[name] += hit
             runs[name] += 1
@@ -127,7 +132,7 @@ def ever_wrong(counted: Literal["rows", "units"], seeds: Iterable[int]) -> dict[
     """
     missed, runs = Counter({"live": 0, "other": 0}), 0
     for seed in seeds:
-        rows = drawn(Seeds(seed, "sessions").rng("sessions"), "by chance")
+        rows = log_of(seed, "by chance")
         for name, compared, gain in _gates(counted):
             missed[name] += _misses(compared, rows, gain)
         runs += 1
