@@ -998,7 +998,7 @@ class Engine:
             Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
             name: the others may come in later calls, and the row is learned when all have.
         weight
-            How much it counts, a positive number, at least 1e-40.
+            How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the last call counts.
         """
 
     def correct(self, decision: Decision, old_reward: Reward, new_reward: Reward) -> None:
@@ -1162,6 +1162,10 @@ class Engine:
         """
 
     def _restore_spending(self, values: NDArray[numpy.float64]) -> None: ...
+    @property
+    def _spending_values(self, /) -> NDArray[numpy.float64] | None:
+        """What `_restore_spending` takes, or None without a budget."""
+
     @property
     def _spending(self, /) -> tuple[float, float, int, int] | None:
         """

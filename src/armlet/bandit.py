@@ -345,7 +345,9 @@ class Bandit(Engine):
             - propensity, explored: as the decision said;
             - tag (0), weight (1): the same, if there are such columns;
             - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
-              or NaN in rows that are new.
+              or NaN in rows that are new;
+            - with several outcomes, `reward` and `replaces` are columns by name, or there are columns `reward_NAME`
+              and `replaces_NAME` for each.
 
             Columns of other names are ignored.
         explored
@@ -414,7 +416,9 @@ class Bandit(Engine):
                     f"{name} is {value!r}, but the columns of a table of decisions say that already; leave {name} out, "
                     "or give arms and rewards too"
                 )
-        rows = read_logged(table, self._reader.plain)  # a log has what an encoder made of contexts
+        rows = read_logged(
+            table, self._reader.plain, self._settings.outcomes
+        )  # a log has what an encoder made of contexts
         self._learn_logged(
             rows.X,
             rows.arms,

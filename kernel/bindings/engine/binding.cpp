@@ -189,6 +189,9 @@ void bind_engine(nb::module_& m) {
              "From now on `recording.recorder` receives every change, under `recording.lock`.")
         .def("_restore_spending", &Engine::restore_spending, nb::arg("values"),
              nb::sig("def _restore_spending(self, values: NDArray[numpy.float64]) -> None"))
+        .def_prop_ro("_spending_values", &Engine::spending_values,
+                     nb::sig("def _spending_values(self, /) -> NDArray[numpy.float64] | None"),
+                     "What `_restore_spending` takes, or None without a budget.")
         .def_prop_ro("_spending", &Engine::spending,
                      nb::sig("def _spending(self, /) -> tuple[float, float, int, int] | None"),
                      "The price, what was spent, decisions and costs to come, or None without a budget.")

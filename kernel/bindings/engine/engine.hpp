@@ -136,6 +136,7 @@ class Engine {
                nb::handle spending, const nb::callable& fields);
     // Price, spend, decisions and costs to come, or none without a budget.
     nb::object spending() const;
+    nb::object spending_values() const;
     void restore_spending(nb::handle values);
     // From now on a recorder receives every change.
     void attach(nb::object recording) { recording_.emplace(std::move(recording), t); }
@@ -218,7 +219,6 @@ class Engine {
 
     // ---- a budget of one of them: spending.cpp
     void take_budget(nb::handle budget);
-    nb::object spending_values() const;
     double price_now() const { return spending_ ? spending_->pacer().price() : 0.0; }
     void spend(std::uint32_t arm);  // a decision of this arm was made
     void count_cost(std::span<const double> parts, const Decision& decision);

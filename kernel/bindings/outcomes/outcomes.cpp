@@ -313,18 +313,19 @@ void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new
         if (std::isnan(from[j]) != std::isnan(to[j]))
             fail(PyExc_ValueError, "old_reward is " + quoted(old_reward) + " and new_reward is " + quoted(new_reward) +
                                        "; give the same outcomes in both");
-        if (!std::isnan(to[j])) outcomes_->check_range(j, to[j]);
+        if (!std::isnan(to[j]) && to[j] != from[j]) outcomes_->check_range(j, to[j]);
     }
-    const auto fields = [&] {
+    Values before, after;
+    const auto fields = [&] {  // all that it has, so that a replay need not look for the others
         nb::dict out = recorded(d);
-        out["old_reward"] = outcomes_->write(from), out["new_reward"] = outcomes_->write(to), out["weight"] = d.weight;
+        out["old_reward"] = outcomes_->write(before), out["new_reward"] = outcomes_->write(after);
+        out["weight"] = d.weight;
         return out;
     };
     change("correct", fields, [&](Act act) {
         const auto turn = learn_turn();
         check_state();
-        const Values before = outcomes_->so_far(d);
-        Values after = before;
+        before = after = outcomes_->so_far(d);
         for (std::size_t j = 0; j < from.size(); ++j) {
             if (std::isnan(from[j])) continue;
             if (!(before[j] == from[j]))

@@ -19,6 +19,7 @@ from armlet.types import Arm, Bool, Float64, Int64
 
 if TYPE_CHECKING:
     from armlet.inputs.contexts import ContextReader
+    from armlet.inputs.outcomes import Outcomes
 
 # Contexts, rewards, weights and settings. Any float32 is below it. A row then adds w x x' <= 1e120 to a sum, so that no
 # number of rows overflows it, and estimates, widths and their squares stay finite too. NaN and infinity fail the same
@@ -328,16 +329,18 @@ class LoggedRows(NamedTuple):
     t: Int64
     X: Float64  # (N, d)
     arms: list[Arm]
-    rewards: Float64
+    rewards: Float64  # (N,), or (N, m) with several outcomes
     propensities: Float64
     explored: Bool
     tags: Int64
     weights: Float64
-    replaces: Float64  # NaN where a row is new
+    replaces: Float64  # as rewards; NaN where a row is new
 
 
-def read_logged(table: object, reader: ContextReader) -> LoggedRows:
+def read_logged(table: object, reader: ContextReader, outcomes: Outcomes | None = None) -> LoggedRows:
     """Read the columns t, x, arm, reward, propensity and explored, and tag, weight and replaces if they are there.
+
+    With several outcomes, `reward` and `replaces` are columns by name, or there are columns `reward_NAME`.
 
     Examples
     --------
@@ -353,7 +356,7 @@ def read_logged(table: object, reader: ContextReader) -> LoggedRows:
     for name, right in MISNAMED.items():
         if name in names and right not in names:
             raise InvalidValueError(f"the table has a column {name}; call it {right}")
-    missing = [name for name in NEEDED if name not in names]
+    missing = [name for name in NEEDED if name not in names and (name != "reward" or outcomes is None)]
     if missing:
         raise InvalidValueError(f"the table has no column {', '.join(missing)}; it has {reprlib.repr(names)}")
     t = _whole(column("t"), "t", 1, 2**63 - 1)
@@ -364,13 +367,39 @@ def read_logged(table: object, reader: ContextReader) -> LoggedRows:
         t=t,
         X=_contexts(names, column, reader, n),
         arms=list(labels(column("arm"), n)),
-        rewards=rewards(column("reward"), n, "reward"),
+        rewards=_rewards(names, column, n, outcomes),
         propensities=chances,
         explored=explored(column("explored"), n),
         tags=_whole(column("tag"), "tag", -(2**31), 2**31 - 1, n) if "tag" in names else np.zeros(n, dtype=np.int64),
         weights=weights(column("weight") if "weight" in names else None, n),
-        replaces=_replaces(column("replaces"), n) if "replaces" in names else np.full(n, np.nan),
+        replaces=_all_replaces(names, column, n, outcomes),
     )
+
+
+def _rewards(names: list[str], column: Callable[[str], Any], n: int, outcomes: Outcomes | None) -> Float64:
+    if outcomes is None:
+        return rewards(column("reward"), n, "reward")
+    return outcomes.matrix(_by_name("reward", names, column, outcomes), n, "reward")
+
+
+def _all_replaces(names: list[str], column: Callable[[str], Any], n: int, outcomes: Outcomes | None) -> Float64:
+    if outcomes is None:
+        return _replaces(column("replaces"), n) if "replaces" in names else np.full(n, np.nan)
+    given = _by_name("replaces", names, column, outcomes)
+    if not given:
+        return np.full((n, len(outcomes.learned)), np.nan)
+    found = outcomes.matrix(given, n, "replaces", _replaces)
+    some = np.flatnonzero(np.isnan(found).any(axis=1) & ~np.isnan(found).all(axis=1))
+    if some.size:
+        raise InvalidValueError(f"replaces has some outcomes of row {some[0]} and not others; give all, or none")
+    return found
+
+
+def _by_name(role: str, names: list[str], column: Callable[[str], Any], outcomes: Outcomes) -> Mapping[str, Any]:
+    """Return the columns of learned outcomes by name: a mapping, or those of a table that begin with the role."""
+    if role in names and isinstance(given := column(role), Mapping):
+        return given
+    return {name: column(f"{role}_{name}") for name in outcomes.learned if f"{role}_{name}" in names}
 
 
 def _open(table: Any) -> tuple[list[str], Callable[[str], Any]]:
@@ -413,15 +442,15 @@ def _whole(values: Any, name: str, least: int, most: int, n: int | None = None) 
     return np.ascontiguousarray(numbers.astype(np.int64))
 
 
-def _replaces(values: Any, n: int) -> Float64:
+def _replaces(values: Any, n: int, name: str = "replaces") -> Float64:
     """Read the rewards that others replace; null or NaN where there is none."""
     numbers = _raw(values)
     if numbers.shape != (n,):
-        raise InvalidValueError(f"replaces has shape {numbers.shape} for {n} rows; give one value for each, or null")
+        raise InvalidValueError(f"{name} has shape {numbers.shape} for {n} rows; give one value for each, or null")
     listed = numbers.tolist() if numbers.dtype.kind == "O" else None
     new = np.isnan(numbers) if listed is None else np.array([value is None or value != value for value in listed])
     new = new.astype(np.bool_)  # of no rows too
-    return np.where(new, np.nan, rewards(np.where(new, 0.0, numbers).tolist(), n, "replaces"))
+    return np.where(new, np.nan, rewards(np.where(new, 0.0, numbers).tolist(), n, name))
 
 
 def _contexts(names: list[str], column: Callable[[str], Any], reader: ContextReader, n: int) -> Float64:

@@ -7,7 +7,7 @@ is given and not learned. Weights may be others at any decision, since estimates
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, cast
 
@@ -103,8 +103,14 @@ class Outcomes:
         low, high = (math.fsum(pair[i] for pair in both) for i in (0, 1))
         return (low, high) if low < high else None
 
-    def matrix(self, given: object, n_rows: int, name: str = "rewards") -> Float64:
-        """Return columns of the learned outcomes, by name, as (n, m)."""
+    def matrix(
+        self,
+        given: object,
+        n_rows: int,
+        name: str = "rewards",
+        read: Callable[[Any, int, str], Float64] = columns.rewards,
+    ) -> Float64:
+        """Return columns of the learned outcomes, by name, as (n, m); `read` reads one of them."""
         if not isinstance(given, Mapping):
             raise InvalidTypeError(
                 f"{name} is {type(given).__name__}; give a column for each outcome, such as "
@@ -113,7 +119,7 @@ class Outcomes:
         _check_names(name, given, self.learned)
         if missing := [one for one in self.learned if one not in given]:
             raise InvalidValueError(f"{name} has no {missing[0]!r}; give a column for each of {list(self.learned)}")
-        found = [columns.rewards(given[one], n_rows, f"{name}[{one!r}]") for one in self.learned]
+        found = [read(given[one], n_rows, f"{name}[{one!r}]") for one in self.learned]
         return np.ascontiguousarray(np.column_stack(found))
 
     def worths(self, observed: Mapping[str, npt.NDArray[np.float64]], arms: Iterable[Arm]) -> Float64:

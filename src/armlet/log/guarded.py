@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
+from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
 from armlet.kernel import Decision, coins, unit_seed
@@ -118,6 +119,7 @@ class GuardedBandit(Bandit):
         of = {} if unit is None else {"unit": unit, "epoch": epoch}
         wants: dict[str, Any] = {"t": t, "propensity": "marginal", "eligible": eligible, "weights": weights, **of}
         is_due = control is not None and (unit is not None or self._coin(t) < control.share)
+        spent = self._spending_values
         live = super().decide(x, **wants, probabilities="all" if is_due else probabilities)
         if control is not None and unit is not None:  # for as long as the epoch lasts it is the control's, or is not
             is_due = self._coin(live.epoch or 0, unit) < control.share
@@ -131,7 +133,7 @@ class GuardedBandit(Bandit):
         else:
             theirs = other if self._role == "control" else None
             played, told["control"] = self._mix(live, theirs, control, is_due, probabilities)
-        self._begin(live, played)
+        self._begin(live, played, spent)
         self.is_torn = False
         return played, told
 
@@ -146,8 +148,10 @@ class GuardedBandit(Bandit):
         """Ask the other bandit what it would play, and let it wait for no reward of that."""
         if self._second is None or self._role == "learner":
             return None
+        spent = self._second._spending_values
         choice = self._second.decide(x, **wants, probabilities=probabilities)
         self._second.expire(choice)
+        _restore(self._second, spent)
         return choice
 
     def _mix(
@@ -202,16 +206,23 @@ class GuardedBandit(Bandit):
         n = len(self._labels) - len(self._retired) if live.eligible is None else len(live.eligible)
         return given if least is not None and abs(least * n - 1.0) <= EVEN else None
 
-    def _begin(self, live: Decision, played: Decision) -> None:
-        """Wait for the reward of what is played, and for no other one."""
+    def _begin(self, live: Decision, played: Decision, spent: Float64 | None) -> None:
+        """Wait for the reward of what is played, and for no other one; only that is spent."""
         if self._role == "learner" or (live.arm, live.explored) != (played.arm, played.explored):
             super().expire(live)
+            _restore(self, spent)
             if self._role != "learner":
                 super()._begin_decision(played.arm, played.explored)
         if self._second is not None:
             if self._role == "learner":
                 self._second.replace(t=played.t)  # it was not asked, so its clock stands still
             self._second._begin_decision(played.arm, played.explored)
+        self._follow_spending()
+
+    def _follow_spending(self) -> None:
+        """Keep the budget where the policy is frozen: spending and price are those of the bandit that learns."""
+        if self._role == "learner" and self._second is not None:
+            _restore(self, self._second._spending_values)
 
     # ---- learning: both, but for a live policy that is frozen
 
@@ -219,6 +230,7 @@ class GuardedBandit(Bandit):
         second = self._second
         if second is not None and self._role == "learner":
             getattr(second, method)(decision, *args, **options)
+            self._follow_spending()
             return
         twin = None if second is None else _copied(decision)
         getattr(super(), method)(decision, *args, **options)
@@ -249,12 +261,14 @@ class GuardedBandit(Bandit):
             super().expire(decision)
         else:
             super().forget(decision, reward)
+        self._follow_spending()
 
     def _begin_decision(self, label: Arm, explored: bool) -> None:
         if self._role != "learner":
             super()._begin_decision(label, explored)
         if self._second is not None:
             self._second._begin_decision(label, explored)
+        self._follow_spending()
 
     def _is_in_epoch(self, epoch: int) -> bool:
         other = None if self._role == "learner" else self._second  # a learner is not asked
@@ -276,6 +290,8 @@ class GuardedBandit(Bandit):
 
     def replace(self, **change: Any) -> None:
         """Continue with one thing changed; another policy is that of the live bandit."""
+        if "budget" in change and self._control is not None and self._control.arm is not None:
+            _check_arm(self._control.arm, self.arms, change["budget"])
         super().replace(**change)
         if self._second is not None and ("policy" not in change or self._role == "learner"):
             self._second.replace(**change)
@@ -327,6 +343,12 @@ class GuardedBandit(Bandit):
 def _copied(decision: Decision) -> Decision:
     """Return a decision of its own, which one bandit can learn without the other."""
     return Decision.from_dict(decision.to_dict())
+
+
+def _restore(bandit: Bandit, spent: Float64 | None) -> None:
+    """Take back what a decision that nobody gets has spent of a budget, if there is one."""
+    if spent is not None:
+        bandit._restore_spending(spent)
 
 
 def _all(decision: Decision) -> Float64:
@@ -426,8 +448,8 @@ def guard(
     """
     if control is None and second is None:
         return alone(live)
-    if control is not None and control.arm is not None and control.arm not in live.arms:
-        raise InvalidValueError(f"control is {control.arm!r}, which is not an arm; give one of {list(live.arms)}")
+    if control is not None and control.arm is not None:
+        _check_arm(control.arm, live.arms, live.settings.budget)
     if second is not None:
         _check_second(live, second)
     seed = live.seed if role == "learner" else live.seed ^ SECOND
@@ -437,6 +459,16 @@ def guard(
     made._control, made._role = control, role
     made._second = None if second is None else alone(second, seed)
     return made
+
+
+def _check_arm(arm: Arm, arms: Iterable[Arm], budget: Budget | None) -> None:
+    """Refuse an arm that cannot be played in a share of the steps."""
+    if arm not in arms:
+        raise InvalidValueError(f"control is {arm!r}, which is not an arm; give one of {list(arms)}")
+    if budget is not None and budget.hard:
+        raise InvalidValueError(
+            f"control is the arm {arm!r}, but the budget is hard, and one arm cannot keep it; give a policy as control"
+        )
 
 
 def _check_second(live: Bandit, second: Bandit) -> None:
