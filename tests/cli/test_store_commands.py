@@ -247,6 +247,39 @@ def test_windows_can_be_taken_away_and_arms_may_be_numbers(capsys: pytest.Captur
 
 
 @pytest.mark.usefixtures("shop")
+def test_outcomes_and_a_budget_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    with armlet.open_store("shop.db") as store:
+        loop = store.loop(
+            "router",
+            arms=["small", 2],
+            dim=1,
+            outcomes={"quality": 1.0, "cost": -40.0},
+            known={"cost": {"small": 0.001, 2: 0.03}},
+            budget=armlet.Budget("cost", total=2.5, horizon=1000),
+            seed=1,
+        )
+        loop.decide([1.0], event="r-1", eligible=[2])
+        loop.reward("r-1", {"quality": 0.5})
+    assert run("show", "router") == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^outcomes +quality=1, cost=-40 \(known\)$", told, re.M)
+    assert re.search(r"^budget +.*0\.03 of 2\.5 cost spent, 2\.47 left for 999 decisions; price", told, re.M)
+    assert re.search(r"^ +1 +0\.5  quality$", told, re.M)
+    assert re.search(r"^ +1 +0\.03  cost of 2$", told, re.M)
+    words = ("--outcomes", "cost=-20", "--known", "cost:2=0.02,tiny=0.0001", "--arms", "small,2,tiny")
+    assert run("change", "router", *words, "--budget", "cost:total=5,horizon=2k") == 0
+    assert capsys.readouterr().out == "router: changed outcomes, arms, known, budget\n"
+    found = shown(capsys, "router")
+    assert found["weights"] == {"quality": 1.0, "cost": -20.0}
+    assert found["arms"] == ["small", 2, "tiny"]
+    assert (found["budget"]["total"], found["budget"]["spent"]) == (5.0, 0.03)
+    with armlet.open_store("shop.db") as store:
+        outcomes = store.loop("router").model().settings.outcomes
+        assert outcomes is not None
+        assert outcomes.known == {"cost": {"small": 0.001, 2: 0.02, "tiny": 0.0001}}
+
+
+@pytest.mark.usefixtures("shop")
 def test_guards_come_and_go_by_commands(capsys: pytest.CaptureFixture[str]) -> None:
     def guards() -> dict[str, Any]:
         capsys.readouterr()
@@ -327,6 +360,9 @@ def test_delete_asks_whether_it_is_meant(capsys: pytest.CaptureFixture[str]) -> 
         (["store", "shop.db", "change", "home", "--window", "long"], 2, "--window: invalid number: 'long'; write a"),
         (["store", "shop.db", "change", "home", "--reward-range", "1"], 2, "--reward-range: invalid range: '1'; write"),
         (["store", "shop.db", "change", "home", "--fill", "new"], 2, "--fill: invalid values: 'new'; write them as in"),
+        (["store", "shop.db", "change", "home", "--outcomes", "a=1"], 2, "outcomes is {'a': 1.0}"),
+        (["store", "shop.db", "change", "home", "--budget", "a:total=1,period=9"], 2, "but the bandit has one reward"),
+        (["store", "shop.db", "change", "home", "--budget", "a:total=1"], 2, "has neither horizon nor period"),
         (["store", "shop.db", "change", "home", "--policy", "LinUBC"], 2, "did you mean 'LinUCB'?"),
         (["log", "show", "shop.db"], 2, "--loop is missing; give one of home, side"),
         (["log", "show", "shop.db", "--loop", "hoem"], 2, "--loop is 'hoem'; did you mean 'home'?"),

@@ -17,7 +17,7 @@ import armlet
 from armlet.service.keys import digest
 from armlet.stores import Control
 from support import browser
-from support.service.pages import HOSTILE, make_loop, play
+from support.service.pages import HOSTILE, make_loop, make_router, play, route
 from support.service.servers import ServerProcess, ask, serving
 
 SCREENS: dict[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def fill(path: Path) -> None:
-    """Make a loop that was played, one with hostile labels, and one that never was."""
+    """Make a loop that was played, one with hostile labels, one that never was, and one with outcomes and a budget."""
     with armlet.open_store(path) as store:
         play(make_loop(store, control=Control(arm="sale", share=0.2)), 600)
         policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
@@ -88,6 +88,7 @@ def fill(path: Path) -> None:
             hostile.decide_many(X[start : start + 20], events=names[start : start + 20])
             hostile.reward_many([(name, 0.5) for name in names[start : start + 20]])
         make_loop(store, HOSTILE[1], arms=("a", "b"))
+        route(make_router(store), 60)
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +131,32 @@ def test_the_page_is_live_quiet_and_fits(
         found.is_quiet()
 
 
+@pytest.mark.parametrize("scheme", browser.SCHEMES)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_outcomes_and_what_is_spent_are_live_and_fit(
+    chromium: Browser, server: ServerProcess, screen: str, scheme: Literal["light", "dark"]
+) -> None:
+    with opened(chromium, f"{server.url}/loops/router", screen, scheme) as found:
+        page = found.page
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#outcomes > table > tbody > tr")).to_have_count(2)
+        page.locator("#outcomes-by-arm summary").click()
+        sync_api.expect(page.locator("#budget svg")).to_be_visible()
+        n = int(page.locator("#title strong").inner_text())
+        asked = {"context": [0.5], "event": f"{screen}-{scheme}", "weights": {"cost": 0.0}}
+        assert ask(server.url, "POST", "/v1/loops/router/decide", asked).status == 200
+        told = f"After {n + 1} of the 1,000 decisions"
+        sync_api.expect(page.locator("#budget")).to_contain_text(told, timeout=PATIENCE)
+        sync_api.expect(page.locator("#outcomes-by-arm table")).to_be_visible()  # what was opened stays open
+        found.fits()
+        browser.stands_out_from_the_paper(browser.Visit(page))
+        found.is_quiet()
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_hostile_labels_break_neither_page_nor_layout(chromium: Browser, server: ServerProcess, screen: str) -> None:
     with opened(chromium, f"{server.url}/loops", screen) as found:
-        sync_api.expect(found.page.locator("#loops tbody tr")).to_have_count(3)
+        sync_api.expect(found.page.locator("#loops tbody tr")).to_have_count(4)
         found.fits()
         found.page.get_by_role("link", name="hostile").click()
         sync_api.expect(found.page.locator("h1")).to_have_text("hostile")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -160,6 +161,20 @@ def test_units_are_sent_and_told(server: Server, client: Client) -> None:
     assert [item.get("unit") for item in many["items"]] == ["session-1", None]
     with pytest.raises(InvalidValueError, match="units has 1 names for 2 contexts"):
         client.decide_many("home", [[1.0], [2.0]], units=["session-1"])
+
+
+def test_weights_and_several_outcomes_are_sent_and_told(server: Server, client: Client) -> None:
+    weights = {"quality": 1.0, "cost": -400.0}
+    server.answers = [{**DECIDED, "weights": weights}]
+    dial = MappingProxyType({"cost": np.float64(-400.0)})
+    assert client.decide("router", [1.0], weights=dial).weights == weights
+    server.answers = [{"items": [{**DECIDED, "weights": weights}]}]
+    assert client.decide_many("router", [[1.0]], weights={"cost": -400})[0].weights == weights
+    server.answers = [{"items": [{"status": "accepted"}]}]
+    assert client.reward("router", "order-1", {"quality": 0.9}, name="judge") == "accepted"
+    one, many, reward = server.bodies
+    assert one["weights"] == many["weights"] == {"cost": -400.0}
+    assert reward["items"][0]["value"] == {"quality": 0.9}
 
 
 def test_a_reward_has_a_name_so_that_a_sum_counts_it_once(server: Server, client: Client) -> None:

@@ -44,6 +44,16 @@ arms = [1, 2]
 dim = 2
 epoch = {{ seconds = 3600 }}
 
+[loops.router]
+arms = ["small", 2]
+features = ["tokens"]
+outcomes = {{ quality = 1.0, cost = -40.0 }}
+known = {{ cost = {{ small = 0.001, 2 = 0.03 }} }}
+budget = {{ outcome = "cost", total = 250.0, horizon = 100000 }}
+window = 60
+default_reward = {{ quality = 0.5 }}
+reward_range = {{ quality = [0, 1] }}
+
 [keys.web]
 sha256 = "{HASH}"
 scopes = ["decide", "reward"]
@@ -68,7 +78,7 @@ def read(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Se
 
 def test_a_file_says_everything(tmp_path: Path) -> None:
     config = read(tmp_path, FULL)
-    home, other = config.loops
+    home, other, router = config.loops
     assert (config.store, config.listen.host, config.listen.port) == ("shop.db", "0.0.0.0", 9000)
     assert home.arms == ("sale", "new", 3)
     assert home.encoder is not None
@@ -79,6 +89,9 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     assert (home.epoch, other.epoch) == (1000, timedelta(hours=1))
     assert home.control == ControlConfig(arm="sale", share=0.2)
     assert (other.name, other.arms, other.dim, other.encoder) == ("other page", (1, 2), 2, None)
+    assert (router.outcomes, router.known) == ({"quality": 1.0, "cost": -40.0}, {"cost": {"small": 0.001, 2: 0.03}})
+    assert router.budget == armlet.Budget("cost", total=250.0, horizon=100_000)
+    assert (router.default_reward, router.reward_range) == ({"quality": 0.5}, {"quality": (0.0, 1.0)})
     assert config.keys[0].grant.expires == datetime(2027, 1, 31, tzinfo=UTC).timestamp()
     assert not config.keys[0].grant.propensity
     assert (config.limits.body, config.limits.deadline, config.limits.headers) == (1024, 0.5, 16 * 1024)
@@ -100,7 +113,8 @@ def test_the_printed_variables_are_those_that_are_read(tmp_path: Path) -> None:
     config = read(tmp_path, FULL)
     printed = {line.rpartition("# ")[2] for line in to_toml(config).splitlines() if "# ARMLET_" in line}
     known = variables(tomllib.loads(FULL))
-    assert printed == {name for name in known if not name.endswith("_FILE") and "_CONTROL_" not in name}
+    within = ("_CONTROL_", "_BUDGET_")  # printed in one line
+    assert printed == {name for name in known if not name.endswith("_FILE") and not any(map(name.__contains__, within))}
 
 
 @pytest.mark.parametrize(
@@ -130,12 +144,15 @@ def test_scalars_of_loops_and_keys_are_variables_too(tmp_path: Path) -> None:
             "ARMLET_LOOPS_HOME_WINDOW": "60",
             "ARMLET_LOOPS_HOME_CONTROL_SHARE": "0.5",
             "ARMLET_LOOPS_HOME_EPOCH": "500",
+            "ARMLET_LOOPS_HOME_DEFAULT_REWARD": "0.25",
+            "ARMLET_LOOPS_ROUTER_BUDGET_TOTAL": "300",
             "ARMLET_LOOPS_OTHER_PAGE_ON_CHANGE": "apply",
             "ARMLET_KEYS_WEB_EXPIRES": "2028-01-01T00:00:00Z",
             "ARMLET_KEYS_WEB_PROPENSITY": "true",
         },
     )
-    assert (config.loops[0].window, config.loops[0].epoch) == (60, 500)
+    assert (config.loops[0].window, config.loops[0].epoch, config.loops[0].default_reward) == (60, 500, 0.25)
+    assert config.loops[2].budget == armlet.Budget("cost", total=300.0, horizon=100_000)
     assert config.loops[0].control == ControlConfig(arm="sale", share=0.5)
     assert config.loops[1].on_change == "apply"
     assert config.keys[0].expires == datetime(2028, 1, 1, tzinfo=UTC)
@@ -183,6 +200,17 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
         ("[keys.web]", "[[keys.web]]", r"\[keys\] web is \[.*\]; give a table"),
         (HASH, "armlet_oh_the_key_itself", r"\[keys.web\] sha256 is not the SHA-256 of a key"),
         ("expires = 2027-01-31T00:00:00Z", 'expires = "soon"', r"\[keys.web\] expires is 'soon'; give a date"),
+        ("quality = 1.0, cost", "quality = 1.0, price", r"\[loops.router\] known has 'cost', which is no outcome"),
+        ("cost = -40.0", "cost = true", r"\[loops.router\] outcomes\['cost'\] is True; give a finite number"),
+        ("small = 0.001, ", "", r"\[loops.router\] known has no cost of arm 'small'; give it for every arm"),
+        ("small = 0.001, 2 = 0.03", "", r"\[loops.router\] known\['cost'\] is \{\}; give the value for every arm"),
+        ("{ small = 0.001, 2 = 0.03 }", "0.03", r"\[loops.router\] known.cost is 0.03; give a"),
+        ("{ cost = { small = 0.001, 2 = 0.03 } }", "3", r"\[loops.router\] known is 3; give a table for"),
+        ("total = 250.0", "total = 0", r"\[loops.router.budget\] total is 0; give a"),
+        ("total = 250.0", "totle = 250", r"\[loops.router.budget\] totle is not a setting; did you mean 'total'\?"),
+        ('outcome = "cost", total = 250.0', "total = 250", r"\[loops.router.budget\] outcome is missing; give it"),
+        ("horizon = 100000", "hard = true", r"\[loops.router.budget\] Budget has neither horizon nor period"),
+        ("{ quality = 0.5 }", "0.5", r"\[loops.router\] default_reward is 0.5, but the loop has outcomes"),
         ("epoch = 1000", "epoch = 0", r"\[loops.home\] epoch is 0; give a number of decisions, at least 1"),
         ("seconds = 3600", "hours = 1", r"\[loops.other page\] epoch is \{'hours': 1\}; give a number of decisions"),
         ("dim = 2", 'dim = 2\nfeatures = ["age"]', r"\[loops.other page\] dim is 2, but features have names"),
@@ -294,4 +322,23 @@ def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_p
         assert plans(tmp_path, arms=("b", "c"))[0] == "loop 'home' would change: arm 'c' is new, arm 'a' is retired"
         assert "would be refused: seed is 2" in plans(tmp_path, seed=2)[0]
         assert "would be refused: epoch is 10" in plans(tmp_path, epoch=10)[0]
+        assert "would be refused: outcomes is" in plans(tmp_path, outcomes={"quality": 1.0, "cost": -1.0})[0]
         assert plans(tmp_path)[0] == "loop 'home' goes on as it is"
+
+
+def test_a_preview_says_what_would_change_of_outcomes(tmp_path: Path) -> None:
+    how: dict[str, Any] = {
+        "outcomes": {"quality": 1.0, "cost": -40.0},
+        "known": {"cost": {"a": 0.001, "b": 0.03}},
+        "budget": armlet.Budget("cost", total=5.0, horizon=100),
+    }
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        store.loop("home", arms=["a", "b"], features=["age"], seed=1, **how)
+    assert plans(tmp_path, **how) == ["loop 'home' goes on as it is"]
+    other = {
+        "outcomes": {"quality": 1.0, "cost": -20.0},
+        "known": {"cost": {"a": 0.002, "b": 0.03}},
+        "budget": armlet.Budget("cost", total=9.0, horizon=100),
+    }
+    assert plans(tmp_path, **other, on_change="apply") == ["loop 'home' would change: outcomes, known, budget"]
+    assert "would be refused: outcomes is" in plans(tmp_path, **other)[0]

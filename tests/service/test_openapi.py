@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+import armlet
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Request, Response, Route, json_response
@@ -34,7 +35,7 @@ def described() -> Any:
     for operations in found["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
-                parameter["schema"] = {"enum": ["home", "nowhere"]}
+                parameter["schema"] = {"enum": ["home", "router", "nowhere"]}
     return found
 
 
@@ -90,6 +91,9 @@ def test_the_server_is_as_described(api: tuple[Any, Store], route: Route, mode: 
     described, store = api
     if "home" not in store.loops:  # not yet, or another test has deleted it
         store.loop("home", arms=["sale", "new", 1, "1"], features=["age", "basket"], seed=7)
+    if "router" not in store.loops:
+        budget = armlet.Budget("cost", total=5.0, period=100)
+        store.loop("router", arms=["a", 1], dim=1, outcomes={"quality": 1.0, "cost": -2.0}, budget=budget, epoch=9)
 
     @given(case=described[route.path][route.method].as_strategy(generation_mode=mode))
     @settings(max_examples=scaled(10), database=None, suppress_health_check=list(HealthCheck))

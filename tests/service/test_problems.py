@@ -81,8 +81,8 @@ def test_every_error_of_the_library_is_a_problem(error: errors.ArmletError) -> N
     problem = refusal(error)
     assert problem.kind in KINDS
     assert problem.status != 500
-    says_why = isinstance(error, errors.LoopStateError) or not isinstance(error, errors.StoreError)
-    assert (SECRET in problem.detail) == says_why  # a store's errors name files and databases
+    says_why = isinstance(error, errors.LoopStateError) or not isinstance(error, errors.StoreError | errors.BudgetError)
+    assert (SECRET in problem.detail) == says_why  # a store's errors name files and databases, a budget's what is left
     assert (problem.status == 503) == (
         isinstance(error, errors.StoreError)
         and problem.kind.slug != "not-found"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import armlet
 from armlet.service.app import Service, create_app
 from armlet.service.keys import SCOPES, Grant, Keyring, digest
 from armlet.service.routes import ROUTES
@@ -33,6 +34,27 @@ BODIES: dict[str, Any] = {
     "/v1/loops/{name}/forget": {"events": ["e", "h"]},
     "/v1/loops/{name}/promote": {"gate": "off", "control": 0.1},
 }
+WEIGHTS = {"quality": 1.0, "cost": -2}
+BUDGET = {"outcome": "cost", "total": 5, "horizon": 100, "hard": True}
+PRICES = {"sale": 0.1, "new": 0.2}
+SEVERAL: dict[str, Any] = {
+    "/v1/loops/{name}/decide": {"context": CONTEXT, "event": "e", "unit": "u", "weights": WEIGHTS},
+    "/v1/loops/{name}/decide/batch": {"items": [{"context": CONTEXT, "unit": "u"}], "weights": WEIGHTS},
+    "/v1/rewards": {"items": [{**REWARD, "loop": "router", "value": {"quality": 0.5}}, REWARD]},
+    "/v1/loops": {
+        "name": "new",
+        "arms": ["a", 1],
+        "dim": 1,
+        "outcomes": WEIGHTS,
+        "known": {"cost": [["a", 1], [1, 2]]},
+        "budget": BUDGET,
+        "epoch": {"seconds": 60},
+        "reward_range": {"quality": [0, 1]},
+    },
+    "/v1/loops/{name}/change": {"outcomes": WEIGHTS, "known": {"cost": PRICES}, "budget": BUDGET},
+    "/v1/loops/{name}/arms": {"action": "add", "arm": "later", "known": {"cost": 0.1}},
+}
+"""For loops with several outcomes, a budget and epochs."""
 HOSTILE: tuple[Any, ...] = (
     None, True, -1, 0, 2**53 + 1, 2**70, -(2**63) - 1, 1e308, -0.0, 5e-324, 0.5, "", "1", "home", "é" * 300, "\0",
     "\u202e", "'; DROP TABLE event; --", "../../etc/passwd", "{}", "NaN", [], {}, [[]], [None], {"": None}, ["x"] * 300,
@@ -62,8 +84,9 @@ class Fuzz:
     def request(self) -> tuple[str, str, list[Any], dict[str, str]]:
         """Return a method, a path, the frames of a body, and headers."""
         route = self.random.choice(ROUTES)
-        body = json.dumps(BODIES.get(route.path, {})).encode() if route.method == "POST" else b""
-        path = route.path.replace("{name}", self.random.choice(("home", "home", "home", "nowhere")))
+        bodies = self.random.choice((BODIES, {**BODIES, **SEVERAL}))
+        body = json.dumps(bodies.get(route.path, {})).encode() if route.method == "POST" else b""
+        path = route.path.replace("{name}", self.random.choice(("home", "home", "router", "nowhere")))
         method: str = route.method
         headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
         for _ in range(self.random.randint(1, 3)):
@@ -164,6 +187,17 @@ def test_no_request_breaks_the_server_or_changes_what_it_should_not(served: tupl
         if "home" not in store.loops:  # one of them has deleted it
             store.loop("home", arms=["sale", "new", 1, "1"], features=["age", "basket"], seed=7).decide(
                 CONTEXT, event="h"
+            )
+        if "router" not in store.loops:
+            store.loop(
+                "router",
+                arms=["sale", "new"],
+                features=["age", "basket"],
+                outcomes=WEIGHTS,
+                known={"cost": {"sale": 0.1, "new": 0.2}},
+                budget=armlet.Budget("cost", total=5, horizon=100, hard=True),
+                epoch=10,
+                seed=7,
             )
         before = state(ledger)
         method, path, frames, headers = Fuzz(seed).request()

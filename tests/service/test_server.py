@@ -462,6 +462,60 @@ def test_print_config_is_a_file_of_settings(tmp_path: Path, capsys: pytest.Captu
     assert (config.store, config.loops[0].arms) == ("shop.db", ("a", "b"))
 
 
+ROUTER = (
+    *("router.db", "--loop", "router", "--arms", "small,large", "--features", "tokens"),
+    *("--outcomes", "quality=1,cost=-40", "--known", "cost:small=0.001,large=0.03"),
+    *("--budget", "cost:total=250,horizon=100k"),
+)
+
+
+def test_outcomes_and_a_budget_are_options_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = ("--reward-range", "quality=0..1", "--window", "60", "--default-reward", "quality=0.5")
+    assert main(["serve", *ROUTER, *more, "--print-config"]) == 0
+    Path("armlet.toml").write_text(capsys.readouterr().out)
+    [router] = load(Path("armlet.toml"), {}).loops
+    assert (router.outcomes, router.known) == ({"quality": 1, "cost": -40}, {"cost": {"small": 0.001, "large": 0.03}})
+    assert router.budget == armlet.Budget("cost", total=250.0, horizon=100_000)
+    assert (router.reward_range, router.default_reward) == ({"quality": (0.0, 1.0)}, {"quality": 0.5})
+    assert main(["serve", *ROUTER, "--check"]) == 0
+    told = capsys.readouterr().out
+    assert "loop 'router' would be made" in told
+    assert "loop 'router' weighs quality=1, cost=-40 (known)" in told
+    assert "loop 'router' spends 250 cost within 100,000 decisions" in told
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "told"),
+    [
+        ("--outcomes", "quality", "invalid values: 'quality'; write them as in"),
+        ("--known", "cost", "invalid values: 'cost'; write the outcome and its value for every arm"),
+        ("--known", "cost:small=0.001", "known has no cost of arm 'large'"),
+        ("--budget", "cost=250/100000", "invalid budget: 'cost=250/100000'; write it as in cost:total=250"),
+        ("--budget", "cost:total=250", "neither horizon nor period"),
+        ("--budget", "price:total=250,period=1k", "budget is of 'price', which is no outcome"),
+        ("--reward-range", "quality=1", "invalid range: 'quality=1'; write two numbers"),
+        ("--default-reward", "much", "invalid number: 'much'; write a number"),
+    ],
+)
+def test_wrong_options_of_outcomes_are_refused(
+    capsys: pytest.CaptureFixture[str], option: str, given: str, told: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *ROUTER, option, given, "--print-config"])
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_lines_of_the_banner_decide_and_reward_where_there_are_outcomes(tmp_path: Path) -> None:
+    with serving(*ROUTER, folder=tmp_path) as server:
+        decide, reward = curl_lines(server)
+        assert run_line(decide, tmp_path)["arm"] in ("small", "large")
+        assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
+
+
 @pytest.mark.parametrize(("given", "epoch"), [("10k", 10_000), ("12h", timedelta(hours=12)), ("90s", timedelta(0, 90))])
 def test_an_epoch_is_a_number_of_decisions_or_a_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, epoch: object

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Final
+from typing import Any, Final
 
-from armlet.cli.command import count
+from armlet.cli.command import REPEATED, Argument, arg, between, count
 
 SECONDS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _TIME: Final = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})")
@@ -29,6 +29,89 @@ def amounts(text: str) -> dict[str, float]:
     raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0")
 
 
+def amount(text: str) -> float | dict[str, float]:
+    """Read a number, or numbers by name.
+
+    Examples
+    --------
+    >>> amount("0"), amount("quality=0,cost=0.02")
+    (0.0, {'quality': 0.0, 'cost': 0.02})
+    """
+    if "=" in text:
+        return amounts(text)
+    try:
+        return float(text)
+    except ValueError:
+        fix = "write a number, or one for each outcome as in quality=0,cost=0.02"
+        raise argparse.ArgumentTypeError(f"invalid number: {text!r}; {fix}") from None
+
+
+def ends(text: str) -> tuple[float, float] | dict[str, tuple[float, float]]:
+    """Read the lowest and the highest value, or those of outcomes by name.
+
+    Examples
+    --------
+    >>> ends("0..1"), ends("quality=0..1,cost=0..0.1")
+    ((0, 1), {'quality': (0, 1), 'cost': (0, 0.1)})
+    """
+    if "=" in text:
+        return {name.strip(): _pair(text, pair) for name, _, pair in (each.rpartition("=") for each in text.split(","))}
+    return _pair(text, text)
+
+
+def _pair(text: str, pair: str) -> tuple[float, float]:
+    found = between(pair)
+    if not isinstance(found, tuple):
+        fix = "write two numbers as in 0..1, or two for each outcome as in quality=0..1,cost=0..0.1"
+        raise argparse.ArgumentTypeError(f"invalid range: {text!r}; {fix}")
+    return found
+
+
+def known(text: str) -> tuple[str, dict[str, float]]:
+    """Read an outcome and its value for every arm.
+
+    Examples
+    --------
+    >>> known("cost:small=0.001,llama3:8b=0.03")
+    ('cost', {'small': 0.001, 'llama3:8b': 0.03})
+    """
+    name, _, values = text.partition(":")
+    try:
+        return name.strip(), amounts(values)
+    except argparse.ArgumentTypeError:
+        fix = "write the outcome and its value for every arm, as in cost:small=0.001,large=0.03"
+        raise argparse.ArgumentTypeError(f"invalid values: {text!r}; {fix}") from None
+
+
+def budget(text: str) -> dict[str, Any]:
+    """Read a budget: its outcome and what `armlet.Budget` takes.
+
+    Examples
+    --------
+    >>> budget("cost:total=250,horizon=100k,hard=true")
+    {'outcome': 'cost', 'total': 250.0, 'horizon': 100000, 'hard': True}
+    """
+    name, _, settings = text.partition(":")
+    found: dict[str, Any] = {"outcome": name.strip()}
+    try:
+        for key, _, value in (pair.partition("=") for pair in settings.split(",")):
+            found[key.strip()] = _BUDGET[key.strip()](value.strip())
+    except (KeyError, ValueError, argparse.ArgumentTypeError):
+        fix = (
+            "write it as in cost:total=250,horizon=100k; period= in place of horizon=, and hard=true, are possible too"
+        )
+        raise argparse.ArgumentTypeError(f"invalid budget: {text!r}; {fix}") from None
+    return found
+
+
+_BUDGET: Final[dict[str, Any]] = {
+    "total": float,
+    "horizon": count,
+    "period": count,
+    "hard": {"true": True, "false": False}.__getitem__,
+}
+
+
 def epoch(text: str) -> int | dict[str, float]:
     """Read an epoch of units: a number of decisions, or a length of time.
 
@@ -40,3 +123,25 @@ def epoch(text: str) -> int | dict[str, float]:
     if found := _TIME.fullmatch(text):
         return {"seconds": float(found[1]) * SECONDS[found[2]]}
     return count(text)
+
+
+def outcome_options(**settings: Any) -> tuple[Argument, ...]:
+    """Declare the options by which a loop gets several outcomes, or other ones; `settings` are for each of them."""
+    return (
+        arg("--outcomes", type=amounts, metavar="NAME=X,...", help="what one of each outcome is worth", **settings),
+        arg(
+            "--known",
+            type=known,
+            action="append",
+            metavar="NAME:ARM=X,...",
+            help=f"an outcome that is given for every arm, not learned; {REPEATED}",
+            **settings,
+        ),
+        arg(
+            "--budget",
+            type=budget,
+            metavar="NAME:total=X,horizon=N",
+            help="how much of an outcome may be spent, in so many decisions; or period=N, again and again; hard=true",
+            **settings,
+        ),
+    )

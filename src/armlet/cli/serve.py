@@ -13,29 +13,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from armlet.cli.command import REPEATED, Work, arg, between, command, group, named_policy, names, seed
-from armlet.cli.outcomes import epoch
+from armlet.cli.command import REPEATED, Work, arg, command, group, named_policy, names, seed
+from armlet.cli.outcomes import amount, ends, epoch, outcome_options
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
 if TYPE_CHECKING:
     from armlet.bandit import Bandit
     from armlet.service.app import Service
-    from armlet.service.config import ServerConfig
+    from armlet.service.config import LoopConfig, ServerConfig
 
 EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
 LOOP: Final = (
     "arms",
     "features",
     "dim",
-    "policy",
     "window",
     "default_reward",
     "aggregation",
+    "reward_range",
     "objective",
     "seed",
+    "outcomes",
+    "budget",
     "epoch",
 )
+"""Options that are settings of a loop as they are."""
+OTHERS: Final = ("loop", "categories", "policy", "known", "control", "share")
 JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
@@ -57,11 +61,12 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
         arg("--dim", type=int, metavar="D", help="how many numbers a context has, if they have no names"),
         named_policy("default: OccasionalOptimism"),
         arg("--window", type=float, metavar="SECONDS", help="until a decision without a reward has the default"),
-        arg("--default-reward", type=float, metavar="X", help="that default"),
+        arg("--default-reward", type=amount, metavar="X", help="that default; NAME=X,... of outcomes"),
         arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts"),
-        arg("--reward-range", type=between, metavar="LOW..HIGH", help="default: -1..1"),
+        arg("--reward-range", type=ends, metavar="LOW..HIGH", help="default: -1..1; NAME=LOW..HIGH,... of outcomes"),
         arg("--objective", choices=("max", "min"), help="min for costs"),
         seed("the loop's coins"),
+        *outcome_options(),
         arg("--epoch", type=epoch, metavar="N", help="how long a unit keeps its arm: decisions, or 30min, 12h, 7d"),
         arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
         arg("--share", type=float, metavar="SHARE", help="default: 0.1"),
@@ -78,7 +83,7 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
     options={"default_reward": "--default-reward", "reward_range": "--reward-range"},
 )
 def serve(a: argparse.Namespace) -> Work | int | None:
-    """Serve the loops of a store over HTTP: durable before the answer, exact after a crash.
+    r"""Serve the loops of a store over HTTP: durable before the answer, exact after a crash.
 
     Without keys it listens on this machine only. Every scalar setting is also a variable, such as ARMLET_LIMITS_BODY
     for body of [limits], and wins over the file; the store's address and hashes of keys may be in files that
@@ -86,6 +91,9 @@ def serve(a: argparse.Namespace) -> Work | int | None:
 
     examples:
       armlet serve shop.db --loop home --arms sale,new --features age,basket
+      armlet serve shop.db --loop router --arms small,large --features tokens \
+          --outcomes quality=1,cost=-40 --known cost:small=0.001,large=0.03 \
+          --budget cost:total=250,horizon=100k
       armlet serve armlet.toml
       armlet serve armlet.toml --check
       armlet serve --new-key decide,reward --key-loops home
@@ -123,7 +131,7 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
     options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
     if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
         return load(None, os.environ, options=options, **_table(a))
-    for name in ("loop", *LOOP, "categories", "reward_range", "control", "share"):
+    for name in (*LOOP, *OTHERS):
         if getattr(a, name) is not None:
             raise ArgumentError("{" + name + "} is given, but {place} is a file of settings; write it there")
     return load(Path(a.place), os.environ, options=options)
@@ -138,8 +146,8 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
         loop["categories"] = dict(_category(text) for text in a.categories)
     if a.policy is not None:
         loop["policy"], loop["policy_settings"] = parse_named(a.policy)
-    if a.reward_range is not None:
-        loop["reward_range"] = a.reward_range
+    if a.known is not None:
+        loop["known"] = dict(a.known)
     if a.control is not None:
         loop["control"] = {"arm": a.control, **({} if a.share is None else {"share": a.share})}
     elif a.share is not None:
@@ -198,12 +206,27 @@ def check(config: ServerConfig) -> int:
     print(f"store {without_password(config.store)} {'is there' if is_there else 'would be made'}")
     for plan in plans:
         print(plan)
+    for loop in config.loops:
+        for line in _outcome_lines(loop):
+            print(line)
     for key in config.keys:
         of = "all loops" if key.loops is None else f"loops {', '.join(key.loops)}"
         print(f"key {key.name!r}: {', '.join(key.scopes)} of {of}")
     if not config.keys:
         print("no keys: everyone on this machine may do everything, nobody else anything")
     return int(any(plan.refusal for plan in plans))
+
+
+def _outcome_lines(loop: LoopConfig) -> Iterator[str]:
+    if loop.outcomes is not None:
+        known = loop.known or {}
+        told = (f"{name}={weight:g}{' (known)' if name in known else ''}" for name, weight in loop.outcomes.items())
+        yield f"loop {loop.name!r} weighs {', '.join(told)}"
+    if loop.budget is not None:
+        budget = loop.budget
+        each = "in each" if budget.period is not None else "within"
+        hard = ", which is a hard limit" if budget.hard else ""
+        yield f"loop {loop.name!r} spends {budget.total:g} {budget.outcome} {each} {budget.length:,} decisions{hard}"
 
 
 # ---- the server
@@ -273,7 +296,11 @@ def example(model: Bandit) -> object:
     return cells
 
 
-def best_reward(model: Bandit) -> float:
-    """Return the best reward that a bandit takes, 1 if there is no end to it."""
-    low, high = model.settings.reward_range or (0.0, 1.0)
-    return high if model.settings.objective == "max" else low
+def best_reward(model: Bandit) -> float | dict[str, float]:
+    """Return the best reward that a bandit takes, 1 if there is no end to it; of outcomes those that are learned."""
+    settings, several = model.settings, model.settings.outcomes
+    if several is None:
+        low, high = settings.reward_range or (0.0, 1.0)
+        return high if settings.objective == "max" else low
+    found = {name: several.ranges.get(name, (0.0, 1.0)) for name in several.learned}
+    return {name: high if several.weights[name] > 0.0 else max(low, 0.0) for name, (low, high) in found.items()}

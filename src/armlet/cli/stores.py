@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.answer import Answer
-from armlet.cli.command import Argument, Call, Command, arg, between, command, named_policy, names, progress
+from armlet.cli.command import Argument, Call, Command, arg, command, named_policy, names, progress
 from armlet.cli.logs import written
-from armlet.cli.outcomes import amounts
+from armlet.cli.outcomes import amount, amounts, ends, outcome_options
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, StoreError
 
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 EXTRAS: Final = ("apsw", "msgspec", "psycopg", "pyarrow")
 MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is told
-CHANGES: Final = ("window", "default_reward", "aggregation", "early_window", "reward_range", "features", "fill")
+CHANGES: Final = (
+    "window",
+    "default_reward",
+    "aggregation",
+    "early_window",
+    "reward_range",
+    "features",
+    "fill",
+    "outcomes",
+)
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
 _NAME: Final = arg("loop", metavar="NAME", help="of the loop")
 
@@ -88,7 +97,7 @@ def show(a: argparse.Namespace) -> Answer:
         found, line = details(view, record, time.time_ns() // 1000), overview(view, record)
         learned = digest(view, record)
     text = [f"{name:20} {value}" for name, value in (*_lines(found, line), ("digest", learned))]
-    text += _arm_lines(found)
+    text += [*_arm_lines(found), *_outcome_lines(found)]
     text += [f"gain: {_plain(str(gain))}" for gain in found.gains]
     text += [f"alarm: {alarm}" for alarm in found.alarms]
     return Answer({**line.to_dict(), **found.to_dict(), "digest": learned}, text, tones={"alarm": "bad"})
@@ -104,6 +113,13 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     yield "encoder", "yes" if found.has_encoder else "no"
     yield "objective", found.objective
     yield "reward_range", "any" if found.reward_range is None else "{:g}..{:g}".format(*found.reward_range)
+    if found.weights is not None:
+        told = (
+            f"{name}={weight:g}{' (known)' if name in found.known else ''}" for name, weight in found.weights.items()
+        )
+        yield "outcomes", ", ".join(told)
+    if found.budget is not None:
+        yield "budget", str(found.budget)
     yield from ((name, "none" if value is None else value) for name, value in found.terms.items())
     yield "decisions", f"{overview.decisions:,}, the last one {_clock(overview.last_decision)}"
     yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
@@ -120,6 +136,14 @@ def _arm_lines(found: Details) -> Iterator[str]:
         mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
         retired = ", retired" if arm in found.retired else ""
         yield f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
+
+
+def _outcome_lines(found: Details) -> Iterator[str]:
+    if found.outcomes:
+        yield f"\n{'values':>13}{'mean':>13}  outcome"
+    for each in found.outcomes:
+        of = "" if each.arm is None else f" of {_plain(str(each.arm))}"
+        yield f"{each.values:13,}{'-' if each.mean is None else f'{each.mean:.4g}':>13}  {_plain(each.outcome)}{of}"
 
 
 @_action(
@@ -315,18 +339,15 @@ def number_or_none(text: str) -> float | None:
         raise argparse.ArgumentTypeError(f"invalid number: {text!r}; write a number, or none") from None
 
 
-def span(text: str) -> tuple[float, float]:
-    """Read the lowest and the highest value.
+def amount_or_none(text: str) -> float | dict[str, float] | None:
+    """Read a number, numbers by name, or none.
 
     Examples
     --------
-    >>> span("0..1")
-    (0, 1)
+    >>> amount_or_none("0"), amount_or_none("quality=0,cost=0.02"), amount_or_none("none")
+    (0.0, {'quality': 0.0, 'cost': 0.02}, None)
     """
-    found = between(text)
-    if not isinstance(found, tuple):
-        raise argparse.ArgumentTypeError(f"invalid range: {text!r}; write two numbers as in 0..1")
-    return found
+    return None if text == "none" else amount(text)
 
 
 _UNLESS: Final = {"default": argparse.SUPPRESS}
@@ -337,11 +358,11 @@ _UNLESS: Final = {"default": argparse.SUPPRESS}
     "go on with other terms, features, arms or another policy",
     _NAME,
     arg("--window", type=number_or_none, metavar="SECONDS", help="or none, with --default-reward none", **_UNLESS),
-    arg("--default-reward", type=number_or_none, metavar="X", help="of windows that close without a reward", **_UNLESS),
+    arg("--default-reward", type=amount_or_none, metavar="X", help="of windows that close without a reward", **_UNLESS),
     arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts", **_UNLESS),
     arg("--early-window", type=number_or_none, metavar="SECONDS", help="that rewards may come too early", **_UNLESS),
     arg(
-        "--reward-range", type=span, metavar="LOW..HIGH", help="write --reward-range=-1..1 if LOW is below 0", **_UNLESS
+        "--reward-range", type=ends, metavar="LOW..HIGH", help="write --reward-range=-1..1 if LOW is below 0", **_UNLESS
     ),
     arg("--features", type=names, metavar="NAMES", help="separated by commas, old ones that stay included", **_UNLESS),
     arg(
@@ -352,6 +373,7 @@ _UNLESS: Final = {"default": argparse.SUPPRESS}
         **_UNLESS,
     ),
     arg("--arms", type=names, metavar="NAMES", help="to be played from now on, separated by commas"),
+    *outcome_options(**_UNLESS),
     named_policy(),
     arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
     arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1", **_UNLESS),
@@ -367,11 +389,14 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --window 86400 --default-reward 0
       armlet store shop.db change homepage --features age,visits --fill visits=1
       armlet store shop.db change homepage --arms sale,new,none --reward-range=-1..1
+      armlet store shop.db change router --outcomes cost=-20 --budget cost:total=9,period=1k
       armlet store shop.db change homepage --policy LinUCB:alpha=0.5 --refit
       armlet store shop.db change homepage --control sale --share 0.1
       armlet store shop.db change homepage --shadow LinUCB --refit
     """
+    from armlet.inputs.budget import Budget
     from armlet.inputs.named import parse_named
+    from armlet.service.config import read_known
     from armlet.simulation.compare import make_policy
 
     given = {name: value for name, value in vars(a).items() if name in CHANGES}
@@ -383,11 +408,16 @@ def change(a: argparse.Namespace) -> Answer:
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
     if "share" in a and a.control in (None, "none"):
         raise ArgumentError("{share} is given, but no {control} that plays it; name its arm")
-    if not given and a.arms is None and a.control is None:
+    if not given and a.arms is None and a.control is None and "known" not in a and "budget" not in a:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
     with _changing(a, "change(...)") as loop:
         if a.arms is not None:
             given["arms"] = _labels(a.arms, loop.model().arms)
+        if "known" in a:
+            arms = dict.fromkeys([*loop.model().arms, *given.get("arms", ())])
+            given["known"] = read_known(dict(a.known), arms)
+        if "budget" in a:
+            given["budget"] = Budget(**a.budget)
         if a.control is not None:
             given["control"] = _control(a, loop.model().arms)
         loop.change(**given, how="refit" if a.refit else "carry")

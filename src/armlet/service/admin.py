@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from armlet.errors import ArmletError, EventError, StoreError, refusing
+from armlet.inputs.budget import Budget
 from armlet.service.app import Service, no_loop
-from armlet.service.config import ControlConfig, LoopConfig, make_encoder, make_policy
+from armlet.service.config import ControlConfig, LoopConfig, make_encoder, make_policy, read_known
 from armlet.service.http import JSON, NO_SNIFF, NO_STORE, Request, Response, decode, json_response
 from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, OUTCOME_UNKNOWN, UNAVAILABLE, Problem, refusal
 from armlet.service.schemas import (
     AnyControl,
+    BudgetTerms,
     ChangeArm,
     ChangeLoop,
     Done,
@@ -32,6 +35,7 @@ from armlet.service.schemas import (
     Shadow,
 )
 from armlet.stores import Control, Loop, Store
+from armlet.types import Arm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +74,8 @@ async def make_loop(service: Service, request: Request) -> Response:
     asked = decode(_make, await request.body(service.limits.body), request)
     if not request.grant.allows("admin", asked.name):
         raise Problem(FORBIDDEN, f"the key lacks the scope 'admin' for loop {asked.name!r}", field="name")
-    _check_size(len(asked.arms), asked.dim or len(asked.features) + sum(map(len, asked.categories.values())))
+    dim = asked.dim or len(asked.features) + sum(map(len, asked.categories.values()))
+    _check_size(len(asked.arms), dim, len(asked.outcomes or ()))
     service.loops[asked.name] = await service.run(_made, service.store, asked)
     return Response(msgspec.json.encode(LoopName(asked.name)), 201, (JSON, NO_STORE, NO_SNIFF))
 
@@ -84,12 +89,23 @@ def _made(store: Store, asked: MakeLoop) -> Loop:
             fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
         if isinstance(asked.epoch, Duration):
             fields["epoch"] = msgspec.structs.asdict(asked.epoch)
+        if asked.budget is not None:
+            fields["budget"] = _budget(asked.budget)
         return store.loop(**LoopConfig(**fields).arguments())
 
 
-def _check_size(arms: int, dim: int) -> None:
-    if arms * dim**2 > MOST_NUMBERS:
-        text = f"{arms:,} arms of {dim:,} features would need {arms * dim**2:,} numbers; {MOST_NUMBERS:,} are the most"
+def _budget(told: BudgetTerms) -> Budget:
+    try:
+        return Budget(**msgspec.structs.asdict(told))
+    except ArmletError as error:
+        raise refusal(error, field="budget") from error
+
+
+def _check_size(arms: int, dim: int, outcomes: int) -> None:
+    numbers = arms * (dim**2 + outcomes * dim + outcomes**2)
+    if numbers > MOST_NUMBERS:
+        of = f"{dim:,} features" + (f" and {outcomes:,} outcomes" if outcomes else "")
+        text = f"{arms:,} arms of {of} would need {numbers:,} numbers; {MOST_NUMBERS:,} are the most"
         raise Problem(INVALID, text, field="arms")
 
 
@@ -115,10 +131,10 @@ async def change(service: Service, request: Request) -> Response:
 
 def _changed(loop: Loop, asked: ChangeLoop) -> None:
     with _refusing(ChangeLoop.__struct_fields__):
-        loop.change(**_arguments(asked))
+        loop.change(**_arguments(loop, asked))
 
 
-def _arguments(asked: ChangeLoop) -> Mapping[str, Any]:
+def _arguments(loop: Loop, asked: ChangeLoop) -> Mapping[str, Any]:
     """Return the arguments of `Loop.change`."""
     fields = msgspec.structs.asdict(asked)
     policy, settings, categories = fields.pop("policy"), fields.pop("policy_settings"), fields.pop("categories")
@@ -129,6 +145,11 @@ def _arguments(asked: ChangeLoop) -> Mapping[str, Any]:
         given["control"] = Control(arm=told.arm, policy=played, share=told.share)
     if isinstance(asked.shadow, Shadow):
         given["shadow"] = make_policy(asked.shadow.policy, asked.shadow.policy_settings)
+    if isinstance(asked.budget, BudgetTerms):
+        given["budget"] = _budget(asked.budget)
+    if asked.known is not UNSET:
+        arms = () if asked.arms is UNSET else asked.arms
+        given["known"] = read_known(asked.known, dict.fromkeys([*loop.model().arms, *arms]))
     if policy is not UNSET or settings:
         given["policy"] = make_policy(None if policy is UNSET else policy, settings)
     encoder = make_encoder(given.get("features", ()), categories)
@@ -142,11 +163,17 @@ async def change_arm(service: Service, request: Request) -> Response:
     """Add an arm, stop playing one, or play one again."""
     asked = decode(_arm, await request.body(service.limits.body), request)
     loop = await service.loop(request.parts["name"])
-    calls = {"add": loop.add_arm, "retire": loop.retire_arm, "restore": loop.restore_arm}
+    calls: dict[str, Callable[[Arm], None]] = {
+        "add": partial(loop.add_arm, known=asked.known),
+        "retire": loop.retire_arm,
+        "restore": loop.restore_arm,
+    }
+    if asked.known is not None and asked.action != "add":
+        raise Problem(INVALID, "it comes with a new arm; change the others with .../change", field="known")
     try:
         await service.run(calls[asked.action], asked.arm)
     except ArmletError as error:
-        raise refusal(error, field="arm") from error
+        raise refusal(error, field="known" if str(error).startswith("known") else "arm") from error
     return json_response(Done())
 
 

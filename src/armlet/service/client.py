@@ -65,6 +65,7 @@ class Answer:
     explored: bool | None = None
     unit: str | None = None
     epoch: int | None = None
+    weights: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class _Calls:
         events: Sequence[str] | None,
         eligible: Sequence[Arm] | None,
         units: Sequence[str | None] | None,
+        **given: object,
     ) -> Steps[list[Answer]]:
         rows = list(contexts)
         names = [new_event() for _ in rows] if events is None else events
@@ -150,7 +152,7 @@ class _Calls:
             {"context": context, "event": event, **_given({"unit": unit})}
             for context, event, unit in zip(rows, names, of, strict=True)
         ]
-        asked = {"items": items, "eligible": eligible}
+        asked = {"items": items, "eligible": eligible, **_given(given)}
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
         return _decode(found, dict[str, list[Answer]])["items"]
 
@@ -241,9 +243,11 @@ def _encode(asked: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Return arrays and numbers of numpy and others as Python's."""
+    """Return arrays and numbers of numpy and others as Python's, and any mapping as a dict."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
@@ -254,7 +258,9 @@ def _decode(body: bytes, kind: type[T]) -> T:
         raise ServiceError(f"the answer is not that of an Armlet server: {error}", status=200) from None
 
 
-def _item(loop: str, event: str, value: float, name: str | None, rank: int, played: Arm | None) -> Mapping[str, object]:
+def _item(
+    loop: str, event: str, value: float | Mapping[str, float], name: str | None, rank: int, played: Arm | None
+) -> Mapping[str, object]:
     return {"loop": loop, "event": event, "value": value, "name": name, "rank": rank, "played": played}
 
 
@@ -298,6 +304,7 @@ class Client(_Calls):
         eligible: Sequence[Arm] | None = None,
         *,
         unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Answer:
         """Choose an arm for a context.
 
@@ -313,13 +320,15 @@ class Client(_Calls):
             The arms that may be played this time; all if left out.
         unit
             A session or a user that keeps its arm within an epoch, if the loop was made with one.
+        weights
+            What one of each outcome is worth in this decision, for a loop with several; those left out are the loop's.
 
         Raises
         ------
         armlet.errors.ServiceError
             If it was refused, or if there was no answer in time.
         """
-        return self._run(self._decide(loop, context, event, eligible, unit=unit))
+        return self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights))
 
     def decide_many(
         self,
@@ -329,21 +338,25 @@ class Client(_Calls):
         eligible: Sequence[Arm] | None = None,
         *,
         units: Sequence[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Answer]:
         """Choose an arm for each context in one transaction, all or none."""
-        return self._run(self._decide_many(loop, contexts, events, eligible, units))
+        return self._run(self._decide_many(loop, contexts, events, eligible, units, weights=weights))
 
     def reward(
         self,
         loop: str,
         event: str,
-        value: float,
+        value: float | Mapping[str, float],
         *,
         name: str | None = None,
         rank: int = 0,
         played: Arm | None = None,
     ) -> str:
-        """Tell what came of a decision; `armlet.stores.Loop.reward` says what the arguments and the status mean."""
+        """Tell what came of a decision: a number, or some of its outcomes by name.
+
+        `armlet.stores.Loop.reward` says what the arguments and the status mean.
+        """
         return self._run(self._reward(_item(loop, event, value, name, rank, played)))
 
     def rewards(self, items: Iterable[Mapping[str, object]]) -> list[Judgement]:
@@ -422,9 +435,10 @@ class AsyncClient(_Calls):
         eligible: Sequence[Arm] | None = None,
         *,
         unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Answer:
         """Choose an arm for a context."""
-        return await self._run(self._decide(loop, context, event, eligible, unit=unit))
+        return await self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights))
 
     async def decide_many(
         self,
@@ -434,15 +448,16 @@ class AsyncClient(_Calls):
         eligible: Sequence[Arm] | None = None,
         *,
         units: Sequence[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Answer]:
         """Choose an arm for each context in one transaction, all or none."""
-        return await self._run(self._decide_many(loop, contexts, events, eligible, units))
+        return await self._run(self._decide_many(loop, contexts, events, eligible, units, weights=weights))
 
     async def reward(
         self,
         loop: str,
         event: str,
-        value: float,
+        value: float | Mapping[str, float],
         *,
         name: str | None = None,
         rank: int = 0,

@@ -12,6 +12,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 from armlet.errors import InvalidValueError, choices
+from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.settings import (
@@ -192,6 +193,9 @@ class LoopConfig:
         one more; or, without names, how many numbers there are.
     policy, policy_settings
         The name of a policy, and its settings.
+    outcomes, known, budget
+        What one of each outcome is worth; those that are given for every arm, by its text or in pairs of an arm and a
+        number; and how much of one of them may be spent.
     epoch
         How long a unit keeps its arm: a number of decisions, or `{ seconds = 3600 }`.
     on_change
@@ -212,14 +216,17 @@ class LoopConfig:
     policy: str | None = None
     policy_settings: Mapping[str, Any] = field(default_factory=dict)
     window: float | None = None
-    default_reward: float | None = None
+    default_reward: float | Mapping[str, float] | None = None
     aggregation: Aggregation = "first"
     early_window: float | None = None
-    reward_range: Range | None = None
+    reward_range: Range | Mapping[str, Range] | None = None
     objective: Objective = "max"
     seed: int | None = field(default=None, repr=False)
     control: ControlConfig | None = None
     epoch: Epoch | None = None
+    outcomes: Mapping[str, float] | None = None
+    known: Mapping[str, Mapping[Arm, float]] | None = None
+    budget: Budget | None = None
     on_change: OnChange = "refuse"
 
     def __post_init__(self) -> None:
@@ -231,10 +238,11 @@ class LoopConfig:
             categories=_categories,
             dim=optional(whole()),
             aggregation=one_of(*get_args(Aggregation)),
-            reward_range=lambda name, value: None if value is None else ends(name, value),
+            reward_range=_range,
             objective=one_of(*get_args(Objective)),
             seed=lambda _, value: None if value is None else check_seed(cast("int", value)),
             epoch=lambda _, value: check_epoch(value),
+            known=lambda _, value: None if value is None else read_known(value, self.arms),
             on_change=one_of(*get_args(OnChange)),
         )
         if self.dim is not None and (self.features or self.categories):
@@ -260,7 +268,7 @@ class LoopConfig:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.loop`."""
         encoder = self.encoder
-        same = ("dim", *RULES, "reward_range", "objective", "seed", "epoch")
+        same = ("dim", *RULES, "reward_range", "objective", "seed", "epoch", "outcomes", "known", "budget")
         return {
             "name": self.name,
             "arms": list(self.arms),
@@ -271,6 +279,40 @@ class LoopConfig:
             "on_change": self.on_change,
             **{name: getattr(self, name) for name in same},
         }
+
+
+def read_known(given: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, float]]:
+    """Return what is known of arms, which JSON and TOML name by their texts, or have in pairs.
+
+    Examples
+    --------
+    >>> read_known({"cost": {"small": 0.001, "2": 0.03}}, ["small", 2])
+    {'cost': {'small': 0.001, 2: 0.03}}
+    >>> read_known({"cost": [["1", 0.001], [1, 0.03]]}, ["1", 1])
+    {'cost': {'1': 0.001, 1: 0.03}}
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidValueError(f"known is {given!r}; give a table for each outcome, such as cost = {{small = 0.001}}")
+    by_text: dict[str, list[Arm]] = {}
+    for arm in arms:
+        by_text.setdefault(str(arm), []).append(arm)
+    return {name: _prices(f"known.{name}", found, by_text) for name, found in given.items()}
+
+
+def _prices(name: str, given: object, by_text: Mapping[str, list[Arm]]) -> dict[Arm, float]:
+    pairs = given.items() if isinstance(given, Mapping) else listed(name, cast("Any", given))
+    found: dict[Arm, float] = {}
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidValueError(f"{name} has {pair!r}; give pairs of an arm and a number")
+        arm, price = pair
+        if isinstance(given, Mapping) and isinstance(arm, str):
+            meant = by_text.get(arm, [arm])
+            if len(meant) > 1:
+                raise InvalidValueError(f"{name} has {arm!r}, the text of two arms; give pairs, such as [[1, 0.03]]")
+            arm = meant[0]
+        found[check_label(arm)] = price
+    return found
 
 
 def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
@@ -372,6 +414,12 @@ def switch(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidValueError(f"{name} is {value!r}; give true or false")
     return value
+
+
+def _range(name: str, value: object) -> Range | Mapping[str, Range] | None:
+    if isinstance(value, Mapping):
+        return {outcome: ends(f"{name}.{outcome}", pair) for outcome, pair in value.items()}
+    return None if value is None else ends(name, value)
 
 
 def _arm(_: str, value: object) -> Arm:

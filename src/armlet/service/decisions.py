@@ -14,6 +14,7 @@ import msgspec
 
 from armlet.errors import (
     ArmletError,
+    BudgetError,
     EventError,
     InvalidTypeError,
     LoopGoneError,
@@ -72,18 +73,19 @@ async def decide(service: Service, request: Request) -> Response:
             eligible=asked.eligible,
             probabilities=asked.probabilities,
             unit=asked.unit,
+            weights=asked.weights,
         )
 
     try:
         decision = await _asked(loop, [asked.context], ask)
     except ArmletError as error:
-        given = {"eligible": asked.eligible, "unit": asked.unit}
+        given = {"eligible": asked.eligible, "unit": asked.unit, "weights": asked.weights}
         fields = {name: name for name, value in given.items() if value is not None}
         raise _refused(loop, {"context": asked.context}, error, fields) from error
     if labels:
         labels = await _later_labels(service, loop, labels, [decision])
     told = _told(decision, asked.event, labels, has_propensity=request.grant.propensity)
-    if asked.unit is not None:
+    if asked.unit is not None or asked.weights is not None:
         _tell_dial(told, decision, has_propensity=request.grant.propensity)
     return Response(_encode(told))
 
@@ -108,6 +110,7 @@ async def decide_many(service: Service, request: Request) -> Response:
             eligible=asked.eligible,
             probabilities=asked.probabilities,
             units=units if has_units else None,
+            weights=asked.weights,
         )
 
     try:
@@ -119,7 +122,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
-    if has_units:
+    if has_units or asked.weights is not None:
         for one, decision in zip(told, decisions, strict=True):
             _tell_dial(one, decision, has_propensity=has_propensity)
     return Response(_encode(DecidedMany(told)))
@@ -131,7 +134,7 @@ def _by_field(contexts: Sequence[Any]) -> dict[str, Any]:
 
 def _fields(asked: DecideMany) -> dict[str, str]:
     """Return the arguments that a batch was given, and where the first of each is."""
-    found = {name: name for name in ("eligible",) if getattr(asked, name) is not None}
+    found = {name: name for name in ("eligible", "weights") if getattr(asked, name) is not None}
     at = next((at for at, item in enumerate(asked.items) if item.unit is not None), None)
     return found if at is None else {**found, "unit": f"items[{at}].unit"}
 
@@ -166,11 +169,13 @@ def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_p
 
 
 def _tell_dial(told: Decided, decision: Decision, *, has_propensity: bool) -> None:
-    """Add what only decisions for a unit have; a key without propensities is not told."""
+    """Add what only decisions for a unit, or with weights, have; a key without propensities is told neither."""
     if not has_propensity:
         return
     if decision.unit is not None and decision.epoch is not None:
         told.unit, told.epoch = decision.unit, decision.epoch
+    if decision.weights is not None:
+        told.weights = decision.weights
 
 
 async def _labels(service: Service, request: Request, loop: Loop) -> Sequence[Arm]:
@@ -210,7 +215,7 @@ def _refused(loop: Loop, contexts: Mapping[str, Any], error: ArmletError, fields
     fields
         The field of each other argument that was given.
     """
-    if isinstance(error, (StoreError, EventError)):
+    if isinstance(error, (StoreError, EventError, BudgetError)):
         return refusal(error)
     for field, context in contexts.items():
         problem = context_problem(loop.reader, context, field)

@@ -14,6 +14,7 @@ import msgspec
 
 from armlet.errors import (
     ArmletError,
+    BudgetError,
     EventError,
     LoopGoneError,
     LoopStateError,
@@ -44,6 +45,7 @@ NOT_FOUND = Kind("not-found", 404, "There is no such thing here")
 NOT_ALLOWED = Kind("method-not-allowed", 405, "The method is not allowed here")
 TOO_SLOW = Kind("request-timeout", 408, "The body did not arrive in time")
 CONFLICT = Kind("conflict", 409, "It contradicts what is stored")
+OVER_BUDGET = Kind("over-budget", 409, "The hard budget allows no arm")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 UNSUPPORTED = Kind("unsupported-media-type", 415, "The body must be JSON")
 INVALID = Kind("invalid", 422, "A value is refused")
@@ -59,6 +61,7 @@ KINDS: Final = (
     NOT_ALLOWED,
     TOO_SLOW,
     CONFLICT,
+    OVER_BUDGET,
     TOO_LARGE,
     UNSUPPORTED,
     INVALID,
@@ -140,4 +143,10 @@ def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
         return Problem(UNAVAILABLE, "the store could not write; the log of the server says why")
     if isinstance(error, EventError):
         return Problem(CONFLICT, str(error), field=field or "event")
+    if isinstance(error, BudgetError):
+        return Problem(
+            OVER_BUDGET,
+            "no arm that may be played fits into what is left of the loop's hard budget; nothing was decided: play "
+            "your default, wait for the next period, or change the budget",
+        )
     return Problem(INVALID, str(error), field=field)

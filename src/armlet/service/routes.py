@@ -12,7 +12,7 @@ from armlet.service.app import Service
 from armlet.service.decisions import decide, decide_many, rewards
 from armlet.service.http import NO_SNIFF, NO_STORE, Request, Response, Route, json_response
 from armlet.service.openapi import describe
-from armlet.service.problems import CONFLICT, FORBIDDEN, OUTCOME_UNKNOWN, UNAVAILABLE, Problem
+from armlet.service.problems import CONFLICT, FORBIDDEN, OUTCOME_UNKNOWN, OVER_BUDGET, UNAVAILABLE, Problem
 from armlet.service.schemas import (
     ChangeArm,
     ChangeLoop,
@@ -83,7 +83,15 @@ def _described() -> bytes:
 
 
 ROUTES: Final = (
-    Route("POST", "/v1/loops/{name}/decide", "decide", decide, Decide, Decided, refuses=(CONFLICT, OUTCOME_UNKNOWN)),
+    Route(
+        "POST",
+        "/v1/loops/{name}/decide",
+        "decide",
+        decide,
+        Decide,
+        Decided,
+        refuses=(CONFLICT, OVER_BUDGET, OUTCOME_UNKNOWN),
+    ),
     Route(
         "POST",
         "/v1/loops/{name}/decide/batch",
@@ -91,7 +99,7 @@ ROUTES: Final = (
         decide_many,
         DecideMany,
         DecidedMany,
-        refuses=(CONFLICT, OUTCOME_UNKNOWN),
+        refuses=(CONFLICT, OVER_BUDGET, OUTCOME_UNKNOWN),
     ),
     Route("POST", "/v1/rewards", "reward", rewards, Rewards, RewardsJudged, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/v1/loops", "read", loops.names, returns=Loops),

@@ -10,11 +10,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.inputs.columns import LARGEST
+from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
 from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
 from armlet.stores.guards import Gate
 from armlet.stores.spec import LONGEST, How
 from armlet.stores.store import LATEST
+from armlet.stores.tally import OutcomeCounts
 
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
@@ -45,6 +47,8 @@ Unit = Annotated[
         description="A session or a user that keeps its arm within an epoch, for loops that were made with one.",
     ),
 ]
+ByOutcome: TypeAlias = Annotated[dict[Text, Amount], Meta(min_length=1, max_length=MOST_OUTCOMES)]
+"""A number for each of some outcomes."""
 
 
 class ProblemDetails(Struct, omit_defaults=True, gc=False):
@@ -61,12 +65,16 @@ class ProblemDetails(Struct, omit_defaults=True, gc=False):
 
 
 class Decide(Struct, forbid_unknown_fields=True):
-    """A request for one decision. Asked again with its event, it is answered the same again."""
+    """A request for one decision. Asked again with its event, it is answered the same again.
+
+    `weights` are what one of each outcome is worth in this decision; those that are left out are the loop's.
+    """
 
     context: Context
     event: Event | None = None
     eligible: Labels | None = None
     probabilities: Literal["all"] | None = None
+    weights: ByOutcome | None = None
     unit: Unit | None = None
 
 
@@ -84,6 +92,7 @@ class DecideMany(Struct, forbid_unknown_fields=True):
     items: Annotated[list[Item], Meta(min_length=1, max_length=MOST_ITEMS)]
     eligible: Labels | None = None
     probabilities: Literal["all"] | None = None
+    weights: ByOutcome | None = None
 
 
 class Probability(Struct, gc=False):
@@ -97,7 +106,7 @@ class Decided(Struct, omit_defaults=True, gc=False):
     """A decision, which is durable. Its event is the name by which it is rewarded.
 
     `propensity` is the probability with which the arm was chosen, over all coins; keys may be made without it. A
-    decision for a unit has its epoch.
+    decision for a unit has its epoch, one with weights those of all outcomes.
     """
 
     event: str
@@ -107,6 +116,7 @@ class Decided(Struct, omit_defaults=True, gc=False):
     probabilities: list[Probability] | UnsetType = UNSET
     unit: str | UnsetType = UNSET
     epoch: int | UnsetType = UNSET
+    weights: dict[str, float] | UnsetType = UNSET
 
 
 class DecidedMany(Struct, gc=False):
@@ -121,11 +131,11 @@ ItemStatus: TypeAlias = Status | Literal["refused", "no_loop", "forbidden", "una
 
 
 class RewardItem(Struct, forbid_unknown_fields=True):
-    """One reward."""
+    """One reward: a number, or for a loop with several outcomes those that are reported now, by name."""
 
     loop: Text
     event: Event
-    value: Amount
+    value: Amount | ByOutcome
     name: Text | None = None
     rank: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     played: Label | None = None
@@ -163,7 +173,28 @@ Settings = Annotated[dict[str, Setting], Meta(max_length=100)]
 Names = Annotated[list[Text], Meta(max_length=MOST_FEATURES)]
 Categories = Annotated[dict[str, Names], Meta(max_length=MOST_FEATURES)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
-Ends = tuple[Amount, Amount]
+Ends = Annotated[list[Amount], Meta(min_length=2, max_length=2)]  # msgspec 0.22 crashes if a tuple is next to a mapping
+EndsByOutcome = Annotated[dict[Text, Ends], Meta(min_length=1, max_length=MOST_OUTCOMES)]
+Price: TypeAlias = tuple[Label, Amount]
+Prices: TypeAlias = (
+    Annotated[dict[str, Amount], Meta(max_length=MOST_ARMS)] | Annotated[list[Price], Meta(max_length=MOST_ARMS)]
+)
+"""What is known of every arm: by its text, or in pairs of an arm and a number, which keep 1 and "1" apart."""
+Known: TypeAlias = Annotated[dict[Text, Prices], Meta(max_length=MOST_OUTCOMES)]
+Decisions = Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class BudgetTerms(Struct, forbid_unknown_fields=True):
+    """How much of an outcome may be spent within a horizon or in each period, both in decisions.
+
+    A hard one is never exceeded: arms that could are not played, and where none is left decisions are refused.
+    """
+
+    outcome: Text
+    total: Annotated[float, Meta(gt=0, le=LARGEST)]
+    horizon: Decisions | None = None
+    period: Decisions | None = None
+    hard: bool = False
 
 
 Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -175,7 +206,7 @@ class Duration(Struct, forbid_unknown_fields=True):
     seconds: Seconds
 
 
-Epoch: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)] | Duration
+Epoch: TypeAlias = Decisions | Duration
 """How long a unit keeps its arm: a number of decisions, or a length of time."""
 
 
@@ -208,6 +239,9 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or,
     without names, `dim` numbers. Rewards are learned as they arrive, unless there is a window in seconds: then each
     decision without a reward has earned `default_reward` when it closes. `epoch` is how long a unit keeps its arm.
+
+    With `outcomes`, of which one is worth so much each, rewards, ranges and defaults are by their names; `known` are
+    those that are given for every arm, and not learned.
     """
 
     name: Text
@@ -218,14 +252,17 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     policy: Text | None = None
     policy_settings: Settings = {}
     window: Seconds | None = None
-    default_reward: Amount | None = None
+    default_reward: Amount | ByOutcome | None = None
     aggregation: Aggregation = "first"
     early_window: Seconds | None = None
-    reward_range: Ends | None = None
+    reward_range: Ends | EndsByOutcome | None = None
     objective: Objective = "max"
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     control: ArmControl | None = None
     epoch: Epoch | None = None
+    outcomes: ByOutcome | None = None
+    known: Known | None = None
+    budget: BudgetTerms | None = None
 
 
 class ChangeLoop(Struct, forbid_unknown_fields=True):
@@ -238,16 +275,19 @@ class ChangeLoop(Struct, forbid_unknown_fields=True):
     policy: Text | UnsetType = UNSET
     policy_settings: Settings = {}
     window: Seconds | UnsetType | None = UNSET
-    default_reward: Amount | UnsetType | None = UNSET
+    default_reward: Amount | ByOutcome | UnsetType | None = UNSET
     aggregation: Aggregation | UnsetType = UNSET
     early_window: Seconds | UnsetType | None = UNSET
-    reward_range: Ends | UnsetType = UNSET
+    reward_range: Ends | EndsByOutcome | UnsetType = UNSET
     features: Names | UnsetType = UNSET
     categories: Categories = {}
     fill: Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)] | UnsetType = UNSET
     arms: Labels | UnsetType = UNSET
     control: AnyControl | UnsetType | None = UNSET
     shadow: Shadow | UnsetType | None = UNSET
+    outcomes: ByOutcome | UnsetType = UNSET
+    known: Known | UnsetType = UNSET
+    budget: BudgetTerms | UnsetType = UNSET
     how: How = "carry"
 
 
@@ -270,10 +310,14 @@ class Promoted(Struct, gc=False):
 
 
 class ChangeArm(Struct, forbid_unknown_fields=True):
-    """An arm to be added, to be played no longer, or to be played again; what is known of it is kept."""
+    """An arm to be added, to be played no longer, or to be played again; what is known of it is kept.
+
+    A new one comes with its values of outcomes that are `known`, if the loop has such ones.
+    """
 
     action: Literal["add", "retire", "restore"]
     arm: Label
+    known: ByOutcome | None = None
 
 
 class Forget(Struct, forbid_unknown_fields=True):
@@ -341,6 +385,10 @@ class LoopDetails(Struct, gc=False):
     gains: list[dict[str, Any]]
     last: list[dict[str, Any]]
     alarms: list[Alarm]
+    weights: dict[str, float] | None
+    known: list[str]
+    outcomes: list[OutcomeCounts]
+    budget: dict[str, Any] | None
 
 
 class State(Struct, gc=False):

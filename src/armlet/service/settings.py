@@ -18,6 +18,7 @@ from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from armlet.errors import ArmletError, InvalidValueError, choices
+from armlet.inputs.budget import Budget
 from armlet.inputs.settings import epoch_json
 from armlet.service.config import ControlConfig, KeyConfig, Limits, Listen, LogConfig, LoopConfig, ServerConfig
 from armlet.types import Arm
@@ -32,6 +33,8 @@ _ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
 
 SECTIONS: Final[Mapping[str, type[Any]]] = {"listen": Listen, "limits": Limits, "log": LogConfig}
 NAMED: Final[Mapping[str, type[Any]]] = {"loops": LoopConfig, "keys": KeyConfig}
+PARTS: Final[Mapping[str, type[Any]]] = {"control": ControlConfig, "budget": Budget}
+"""Tables within that of a loop."""
 SECRETS: Final = ("store", "sha256", "seed")
 SCALARS: Final = (str, int, float, bool, datetime)
 BOOLEANS: Final = {"true": True, "false": False}
@@ -163,8 +166,9 @@ def _settings(table: Mapping[str, Any]) -> Iterator[tuple[Path_, tuple[type[Any]
             for name, kinds in scalars(kind):
                 yield (section, each, name), kinds
             if kind is LoopConfig:
-                for name, kinds in scalars(ControlConfig):
-                    yield (section, each, "control", name), kinds
+                for part, inner in PARTS.items():
+                    for name, kinds in scalars(inner):
+                        yield (section, each, part, name), kinds
 
 
 # ---- reading
@@ -264,12 +268,11 @@ class Reader:
 
     def loop(self, name: str, table: object) -> LoopConfig:
         """Make the settings of a loop."""
-        path, given = ("loops", name), {"name": name}
-        if isinstance(table, Mapping) and "control" in table:
-            control = self.part(ControlConfig, table["control"], (*path, "control"))
-            table = {key: value for key, value in table.items() if key != "control"}
-            return self.part(LoopConfig, table, path, **given, control=control)
-        return self.part(LoopConfig, table, path, **given)
+        path, parts = ("loops", name), dict[str, object]()
+        if isinstance(table, Mapping):
+            parts = {each: self.part(kind, table[each], (*path, each)) for each, kind in PARTS.items() if each in table}
+            table = {key: value for key, value in table.items() if key not in parts}
+        return self.part(LoopConfig, table, path, name=name, **parts)
 
     def _tables(self, table: Mapping[str, Any], section: str) -> Iterator[tuple[str, object]]:
         found = table.get(section, {})
@@ -365,8 +368,11 @@ def _value(value: object) -> str:
         return value.isoformat()
     if isinstance(value, timedelta):
         value = epoch_json(value)
-    if isinstance(value, ControlConfig):
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, (ControlConfig, Budget)):
+        told = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {name: each for name, each in told.items() if each is not None}
+    if isinstance(value, Mapping) and not all(isinstance(name, str) for name in value):
+        value = list(value.items())  # an arm that is a number
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(name)} = {_value(each)}" for name, each in value.items()) + " }"
     if isinstance(value, (tuple, list)):

@@ -17,6 +17,7 @@ import numpy as np
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
+from armlet.inputs.budget import Spending
 from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.report import notebook
@@ -27,7 +28,7 @@ from armlet.stores.ledger import Head, LoopRecord, Row, View
 from armlet.stores.replay import recover
 from armlet.stores.rows import context_of
 from armlet.stores.spec import RULES
-from armlet.stores.tally import ArmCounts, Tally
+from armlet.stores.tally import ArmCounts, OutcomeCounts, Tally
 from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
@@ -178,11 +179,16 @@ class Details(Result):
     changes: tuple[Change, ...]  # at most 30, the newest first
     guards: Guards
     alarms: tuple[Alarm, ...]
+    weights: Mapping[str, float] | None = None  # what one of each outcome is worth; None with one reward
+    known: tuple[str, ...] = ()  # outcomes that are given for every arm, and not learned
+    outcomes: tuple[OutcomeCounts, ...] = ()  # of all arms and of each
+    budget: Spending | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__ if name != "policy"} | {
-            "policy": policy_header(self.policy)
+            "policy": policy_header(self.policy),
+            "budget": None if self.budget is None else _spending(self.budget),
         }
 
     def columns(self) -> Columns:
@@ -224,6 +230,12 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def _spending(found: Spending) -> dict[str, Any]:
+    """Return a budget and how far its spending has got, in plain JSON types."""
+    names = ("price", "spent", "left", "decisions", "decisions_left", "waiting")
+    return {**found.budget.to_dict(), **{name: getattr(found, name) for name in names}}
 
 
 UNSEEN: Final = ArmCounts("", 0, 0, 0, 0, 0, None, None, None)  # of an arm that was never played
@@ -271,6 +283,7 @@ class Glimpse(NamedTuple):
     retired: tuple[Arm, ...]
     linear: Mapping[Arm, Linear]
     last: Sequence[LastDecision]
+    spending: Spending | None
     early: int  # rewards that wait for their decision
     rows_since_snapshot: int
 
@@ -282,7 +295,8 @@ def glimpse(
     retired = tuple(bandit.arms.retired)
     gone = set(retired)
     arms = tuple(arm for arm in bandit.arms if arm not in gone)
-    return Glimpse(name, now, tally.to_json(), terms, bandit.settings, arms, retired, _linear(bandit), last, *counts)
+    told = (bandit.settings, arms, retired, _linear(bandit), last, bandit.budget)
+    return Glimpse(name, now, tally.to_json(), terms, *told, *counts)
 
 
 def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None = None) -> Details:
@@ -327,6 +341,7 @@ def _values(rows: Iterator[Row]) -> dict[int, Reward]:
 def details_of(seen: Glimpse) -> Details:
     """Return the details of a loop; O(arms x features)."""
     tally, settings, terms = Tally.from_json(seen.tally), seen.settings, seen.terms
+    several = settings.outcomes
     gains = gains_of(tally, terms)
     return Details(
         name=seen.name,
@@ -359,6 +374,10 @@ def details_of(seen: Glimpse) -> Details:
         changes=tuple(reversed(tally.changes)),
         guards=_guards(tally),
         alarms=tuple(alarms(tally, seen.at, objective=settings.objective)),
+        weights=None if several is None else dict(several.weights),
+        known=() if several is None else tuple(several.known),
+        outcomes=tuple(tally.outcomes.counts(tally.labels)),
+        budget=seen.spending,
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,27 @@ def make_loop(
         seed=1,
         control=control,
     )
+
+
+def make_router(store: Store, **more: Any) -> Loop:
+    """Make a loop with a quality that is judged, a cost that is known and has a budget, and epochs."""
+    how: dict[str, Any] = {
+        "outcomes": {"quality": 1.0, "cost": -5.0},
+        "known": {"cost": {"small": 0.001, "large": 0.03}},
+        "budget": armlet.Budget("cost", total=10.0, horizon=1000),
+        "epoch": 100,
+        **more,
+    }
+    policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
+    return store.loop("router", arms=["small", "large"], features=["tokens"], policy=policy, seed=1, **how)
+
+
+def route(loop: Loop, n: int) -> None:
+    """Make decisions, and judge them; the better arm is the costlier one."""
+    rng = np.random.default_rng(2)
+    for at, tokens in enumerate(rng.normal(size=n)):
+        decision = loop.decide([tokens], event=f"request-{at}", unit=f"session-{at % 40}")
+        loop.reward(f"request-{at}", {"quality": float(decision.arm == "large") * 0.4 + 0.5 * rng.random()})
 
 
 def details(n: int = 400) -> Details:

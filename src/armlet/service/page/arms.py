@@ -144,7 +144,7 @@ def _decision(one: LastDecision, now: int) -> tuple[str, ...]:
         words.arm_label(one.arm, 24),
         words.number(one.propensity, 3),
         BY[one.played_by],
-        "–" if one.reward is None else words.plain(one.reward),
+        "–" if one.reward is None else words.amount(one.reward),
     )
 
 

@@ -215,6 +215,8 @@ def policy_words(policy: Policy) -> str:
 
 def _rewards(found: Details) -> str:
     sense = "costs, the lower the better" if found.objective == "min" else "the higher the better"
+    if found.weights is not None:
+        return f"worth by outcomes: {words.amount(found.weights)}"
     if found.reward_range is None:
         return sense
     low, high = found.reward_range
@@ -225,7 +227,9 @@ def _window(rules: Mapping[str, Any]) -> str:
     if rules.get("window") is None:
         return "none: rewards are learned as they arrive"
     default = rules.get("default_reward")
-    return f"{words.span(rules['window'])}, then the reward is {words.plain(0.0 if default is None else default)}"
+    if default == {}:  # several outcomes, none of which has a default
+        return f"{words.span(rules['window'])}, then what has not come is not waited for"
+    return f"{words.span(rules['window'])}, then the reward is {words.amount(0.0 if default is None else default)}"
 
 
 def _aggregation(rules: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from armlet.service.page.facts import (
 )
 from armlet.service.page.layout import Column, Page, Viewer, card, document, html_text, table, text
 from armlet.service.page.login import HOME, loop_url
+from armlet.service.page.outcomes import outcome_cards
 from armlet.types import __version__
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def _parts(found: Details, now: int, viewer: Viewer) -> list[str]:
         notice(found),
         answers(found.gains, pace),
         chart(found.gains, found.decisions),
+        *outcome_cards(found),
         exploring_card(found.exploring, found.decisions),
         missing_card(found.missing, found.decisions),
         arms_card(found),

@@ -291,6 +291,18 @@ def share_bar(share: float, tone: str) -> str:
     )
 
 
+def spent_bar(spent: float, planned: float) -> str:
+    """Return how much of a budget is spent, and a line where the plan is, both as shares of the total."""
+    reach = max(1.0, spent)  # what is beyond the total is seen too
+    end, line = 240.0 * max(spent, 0.0) / reach, 240.0 * planned / reach
+    return (
+        '<svg class="gain" viewBox="0 0 240 20" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        f'<rect class="track" y="3" width="{240.0 / reach:.1f}" height="14"/>'
+        f'<rect class="interval arm" y="3" width="{end:.1f}" height="14"/>'
+        f'<line class="zero" x1="{line:.1f}" x2="{line:.1f}" y1="0" y2="20"/></svg>'
+    )
+
+
 def shares(values: Sequence[float], tone: str) -> str:
     """Return a share over time, from none at the bottom to all at the top."""
     if not values:

@@ -7,6 +7,7 @@ label may be anything a user has typed, so what cannot be seen is written out.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
@@ -117,6 +118,19 @@ def plain(value: float) -> str:
     decimals = min(max(0, 3 - math.floor(math.log10(abs(value)))), MOST_DECIMALS)
     text = number(value, decimals)
     return text.rstrip("0").rstrip(".") if "." in text and "×" not in text else text
+
+
+def amount(value: float | Mapping[str, float]) -> str:
+    """Return a number, or numbers by name, as HTML.
+
+    Examples
+    --------
+    >>> amount(0.5), amount({"quality": 0.9, "cost": 0.002})
+    ('0.5', '<bdi>quality</bdi> 0.9, <bdi>cost</bdi> 0.002')
+    """
+    if not isinstance(value, Mapping):
+        return plain(value)
+    return ", ".join(f"{label(name, 24)} {plain(each)}" for name, each in value.items())
 
 
 def percent(share: float) -> str:
