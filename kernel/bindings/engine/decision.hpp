@@ -1,6 +1,6 @@
 // What `decide` answers and `learn` takes back: small, immutable to its holder, mindful of what was learned from it.
 #pragma once
-#include "bindings/engine/named_numbers.hpp"
+#include "bindings/outcomes/named_numbers.hpp"
 #include "coins/philox.hpp"
 #include "rules/choice.hpp"
 
