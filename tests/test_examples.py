@@ -1,4 +1,4 @@
-"""The examples run, and show what they say they show; the web app has a test of its own in `stores`."""
+"""The examples run, and show what they say they show; the web app and the router have tests in `stores`, `routing`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def test_every_example_is_tested_here() -> None:
         "clinical_trial",
         "digits",
         "late_clicks",
+        "litellm_router",
         "merge_regions",
         "replace_vowpal_wabbit",
         "web_app",
