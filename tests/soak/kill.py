@@ -94,8 +94,9 @@ def fill(store: Store, oracle: Oracle, decisions: int) -> None:
         for name, loop in loops.items():
             events = [event for i in range(first, first + BATCH) if loop_of(event := f"fill-{i}") == name]
             X = [list(named_context(event, 0).values()) for event in events]
+            asked = time.time()  # before any row is written: what may be pruned is what was asked before a moment
             for event, each in zip(events, loop.decide_many(X, events=events), strict=True):
-                oracle.ask("fill", time.time(), ["decide", event])
+                oracle.ask("fill", asked, ["decide", event])
                 about = [each.id, each.t, each.arm, each.propensity, each.explored, each.x.tolist()]
                 oracle.answer("fill", about, 0, 0)
             told = [(event, reward(event)) for event in events[::2]]
