@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -65,6 +66,46 @@ def test_two_servers_share_a_loop_and_need_nothing_else(address: str, tmp_path: 
     assert model.t == 41
     assert model.state.n.sum() == 40
     assert found.digest == model.digest()
+
+
+ROUTER = """store_file = "address"
+[loops.router]
+arms = ["small", "large"]
+features = ["tokens"]
+outcomes = { quality = 1.0, cost = -1.0, delay = -0.01 }
+known = { cost = { small = 0.001, large = 0.03 } }
+budget = { outcome = "cost", total = 0.5, horizon = 200 }
+epoch = 1000
+seed = 7
+"""
+
+
+def test_two_servers_share_one_price_and_units_keep_their_arms(address: str, tmp_path: Path) -> None:
+    (tmp_path / "address").write_text(address)
+    (tmp_path / "armlet.toml").write_text(ROUTER)
+    arms: dict[str, str] = {}
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving("armlet.toml", folder=tmp_path)) for _ in range(2)]
+
+        def post(i: int, path: str, body: object) -> Any:
+            return ask(servers[i].url, "POST", path, body).json
+
+        for n in range(60):
+            event, unit = f"request-{n}", f"session-{n % 6}"
+            asked = {"context": [1.0], "event": event, "unit": unit, "weights": {"delay": 0.0}}
+            told = post(n % 2, "/v1/loops/router/decide", asked)
+            assert told == post(1 - n % 2, "/v1/loops/router/decide", asked)
+            assert arms.setdefault(unit, told["arm"]) == told["arm"]
+            parts = ({"delay": 0.5}, {"quality": 0.8 if told["arm"] == "large" else 0.1})
+            for i, part in enumerate(parts):  # one at each server
+                item = {"loop": "router", "event": event, "value": part}
+                assert post(i, "/v1/rewards", {"items": [item]}) == {"items": [{"status": "accepted"}]}
+        found = [ask(each.url, "GET", "/v1/loops/router/stats").json for each in servers]
+    assert found[0]["budget"] == found[1]["budget"]
+    assert found[0]["budget"]["decisions_left"] == 140
+    assert found[0]["budget"]["price"] > 0.0
+    assert found[0]["units"]["switches"] == 0
+    assert found[0]["learned"] == 60
 
 
 def test_a_check_makes_no_tables(

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ import armlet
 from armlet.errors import ServiceError
 from armlet.service.client import AsyncClient, Client, Judgement
 from armlet.service.keys import digest, new_key
-from support.service.servers import PATIENCE, ServerProcess, serving
+from support.service.servers import PATIENCE, ServerProcess, ask, serving
 
 DYING = """
 import os, signal
@@ -110,6 +111,45 @@ def test_a_server_killed_between_commit_and_answer_decides_and_counts_once(resta
         stats = store.loop("basket").stats()
         assert stats.decisions == 1
         assert sum(arm.mean * arm.rewards for arm in stats.arms if arm.mean is not None) == 5.0
+
+
+ROUTER = """
+store = "router.db"
+
+[loops.router]
+arms = ["small", "large"]
+features = ["tokens"]
+outcomes = { quality = 1.0, cost = -1.0, delay = -0.01 }
+known = { cost = { small = 0.001, large = 0.03 } }
+budget = { outcome = "cost", total = 0.5, horizon = 200 }
+epoch = 1000
+seed = 7
+"""
+
+
+def test_a_killed_server_goes_on_with_its_price_its_units_and_what_has_come_of_a_reward(tmp_path: Path) -> None:
+    (tmp_path / "armlet.toml").write_text(ROUTER)
+    arms: dict[str | None, armlet.types.Arm] = {}
+    told: list[Any] = []
+    for part in range(3):
+        with serving("armlet.toml", folder=tmp_path) as server, Client(server.url, timeout=PATIENCE) as client:
+            told.append(ask(server.url, "GET", "/v1/loops/router/stats").json["budget"])
+            if part:
+                assert told[-1] == told[-2]
+                assert client.reward("router", f"held-{part - 1}", {"quality": 0.5}) == "accepted"
+            for at in range(30):
+                answer = client.decide("router", [1.0], f"{part}-{at}", weights={"delay": 0.0}, unit=f"session-{at}")
+                assert arms.setdefault(answer.unit, answer.arm) == answer.arm
+                reward = {"quality": 0.8 if answer.arm == "large" else 0.1, "delay": 1.0}
+                assert client.reward("router", answer.event, reward) == "accepted"
+            client.decide("router", [1.0], f"held-{part}")
+            assert client.reward("router", f"held-{part}", {"delay": 0.5}) == "accepted"  # a part that waits
+            told[-1] = ask(server.url, "GET", "/v1/loops/router/stats").json["budget"]
+            server.process.kill()
+    assert told[-1]["decisions_left"] == 200 - 3 * 31
+    assert told[-1]["price"] > 0.0
+    with armlet.open_store(str(tmp_path / "router.db")) as store:
+        assert store.loop("router").stats().learned == 3 * 30 + 2
 
 
 # ---- one with keys

@@ -206,6 +206,12 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
         ("small = 0.001, 2 = 0.03", "", r"\[loops.router\] known\['cost'\] is \{\}; give the value for every arm"),
         ("{ small = 0.001, 2 = 0.03 }", "0.03", r"\[loops.router\] known.cost is 0.03; give a"),
         ("{ cost = { small = 0.001, 2 = 0.03 } }", "3", r"\[loops.router\] known is 3; give a table for"),
+        (
+            "{ small = 0.001, 2 = 0.03 }",
+            '[["small", 1], ["small", 2]]',
+            r"\[loops.router\] known.cost has 'small' twice; give each arm once",
+        ),
+        ("{ small = 0.001, 2 = 0.03 }", '[["small"]]', r"\[loops.router\] known.cost has .*; give pairs of an arm"),
         ("total = 250.0", "total = 0", r"\[loops.router.budget\] total is 0; give a"),
         ("total = 250.0", "totle = 250", r"\[loops.router.budget\] totle is not a setting; did you mean 'total'\?"),
         ('outcome = "cost", total = 250.0', "total = 250", r"\[loops.router.budget\] outcome is missing; give it"),

@@ -492,7 +492,12 @@ def test_outcomes_and_a_budget_are_options_too(
     [
         ("--outcomes", "quality", "invalid values: 'quality'; write them as in"),
         ("--known", "cost", "invalid values: 'cost'; write the outcome and its value for every arm"),
-        ("--known", "cost:small=0.001", "known has no cost of arm 'large'"),
+        ("--known", "cost:small=0.001", "--known has cost of small twice; give it once"),
+        ("--known", "delay:small=0.001", "known has 'delay', which is no outcome"),
+        ("--outcomes", "quality=1,quality=2", "invalid values: 'quality=1,quality=2'; write them"),
+        ("--budget", "cost:total=1,total=2,period=9", "invalid budget: 'cost:total=1,total=2,period=9'"),
+        ("--reward-range", "quality=0..1,quality=0..2", "invalid range: 'quality=0..1,quality=0..2'"),
+        ("--reward-range", "quality=0..1,0..2", "invalid range: 'quality=0..1,0..2'"),
         ("--budget", "cost=250/100000", "invalid budget: 'cost=250/100000'; write it as in cost:total=250"),
         ("--budget", "cost:total=250", "neither horizon nor period"),
         ("--budget", "price:total=250,period=1k", "budget is of 'price', which is no outcome"),

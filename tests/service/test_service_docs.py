@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+import armlet
 from armlet import cli
 from armlet.service.app import Service, create_app
 from armlet.service.config import KIB, MIB, Limits
@@ -105,9 +106,10 @@ async def scrape(service: Service) -> str:
 
 def test_metrics_of_the_alerts_are_those_of_the_server() -> None:
     with Store(Memory()) as store:
-        loop = store.loop("home", arms=["sale", "new"], dim=1)
+        budget = armlet.Budget("cost", total=1.0, horizon=10)
+        loop = store.loop("home", arms=["sale", "new"], dim=1, outcomes={"cost": -1.0}, budget=budget)
         loop.decide([1.0], event="order-1")
-        loop.reward("order-1", 1.0)
+        loop.reward("order-1", {"cost": 0.1})
         service = Service(store, loops=[loop])
         text = asyncio.run(scrape(service))
         service.close()

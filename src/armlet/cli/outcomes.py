@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from armlet.cli.command import REPEATED, Argument, arg, between, count
+from armlet.errors import ArgumentError
 
 SECONDS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _TIME: Final = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})")
@@ -20,13 +22,14 @@ def amounts(text: str) -> dict[str, float]:
     >>> amounts("quality=1,cost=-40")
     {'quality': 1.0, 'cost': -40.0}
     """
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
     try:
-        pairs = [pair.rpartition("=") for pair in text.split(",")]
-        if all(name.strip() for name, _, _ in pairs):
-            return {name.strip(): float(value) for name, _, value in pairs}
+        found = {name.strip(): float(value) for name, _, value in pairs}
     except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0")
+        found = {}
+    if len(found) < len(pairs) or "" in found:  # a name twice, or none
+        raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0")
+    return found
 
 
 def amount(text: str) -> float | dict[str, float]:
@@ -54,17 +57,15 @@ def ends(text: str) -> tuple[float, float] | dict[str, tuple[float, float]]:
     >>> ends("0..1"), ends("quality=0..1,cost=0..0.1")
     ((0, 1), {'quality': (0, 1), 'cost': (0, 0.1)})
     """
-    if "=" in text:
-        return {name.strip(): _pair(text, pair) for name, _, pair in (each.rpartition("=") for each in text.split(","))}
-    return _pair(text, text)
-
-
-def _pair(text: str, pair: str) -> tuple[float, float]:
-    found = between(pair)
-    if not isinstance(found, tuple):
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
+    found = {name.strip(): between(span) for name, _, span in pairs}
+    if len(found) < len(pairs) or ("" in found and len(pairs) > 1):  # a name twice, or none
+        found = {}
+    told = {name: pair for name, pair in found.items() if isinstance(pair, tuple)}
+    if not told or len(told) < len(found):
         fix = "write two numbers as in 0..1, or two for each outcome as in quality=0..1,cost=0..0.1"
         raise argparse.ArgumentTypeError(f"invalid range: {text!r}; {fix}")
-    return found
+    return told.get("", told)
 
 
 def known(text: str) -> tuple[str, dict[str, float]]:
@@ -83,6 +84,35 @@ def known(text: str) -> tuple[str, dict[str, float]]:
         raise argparse.ArgumentTypeError(f"invalid values: {text!r}; {fix}") from None
 
 
+def all_known(given: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return what is known by outcome, of an option that may be repeated.
+
+    Examples
+    --------
+    >>> all_known([("cost", {"small": 0.001}), ("cost", {"large": 0.03})])
+    {'cost': {'small': 0.001, 'large': 0.03}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, prices in given:
+        before = found.setdefault(name, {})
+        for arm in prices:
+            if arm in before:
+                raise ArgumentError("{known} has {name} of {arm} twice; give it once", name=name, arm=arm)
+        before.update(prices)
+    return found
+
+
+def in_words(weights: Mapping[str, float], known: Container[str]) -> str:
+    """Return outcomes with their weights, as they are given.
+
+    Examples
+    --------
+    >>> in_words({"quality": 1.0, "cost": -40.0}, ["cost"])
+    'quality=1, cost=-40 (known)'
+    """
+    return ", ".join(f"{name}={weight:g}{' (known)' if name in known else ''}" for name, weight in weights.items())
+
+
 def budget(text: str) -> dict[str, Any]:
     """Read a budget: its outcome and what `armlet.Budget` takes.
 
@@ -92,16 +122,18 @@ def budget(text: str) -> dict[str, Any]:
     {'outcome': 'cost', 'total': 250.0, 'horizon': 100000, 'hard': True}
     """
     name, _, settings = text.partition(":")
-    found: dict[str, Any] = {"outcome": name.strip()}
+    found: dict[str, Any] = {}
     try:
-        for key, _, value in (pair.partition("=") for pair in settings.split(",")):
-            found[key.strip()] = _BUDGET[key.strip()](value.strip())
+        pairs = [pair.partition("=") for pair in settings.split(",")]
+        found = {key.strip(): _BUDGET[key.strip()](value.strip()) for key, _, value in pairs}
     except (KeyError, ValueError, argparse.ArgumentTypeError):
+        pairs = []
+    if not pairs or len(found) < len(pairs):
         fix = (
-            "write it as in cost:total=250,horizon=100k; period= in place of horizon=, and hard=true, are possible too"
+            "write it as in cost:total=250,horizon=100k; period=1000 in place of horizon, and hard=true, are taken too"
         )
-        raise argparse.ArgumentTypeError(f"invalid budget: {text!r}; {fix}") from None
-    return found
+        raise argparse.ArgumentTypeError(f"invalid budget: {text!r}; {fix}")
+    return {"outcome": name.strip(), **found}
 
 
 _BUDGET: Final[dict[str, Any]] = {

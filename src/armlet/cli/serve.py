@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from armlet.cli.command import REPEATED, Work, arg, command, group, named_policy, names, seed
-from armlet.cli.outcomes import amount, ends, epoch, outcome_options
+from armlet.cli.outcomes import all_known, amount, ends, epoch, in_words, outcome_options
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
@@ -147,7 +147,7 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
     if a.policy is not None:
         loop["policy"], loop["policy_settings"] = parse_named(a.policy)
     if a.known is not None:
-        loop["known"] = dict(a.known)
+        loop["known"] = all_known(a.known)
     if a.control is not None:
         loop["control"] = {"arm": a.control, **({} if a.share is None else {"share": a.share})}
     elif a.share is not None:
@@ -219,9 +219,7 @@ def check(config: ServerConfig) -> int:
 
 def _outcome_lines(loop: LoopConfig) -> Iterator[str]:
     if loop.outcomes is not None:
-        known = loop.known or {}
-        told = (f"{name}={weight:g}{' (known)' if name in known else ''}" for name, weight in loop.outcomes.items())
-        yield f"loop {loop.name!r} weighs {', '.join(told)}"
+        yield f"loop {loop.name!r} weighs {in_words(loop.outcomes, loop.known or ())}"
     if loop.budget is not None:
         budget = loop.budget
         each = "in each" if budget.period is not None else "within"

@@ -340,7 +340,7 @@ class Client(_Calls):
         units: Sequence[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[Answer]:
-        """Choose an arm for each context in one transaction, all or none."""
+        """Choose an arm for each context in one transaction, all or none; `weights` are for all of them."""
         return self._run(self._decide_many(loop, contexts, events, eligible, units, weights=weights))
 
     def reward(

@@ -311,7 +311,9 @@ def _prices(name: str, given: object, by_text: Mapping[str, list[Arm]]) -> dict[
             if len(meant) > 1:
                 raise InvalidValueError(f"{name} has {arm!r}, the text of two arms; give pairs, such as [[1, 0.03]]")
             arm = meant[0]
-        found[check_label(arm)] = price
+        if check_label(arm) in found:
+            raise InvalidValueError(f"{name} has {arm!r} twice; give each arm once")
+        found[arm] = price
     return found
 
 
