@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,3 +100,56 @@ def test_a_log_that_cannot_be_evaluated_fails_with_its_reason(
     with pytest.raises(SystemExit, match="1"):
         main(["evaluate", str(path), "--policy", "uniform"])
     assert "could not have been otherwise" in capsys.readouterr().err
+
+
+@pytest.fixture
+def routed(tmp_path: Path) -> Path:
+    """Write a log of 400 decisions with outcomes, and a model that learned from others."""
+    rng, path = np.random.default_rng(3), tmp_path / "routed.jsonl"
+    prices: Any = {"cost": {"small": 0.001, "large": 0.03}}
+    policy = armlet.ContextualEpsilonGreedy(p=300)
+
+    def play(n: int, seed: int, log: armlet.Log | None) -> armlet.Bandit:
+        outcomes = {"quality": 1.0, "cost": -5.0}
+        bandit = armlet.Bandit(
+            list(prices["cost"]), 1, policy=policy, outcomes=outcomes, known=prices, seed=seed, log=log
+        )
+        for _ in range(n):
+            decision = bandit.decide([rng.uniform()])
+            bandit.learn(decision, {"quality": 0.5 + 0.3 * decision.x[0] * (decision.arm == "large")})
+        return bandit
+
+    play(300, 1, None).save(tmp_path / "router.armlet")
+    with armlet.Log(path) as log:
+        play(400, 2, log)
+    return path
+
+
+def test_dials_give_a_pareto_curve(routed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, model = routed.with_name("pareto.html"), str(routed.with_name("router.armlet"))
+    words = ["evaluate", str(routed), "--policy", model, "--policy", "always:large"]
+    assert main([*words, "--dials", "6", "--out", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("On 400 decisions ")
+    assert "always:large" in told
+    assert "Pareto curve" in page.read_text()
+    assert main([*words, "--dials", "cost=-5,-20", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    mine = armlet.evaluate(routed, {model: model, "always:large": "large"}, dials=[{"cost": -5.0}, {"cost": -20.0}])
+    assert found["made"].pop("call").endswith("--dials cost=-5,-20 --json")
+    plain = mine.to_dict()
+    plain["made"].pop("call")
+    assert found == plain
+
+
+def test_options_that_dials_do_not_take_are_refused(routed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(routed.with_name("router.armlet"))
+    for words, message in [
+        (["--exploring"], "--exploring is 'exploring', which dials do not take; leave it out"),
+        (["--estimator", "dr"], "--estimator is 'dr', which dials do not take; leave it out"),
+        (["--curve", "quality,speed"], "--curve is ('quality', 'speed'); give two of the outcomes"),
+    ]:
+        with pytest.raises(SystemExit) as refused:
+            main(["evaluate", str(routed), "--policy", model, "--dials", "5", *words])
+        assert refused.value.code == 2
+        assert message in capsys.readouterr().err

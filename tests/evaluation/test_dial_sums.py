@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.evaluation.dials import count_played, dial_arms, sum_dials
+from armlet.evaluation.dials import dial_arms, sum_dials, sum_played
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.types import Float64
 
@@ -63,13 +63,16 @@ def test_estimates_are_weighted_means_with_the_spread_of_their_rows() -> None:
     )
 
 
-def test_plays_are_counted_arm_by_arm() -> None:
+def test_plays_are_counted_arm_by_arm_and_what_they_have_is_summed() -> None:
     rows = routed(300, 7)[0]
     half = np.arange(0, 300, 2)
     rows.eligible[half, (rows.arm[half] + 1) % 3] = False
     arms = dial_arms(rows, policies(3), DIALS)
     wanted = np.stack([(arms == arm).sum(axis=2) for arm in range(3)], axis=2)
-    np.testing.assert_array_equal(count_played(rows, policies(3), DIALS), wanted)
+    columns = np.random.default_rng(8).random((3, 300, 2))
+    counts, sums = sum_played(rows, columns, policies(3), DIALS)
+    np.testing.assert_array_equal(counts, wanted)
+    np.testing.assert_allclose(sums, columns[arms, np.arange(300)].sum(axis=2), rtol=1e-12)
     assert (wanted.sum(axis=2) == 300).all()
     assert (wanted > 0).any(axis=(0, 1)).all()
 

@@ -136,6 +136,16 @@ def ask_loop(question: Callable[[armlet.stores.Loop], Any]) -> Any:
         return question(loop)
 
 
+def routed() -> Any:
+    """A log with two outcomes, one of them with a name that is no formula."""
+    n = 200
+    rng = np.random.default_rng(4)
+    table = {"x": rng.normal(size=n), "model": ["a", "b"] * (n // 2), "reward": np.zeros(n), "p": np.full(n, 0.5)}
+    told = {"reward_quality": rng.normal(size=n), "reward_$c$": rng.random(n)}
+    roles = armlet.log.Roles(features=("x",), arm="model", reward="reward", propensity="p")
+    return armlet.log.from_table({**table, **told}, roles)
+
+
 SAMPLES: dict[str, Callable[[Path], Any]] = {
     "Decisions": lambda _: bandit().copy().decide_many(np.ones((40, 2))),
     "Coefficients": lambda _: bandit().inference.intervals(),
@@ -144,6 +154,7 @@ SAMPLES: dict[str, Callable[[Path], Any]] = {
     "Explanation": lambda _: bandit().inference.explain([1.0, 2.0]),
     "Audit": lambda folder: armlet.audit(log := log_in(folder), log.start_path),
     "Evaluation": lambda folder: armlet.evaluate(log_in(folder).path, {"always a": "a"}),
+    "ParetoCurve": lambda _: armlet.evaluate(routed(), np.eye(4).reshape(4, 2, 2, 1), dials=5),
     "Stats": lambda _: ask_loop(lambda loop: loop.stats()),
     "Details": lambda _: ask_loop(lambda loop: loop.details()),
     "Gain": lambda _: ask_loop(lambda loop: loop.gains()[0]),

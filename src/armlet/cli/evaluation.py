@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.answer import Answer
-from armlet.cli.command import REPEATED, arg, between, command, count, engine, level, named_policy, progress, seed
+from armlet.cli.command import (
+    REPEATED,
+    arg,
+    between,
+    command,
+    count,
+    engine,
+    level,
+    named_policy,
+    names,
+    progress,
+    seed,
+)
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import InvalidValueError, choices
 
@@ -21,12 +33,36 @@ WORDS: Final = ("uniform", "logged", "own")
 VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
 
 
+def dials(text: str) -> int | list[dict[str, float]]:
+    """Read how many dials, or the weights that one outcome has in each.
+
+    Examples
+    --------
+    >>> dials("20"), dials("cost=-5,-20")
+    (20, [{'cost': -5.0}, {'cost': -20.0}])
+    """
+    name, told, values = text.partition("=")
+    if not told:
+        return count(text)
+    try:
+        return [{name: float(value)} for value in values.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid dials: {text!r}; write 20, or weights as in cost=-5,-20") from None
+
+
 @command(
     "evaluate",
     "what other policies would have earned",
     LOG_OR_STORE,
     LOOP,
     arg("--policy", action="append", required=True, metavar="POLICY", help=f"what to value: {TARGET}; {REPEATED}"),
+    arg(
+        "--dials",
+        type=dials,
+        metavar="N",
+        help="value models with outcomes under so many weights, or under some, such as cost=-5,-20: the Pareto curve",
+    ),
+    arg("--curve", type=names, metavar="Y,X", help="with --dials: which outcome is drawn against which, and swept"),
     arg("--baseline", default="logged", metavar="POLICY", help="what to compare with; default: logged"),
     arg("--estimator", default="auto", metavar="NAME", help="default: auto, which says why it chose"),
     arg("--exploring", action="store_true", help="models play as their next decision would, exploring included"),
@@ -35,7 +71,7 @@ VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
     arg("--weights", choices=("refuse", "ignore"), default="refuse", help="rows learned with a weight other than 1"),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as report.html"),
     *engine("serial"),
-    options={"targets": "--policy"},
+    options={"targets": "--policy", "mode": "--exploring"},
     extras=("pyarrow", "matplotlib", "distributed"),
     interrupted="nothing was written",
 )
@@ -47,9 +83,11 @@ def evaluate(a: argparse.Namespace) -> Answer:
       armlet evaluate decisions.parquet --policy uniform --baseline always:north --json
       armlet evaluate decisions.parquet --policy own
       armlet evaluate shop.db --loop homepage --policy uniform
+      armlet evaluate routed.parquet --policy model.armlet --dials 20 --out pareto.html
 
     A policy is a model file (what looks best to it, or with --exploring its next decision), always:ARM, uniform,
-    logged, or own: the honest value of what these very rows teach.
+    logged, or own: the honest value of what these very rows teach. With --dials it is a model with outcomes, or
+    always:ARM; what ran is always on the curve.
     """
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.provenance import made_by
@@ -59,19 +97,21 @@ def evaluate(a: argparse.Namespace) -> Answer:
     _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
-    result = evaluate(
-        blocks,
-        {name: _target("--policy", name, blocks.arms, *WORDS) for name in a.policy},
-        baseline=_target("--baseline", a.baseline, blocks.arms, *WORDS),
-        estimator=a.estimator,
-        mode="exploring" if a.exploring else "greedy",
-        reward_range=a.reward_range,
-        level=a.level,
-        weights=a.weights,
-        pool=a.engine,
-        workers=a.workers,
-        progress=silent if len(blocks) < 8 else progress(a, "evaluating"),
-    )
+    words = WORDS if a.dials is None else ()
+    options: dict[str, Any] = {
+        "dials": a.dials,
+        "curve": a.curve,
+        "baseline": _target("--baseline", a.baseline, blocks.arms, *WORDS),
+        "estimator": a.estimator,
+        "mode": "exploring" if a.exploring else "greedy",
+        "reward_range": a.reward_range,
+        "level": a.level,
+        "weights": a.weights,
+        "pool": a.engine,
+        "workers": a.workers,
+        "progress": silent if len(blocks) < 8 else progress(a, "evaluating"),
+    }
+    result = evaluate(blocks, {name: _target("--policy", name, blocks.arms, *words) for name in a.policy}, **options)
     result = made_by(result, a.line)
     return Answer(result, [result, *_save(a, result)], tones=VERDICTS)
 

@@ -6,4 +6,5 @@ from armlet.evaluation.estimators import Shrunk as Shrunk
 from armlet.evaluation.estimators import Switch as Switch
 from armlet.evaluation.learners import RejectionReplay as RejectionReplay
 from armlet.evaluation.learners import rejection_replay as rejection_replay
+from armlet.evaluation.pareto.curve import ParetoCurve as ParetoCurve
 from armlet.evaluation.result import Evaluation as Evaluation

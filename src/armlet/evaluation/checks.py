@@ -38,6 +38,7 @@ ROUNDED: Final = 1e-6  # sums of probabilities that were written down
 UNTRIED: Final = 0.05  # of what a target does: more on arms that were never explored makes its value a guess
 FEWEST_TRAINED: Final = 20  # rows: fewer may be as many by chance
 SLACK: Final = 1e-6  # rows of an arm, where weights were summed
+TRAINED: Final = "trained on these rows"
 
 
 class Word(StrEnum):

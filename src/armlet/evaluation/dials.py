@@ -32,6 +32,12 @@ class DialSums:
     squares: Float64  # (J, D, 1 + q, 1 + q): sum of w^2 y y'
     agreed: Int64  # (J, D): rows that count
 
+    @classmethod
+    def zero(cls, shape: tuple[int, int], outcomes: int) -> Self:
+        """Return the sums of no rows."""
+        y = 1 + outcomes
+        return cls(0, np.zeros((*shape, y)), np.zeros((*shape, y, y)), np.zeros(shape, dtype=np.int64))
+
     def __add__(self, other: Self) -> Self:
         """Return the sums of both blocks of rows."""
         return type(self)(
@@ -129,27 +135,44 @@ def dial_arms(rows: Rows, thetas: npt.ArrayLike, dials: npt.ArrayLike) -> Int64:
     return reference.dial_arms(X, rows.eligible, policies, _checked_dials(dials, policies.shape[1]))
 
 
-def count_played(rows: Rows, thetas: npt.ArrayLike, dials: npt.ArrayLike) -> Int64:
-    """Count the rows in which each policy plays each arm under each dial, (J, D, K), whatever the log played.
+def sum_played(rows: Rows, columns: Float64, thetas: npt.ArrayLike, dials: npt.ArrayLike) -> tuple[Int64, Float64]:
+    """Count the rows in which each policy plays each arm under each dial, and sum what the arms played have there.
 
-    With known prices that is what a dial would have spent, without weights. K times the work of `sum_dials`.
+    Whatever the log played: with known prices counts are what a dial would have spent, without weights. One of the arms
+    is played, so all but the last are asked about: K - 1 times the work of `sum_dials`.
+
+    Parameters
+    ----------
+    columns
+        (K, n, c): c numbers of each row for each arm, such as what is expected of it.
+
+    Returns
+    -------
+    Counts (J, D, K) and sums (J, D, c).
 
     Examples
     --------
     >>> from armlet.evaluation.rows import rows_of
     >>> rows = rows_of(np.ones((4, 1)), np.array([0, 1, 0, 1]), np.zeros(4), np.full(4, 0.5), n_arms=2)
-    >>> count_played(rows, [[[[0.5], [0.9]], [[1.0], [3.0]]]], [[1.0, 0.0], [1.0, -1.0]]).tolist()
-    [[[0, 4], [4, 0]]]
+    >>> prices = np.broadcast_to([[[1.0]], [[3.0]]], (2, 4, 1))
+    >>> counts, spent = sum_played(rows, prices, [[[[0.5], [0.9]], [[1.0], [3.0]]]], [[1.0, 0.0], [1.0, -1.0]])
+    >>> counts.tolist(), spent[..., 0].tolist()
+    ([[[0, 4], [4, 0]]], [[12.0, 4.0]])
     """
     n_arms = rows.eligible.shape[1]
     policies = checked_thetas(thetas, 4, n_arms, rows.X.shape[1])
-    X, weights, counts = scored_contexts(rows.X, policies), _checked_dials(dials, policies.shape[1]), []
-    for arm in range(n_arms):  # as if the log had played it in all rows
+    X, weights = scored_contexts(rows.X, policies), _checked_dials(dials, policies.shape[1])
+    counts = np.zeros((len(policies), len(weights), n_arms), dtype=np.int64)
+    sums = np.tile(columns[-1].sum(axis=0), (len(policies), len(weights), 1))
+    for arm in range(n_arms - 1):  # as if the log had played it in all rows
         may = rows.eligible[:, arm]
-        n = int(np.count_nonzero(may))
-        played = (X[may], rows.eligible[may].ravel(), np.full(n, arm), np.ones((n, 1)))
-        counts.append(kernel.sum_agreeing(*played, policies, weights)[..., 0])
-    return np.stack(counts, axis=2).astype(np.int64)
+        played = (X[may], rows.eligible[may].ravel(), np.full(np.count_nonzero(may), arm))
+        told = np.column_stack([np.ones(len(played[0])), columns[arm, may] - columns[-1, may]])
+        found = kernel.sum_agreeing(*played, told, policies, weights)
+        counts[:, :, arm] = found[..., 0]
+        sums += found[..., 1:]
+    counts[:, :, -1] = len(rows) - counts.sum(axis=2)
+    return counts, sums
 
 
 def scored_contexts(X: Float64, policies: Float64) -> Float64:
@@ -157,16 +180,17 @@ def scored_contexts(X: Float64, policies: Float64) -> Float64:
     return np.ascontiguousarray(X if policies.shape[-1] == X.shape[1] else np.column_stack([np.ones(len(X)), X]))
 
 
-def checked_thetas(thetas: npt.ArrayLike, axes: int, n_arms: int, dim: int) -> Float64:
+def checked_thetas(thetas: npt.ArrayLike, axes: int, n_arms: int, dim: int, argument: str = "thetas") -> Float64:
     """Refuse what are no linear policies of these arms and features."""
     policies = np.ascontiguousarray(thetas, dtype=np.float64)
     if policies.ndim != axes or policies.shape[-2] != n_arms or policies.shape[-1] not in (dim, dim + 1):
-        text = "{thetas} has shape {shape}; give ({J}, {arms}, {dim}), or ({J}, {arms}, {more}) with a constant first"
+        text = f"{{{argument}}} has shape {{shape}}; give ({{J}}, {{arms}}, {{dim}}), or ({{J}}, {{arms}}, {{more}})"
+        text += " with a constant first"
         lead = "J" if axes == 3 else "J, m"
         raise ArgumentError(text, shape=policies.shape, J=lead, arms=n_arms, dim=dim, more=dim + 1)
     if policies.size == 0 or not (np.abs(policies) <= LARGEST).all():
-        text = "{thetas} has no policy, or one that is not finite; give finite numbers of at most {most:g} in size"
-        raise ArgumentError(text, most=LARGEST)
+        text = f"{{{argument}}} has no policy, or one that is not finite; give finite numbers of at most {{most:g}}"
+        raise ArgumentError(f"{text} in size", most=LARGEST)
     return policies
 
 

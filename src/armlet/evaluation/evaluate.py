@@ -9,10 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, get_args
+from inspect import signature
+from typing import Any, Final, Literal, TypeAlias, get_args, overload
 
 from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation.checks import FEW, NEGLIGIBLE, UNMATCHED, Check, Word, check_ess, check_trained, unreachable
+from armlet.evaluation.checks import (
+    FEW,
+    NEGLIGIBLE,
+    TRAINED,
+    UNMATCHED,
+    Check,
+    Word,
+    check_ess,
+    check_trained,
+    unreachable,
+)
 from armlet.evaluation.estimators import (
     EVERYWHERE,
     Estimated,
@@ -28,8 +39,12 @@ from armlet.evaluation.estimators import (
     t_interval,
 )
 from armlet.evaluation.model import Sums, SumTask, solve, sum_block
-from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
+from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, logger_of, survey_log
 from armlet.evaluation.own import SelfEvaluation, self_evaluate
+from armlet.evaluation.pareto.curve import ParetoCurve
+from armlet.evaluation.pareto.policies import DialTargets
+from armlet.evaluation.pareto.sweep import DialsLike
+from armlet.evaluation.pareto.value import value_dials
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
 from armlet.evaluation.rows import Blocks, open_rows
@@ -48,12 +63,10 @@ Weights: TypeAlias = Literal["refuse", "ignore"]
 """What is done with rows that were learned with a weight other than 1."""
 Checking: TypeAlias = Literal["all", "none"]
 """Whether the log is checked before values are believed."""
-
-FEWEST: Final = 30
-"""Explored rows with a reward, below which there is no interval that can be trusted."""
-TRAINED: Final = "trained on these rows"
+MOST_NAMES: Final = 9  # of policies that a call is written down with
 
 
+@overload
 def evaluate(
     log: Source | Blocks,
     targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike],
@@ -70,7 +83,42 @@ def evaluate(
     pool: PoolLike = "serial",
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    log: Source | Blocks,
+    targets: DialTargets,
+    *,
+    dials: DialsLike,
+    curve: tuple[str, str] | None = None,
+    level: float = LEVEL,
+    weights: Weights = "refuse",
+    checks: Checking = "all",
+    progress: Progress | None = None,
+) -> ParetoCurve: ...
+
+
+def evaluate(
+    log: Source | Blocks,
+    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike] | DialTargets,
+    *,
+    dials: DialsLike | None = None,
+    curve: tuple[str, str] | None = None,
+    baseline: TargetLike = "logged",
+    estimator: EstimatorLike = "auto",
+    interval: Intervals = "both",
+    level: float = LEVEL,
+    reward_range: Range | None = None,
+    mode: Mode = "greedy",
+    weights: Weights = "refuse",
+    checks: Checking = "all",
+    largest_unit: int | None = None,
+    pool: PoolLike = "serial",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation | ParetoCurve:
     """Estimate what policies would have earned on the decisions of a log.
 
     Parameters
@@ -81,6 +129,13 @@ def evaluate(
         Policies, alone, in a list, or in a mapping from names: a Bandit or the path of a model file, the label of an
         arm, "uniform", "logged", "own", or f(X, eligible) -> (n, K) probabilities. All are renormalised over the arms
         that were eligible.
+    dials
+        Value bandits with outcomes under many weights of these: how many, for a sweep of one weight from nothing to all
+        that counts; or weights by name, such as `[{"cost": -20.0}, {"cost": -80.0}]`, those left out as the bandits
+        have them. The result is then a `ParetoCurve`. Targets may also be arms, and linear policies as arrays: (m, K,
+        d), or (m, K, 1 + d) with a constant first, of scores by outcome, arm and feature; (J, m, K, d) for many.
+    curve
+        With dials: which outcome is drawn against which, and swept; what is worth most against what costs if left out.
     baseline
         What the others are compared with, on the same rows.
     estimator
@@ -126,6 +181,11 @@ def evaluate(
     progress = notebook_bar("evaluating") if progress is None else progress
     estimators = choose_from(estimator)
     _check_options(interval, weights, level)
+    if dials is not None:
+        given = told | {"baseline": baseline, "pool": pool, "workers": workers}
+        return _value_dials(log, targets, dials, curve, given, progress)
+    if curve is not None:
+        raise ArgumentError("{curve} is {value!r}, but there are no dials; give dials too, such as 20", value=curve)
     blocks = open_rows(through_encoders(log, targets, baseline))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
@@ -144,7 +204,7 @@ def evaluate(
     observers = [each.add for each in (monitor, sequences) if each is not None]
     # sequences check the rewards that they read themselves
     survey = survey_log(blocks, several, observers, progress, None if sequences is not None else declared)
-    _check_log(survey, weights)
+    survey.refuse(weights)
     trained = check_trained(several, blocks, survey.weights)
     judge = Judge(survey, blocks, level, declared, estimator, estimators)
     judge.lacks_bound = without and interval == "both" and declared is not None
@@ -176,6 +236,27 @@ def evaluate(
     )
 
 
+def _value_dials(
+    log: Source | Blocks,
+    targets: object,
+    dials: DialsLike,
+    curve: tuple[str, str] | None,
+    given: Mapping[str, Any],
+    progress: Progress | None,
+) -> ParetoCurve:
+    """Value dials, and refuse options that say something of other evaluations alone."""
+    taken = {name: given[name] for name in ("level", "weights", "checks")}
+    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in given}
+    for name, value in given.items():
+        if name not in taken and value != options[name]:
+            raise ArgumentError(f"{{{name}}} is {{value!r}}, which dials do not take; leave it out", value=value)
+    blocks = open_rows(through_encoders(log, targets))
+    found = value_dials(blocks, targets, dials, curve, **taken, progress=progress)
+    names = list(dict.fromkeys(found.policies[1:]))
+    made = provenance(blocks, evaluate, targets=names[:MOST_NAMES], dials=dials, curve=curve, **taken)
+    return replace(found, made=made)
+
+
 def _check_options(interval: str, weights: str, level: float) -> None:
     if interval not in get_args(Intervals):
         raise ArgumentError("{interval} is {value!r}; choose 'fixed' or 'both'", value=interval)
@@ -191,17 +272,6 @@ def _largest(blocks: Blocks, given: int | None, own: Sequence[str]) -> int | Non
         fix = "value a model that learned from other units, or say which decisions are draws of their own"
         refuse_units(blocks, f"{own[0]!r}, what these very rows teach,", fix)
     return find_largest(blocks, given) if blocks.has_units else None
-
-
-def _check_log(survey: Survey, weights: Weights) -> None:
-    if survey.rewarded == 0:
-        what = "has no decisions" if survey.rows == 0 else f"has no reward for any of its {survey.rows:,} decisions"
-        raise EvaluationError(f"the log {what}, so nothing can be valued; wait for rewards, or give another log")
-    if survey.reweighted and weights == "refuse":
-        raise EvaluationError(
-            f"{survey.reweighted:,} rows have a weight other than 1, which may mean anything; say weights='ignore' to "
-            "read them as any other row"
-        )
 
 
 def _sum(
@@ -314,7 +384,7 @@ class Judge:
         reached = any(sums.beyond[place] <= self._slack for place in asked)
         if self._survey.certain and (asked or own) and not reached:
             raise EvaluationError(
-                f"{self._survey.certain:,} decisions of {_policy(self._blocks)} could not have been otherwise: what "
+                f"{self._survey.certain:,} decisions of {logger_of(self._blocks)} could not have been otherwise: what "
                 "another arm would have earned there nobody knows, and weights do not repair it. Log with a policy "
                 "that explores at a known rate, such as armlet.Algorithm1, or OccasionalOptimism(floor=0.05)"
             )
@@ -487,19 +557,7 @@ def choose(
     survey: Survey, blocks: Blocks, estimator: EstimatorLike, estimators: Mapping[str, Estimator]
 ) -> tuple[Estimator, str, str]:
     """Return the estimator, why, and what keeps its interval from being believed, if anything does."""
-    known = survey.known == survey.rewarded
-    doubt = ""
-    if known and survey.draws_tried < FEWEST:
-        what = "explored decisions have" if survey.units is None else "units explored and have"
-        doubt = (
-            f"only {survey.draws_tried:,} {what} a reward, fewer than {FEWEST}: no interval can be trusted; "
-            "explore more, for instance with a floor"
-        )
-    elif not known and survey.foreign < survey.rewarded:
-        doubt = (
-            f"{_policy(blocks)} chose by what it had learned, without exploring at a known rate: intervals of its log "
-            "cover far less often than they say, so none is given"
-        )
+    known, doubt = survey.is_known, survey.doubt(blocks)
     if estimator != "auto":
         asked = estimator if isinstance(estimator, Estimator) else estimators[estimator]
         _refuse_unknown(asked, survey)
@@ -511,10 +569,6 @@ def choose(
         return estimators["snips"], "propensities are all that is known, and depend on what was learned", doubt
     what = "rows" if survey.units is None else "units"
     return estimators["dr"], f"propensities are all that is known; {what} are taken as independent", doubt
-
-
-def _policy(blocks: Blocks) -> str:
-    return "the log" if blocks.policy is None else str(blocks.policy["name"])
 
 
 def _refuse_unknown(estimator: Estimator, survey: Survey) -> None:

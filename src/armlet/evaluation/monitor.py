@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from armlet.errors import EvaluationError
 from armlet.evaluation.checks import Check, Propensities, Support, Word, explores_every_arm, share, tail
 from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
@@ -30,6 +31,8 @@ PIECES: Final = 64  # stretches of a log that drift keeps sums of; when there ar
 A_BLOCK: Final = 16  # pieces that a block is cut into
 ALPHA: Final = 1e-4
 FEWEST: Final = 20  # rows of an arm, in each part that is compared
+FEWEST_TRIED: Final = 30
+"""Explored rows with a reward, below which there is no interval that can be trusted."""
 MANY: Final = 0.5  # of all rewards
 FIRST: Final = 8  # rows at the first look
 STEP: Final = 1.35  # times as many rows from one look to the next
@@ -481,6 +484,37 @@ class Survey:
         self.folds.append(np.stack([row_sums(rewarded, design.learned & (fold == each)) for each in range(FOLDS)]))
 
     @property
+    def is_known(self) -> bool:
+        """Whether every rewarded row says at which rate it explores, and with which probabilities."""
+        return self.known == self.rewarded
+
+    def refuse(self, weights: str) -> None:
+        """Refuse a log without rewards, and one with weights, unless these are to be ignored."""
+        if self.rewarded == 0:
+            what = "has no decisions" if self.rows == 0 else f"has no reward for any of its {self.rows:,} decisions"
+            raise EvaluationError(f"the log {what}, so nothing can be valued; wait for rewards, or give another log")
+        if self.reweighted and weights == "refuse":
+            raise EvaluationError(
+                f"{self.reweighted:,} rows have a weight other than 1, which may mean anything; say weights='ignore' "
+                "to read them as any other row"
+            )
+
+    def doubt(self, blocks: Blocks) -> str:
+        """Return what keeps intervals of this log from being believed; nothing if they can be."""
+        if self.is_known and self.draws_tried < FEWEST_TRIED:
+            what = "explored decisions have" if self.units is None else "units explored and have"
+            return (
+                f"only {self.draws_tried:,} {what} a reward, fewer than {FEWEST_TRIED}: no interval can be trusted; "
+                "explore more, for instance with a floor"
+            )
+        if not self.is_known and self.foreign < self.rewarded:
+            return (
+                f"{logger_of(blocks)} chose by what it had learned, without exploring at a known rate: intervals of "
+                "its log cover far less often than they say, so none is given"
+            )
+        return ""
+
+    @property
     def draws_tried(self) -> int:
         """Rewarded rows that explored, with known probabilities; those of a unit count once."""
         return self.tried if self.units is None else len(self._tried)
@@ -506,6 +540,11 @@ class Survey:
             combine([part[other] for part in self.folds for other in range(FOLDS) if other != fold])
             for fold in range(FOLDS)
         ]
+
+
+def logger_of(blocks: Blocks) -> str:
+    """Return what the policy that logged is called."""
+    return "the log" if blocks.policy is None else str(blocks.policy["name"])
 
 
 def _are_among(rewards: Float64, values: set[float]) -> bool:

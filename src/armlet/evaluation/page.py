@@ -58,8 +58,8 @@ def render(result: Evaluation) -> str:
         folded_section("numbers", "Numbers", _numbers(result)),
         *([folded_section("running", "As rows came in", [figure(drawn["running"]), *without])] if paths else []),
         *([folded_section("weights", "Weights", [figure(drawn["weights"])])] if spreads else []),
-        *([folded_section("checks", "Checks", [_checks(result.checks)])] if result.checks else []),
-        folded_section("limits", "What this cannot tell", [_list(limits(result))]),
+        *([folded_section("checks", "Checks", [checks_table(result.checks)])] if result.checks else []),
+        folded_section("limits", "What this cannot tell", [listed(limits(result))]),
     ]
     return document("Off-policy evaluation", result.answer, parts, {} if result.made is None else result.made.lines())
 
@@ -85,7 +85,7 @@ def _numbers(result: Evaluation) -> list[str]:
         head, rows = result.difference_rows()
         caption = result.compared()
         parts.append(table(Table(caption=caption[:1].upper() + caption[1:], head=head, rows=tuple(rows))))
-    return parts + ([_list(result.notes())] if result.notes() else [])
+    return parts + ([listed(result.notes())] if result.notes() else [])
 
 
 def _without_path(result: Evaluation, paths: Sequence[ValuePath]) -> list[str]:
@@ -101,7 +101,7 @@ def _without_path(result: Evaluation, paths: Sequence[ValuePath]) -> list[str]:
     return [f"<p>{escape(text)}</p>"]
 
 
-def _checks(checks: Sequence[Check]) -> str:
+def checks_table(checks: Sequence[Check]) -> str:
     """Show the worst ones first."""
     order = list(reversed(Word))
     rows = [
@@ -133,7 +133,8 @@ def _badge(word: Word) -> str:
     return f'<span class="verdict {CLASSES[word]}">{sign}{escape(word)}</span>'
 
 
-def _list(sentences: Iterable[str]) -> str:
+def listed(sentences: Iterable[str]) -> str:
+    """Return sentences as a list."""
     return "<ul>\n" + "\n".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "\n</ul>"
 
 

@@ -261,9 +261,7 @@ def is_deterministic(dist: ActionDist) -> bool:
     return dist.ndim == 1 or bool(((dist == 0.0) | (dist == 1.0)).all())
 
 
-def split_own(
-    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike], arms: tuple[Arm, ...], mode: Mode
-) -> tuple[list[Target], list[str]]:
+def split_own(targets: object, arms: tuple[Arm, ...], mode: Mode) -> tuple[list[Target], list[str]]:
     """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
     if mode not in get_args(Mode):
         raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
@@ -296,7 +294,8 @@ def name_of(target: object) -> str:
     return os.fspath(target) if isinstance(target, os.PathLike) else str(target)
 
 
-def _is_model_file(target: object) -> bool:
+def is_model_file(target: object) -> bool:
+    """Return whether a target is the path of a model file."""
     return isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet"))
 
 
@@ -310,7 +309,7 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) ->
         return Uniform(name)
     if target == "logged":
         return Logged(name)
-    if _is_model_file(target):
+    if is_model_file(target):
         return BanditTarget(name, load(target), arms, mode)  # type: ignore[arg-type]
     if isinstance(target, Bandit):
         return BanditTarget(name, target, arms, mode)
@@ -346,7 +345,7 @@ def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:
             yield from _encoders(each)
         return
     name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
-    bandit = load(name) if _is_model_file(target) else target
+    bandit = load(name) if is_model_file(target) else target
     encoder = bandit.settings.encoder if isinstance(bandit, Bandit) else None
     if encoder is not None:
         yield name, encoder

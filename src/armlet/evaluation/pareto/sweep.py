@@ -1,0 +1,169 @@
+"""Dials: which weights of outcomes are valued, and which outcome is drawn against which.
+
+A number of dials becomes a sweep of one weight, from 0 to where nothing else counts, with the dials where decisions
+change: at quantiles of the weights at which a policy's best arm becomes another one. That is read off contexts and
+policies alone, never off what was played or paid. O(rows J K^2 m) for a sample of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from armlet.errors import ArgumentError, InvalidValueError
+from armlet.evaluation.pareto.policies import Asked, DialPolicies
+from armlet.evaluation.rows import Blocks, Rows
+from armlet.inputs.outcomes import Outcomes
+from armlet.types import Float64
+
+DialsLike: TypeAlias = int | Sequence[Mapping[str, float]]
+"""How many dials, or their weights of outcomes; those left out are the default ones."""
+SAMPLE: Final = 2048  # rows that a sweep looks at
+MOST: Final = 10_000  # dials
+FEW_POLICIES: Final = 32  # that a sweep looks at
+BEYOND: Final = 1.25  # times the largest weight at which anything changes
+
+
+@dataclass(frozen=True, slots=True)
+class Dials:
+    """Weights of outcomes, and the two outcomes that they trade for each other."""
+
+    names: tuple[str, ...]
+    weights: tuple[Mapping[str, float], ...]  # of all outcomes in each dial
+    curve: tuple[str, str]  # what is drawn against what: the first against the second
+    senses: tuple[float, float]  # 1.0 where more of it is better, -1.0 where less is
+
+    @property
+    def matrix(self) -> Float64:
+        """(D, m)."""
+        return np.array([[dial[name] for name in self.names] for dial in self.weights])
+
+    def called(self, dial: Mapping[str, float]) -> str:
+        """Return what a dial is called: the weights by which it differs from others."""
+        varying = [name for name in self.names if len({each[name] for each in self.weights}) > 1] or self.names
+        return ", ".join(f"{name} {dial[name]:g}" for name in varying)
+
+
+def lay_dials(given: object, curve: tuple[str, str] | None, asked: Asked, blocks: Blocks) -> Dials:
+    """Read dials as users give them."""
+    y, x = _axes(curve, asked)
+    default = asked.weights
+    if isinstance(given, int) and not isinstance(given, bool):
+        if not 2 <= given <= MOST:
+            raise ArgumentError("{dials} is {value}; give 2 or more, or a list of weights", value=given)
+        weights = dict.fromkeys(asked.names, 0.0) | {y: 1.0} if default is None else {**default}
+        senses = (_sense(weights[y], 1.0), _sense(weights[x], -1.0))
+        weights[y] = weights[y] or senses[0]
+        swept = [{**weights, x: each} for each in _sweep(given, weights, (y, x), senses[1], asked, blocks)]
+        return Dials(asked.names, tuple(swept), (y, x), senses)
+    laid = tuple(_read(each, asked, default) for each in _listed(given))
+    total = {name: sum(dial[name] for dial in laid) for name in (y, x)}
+    known = default or {}
+    senses = (_sense(known.get(y) or total[y], 1.0), _sense(known.get(x) or total[x], -1.0))
+    return Dials(asked.names, laid, (y, x), senses)
+
+
+def _axes(curve: tuple[str, str] | None, asked: Asked) -> tuple[str, str]:
+    """Return the outcome that is drawn, and the one against which: what is worth most against what costs."""
+    names, weights = asked.names, asked.weights
+    if len(names) < 2:
+        raise ArgumentError("{targets} have one outcome, {name!r}, so there is nothing to trade it for", name=names[0])
+    if curve is not None:
+        if len(curve) != 2 or curve[0] == curve[1] or not set(curve) <= set(names):
+            text = "{curve} is {value!r}; give two of the outcomes {names}, the one that is paid for first"
+            raise ArgumentError(text, value=curve, names=list(names))
+        return curve[0], curve[1]
+    if weights is None:
+        if len(names) == 2:
+            return names[0], names[1]
+        raise ArgumentError("{curve} is missing, and nothing says what outcomes cost; give two of {names}", names=names)
+    y = next((name for name in names if weights[name] > 0.0), names[0])
+    others = [name for name in names if name != y]
+    return y, min(others, key=lambda name: (weights[name] > 0.0, others.index(name)))
+
+
+def _sense(weight: float, otherwise: float) -> float:
+    return float(np.sign(weight)) or otherwise
+
+
+def _listed(given: object) -> list[object]:
+    several = list(given) if isinstance(given, list | tuple) else []
+    if not several or len(several) > MOST:
+        text = (
+            "{dials} is {value!r}; give how many, or a list of weights such as [{{'cost': -20.0}}, {{'cost': -80.0}}]"
+        )
+        raise ArgumentError(text, value=given)
+    return several
+
+
+def _read(given: object, asked: Asked, default: Mapping[str, float] | None) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise ArgumentError("{dials} has {value!r}; give weights by name, such as {{'cost': -20.0}}", value=given)
+    if missing := [name for name in asked.names if default is None and name not in given]:
+        text = "{dials} has {value!r}, without {name!r}, and nothing says its weight; give it too"
+        raise ArgumentError(text, value=dict(given), name=missing[0])
+    try:
+        told = Outcomes(dict(default or {}) or dict(given)).with_weights(given).weights
+    except InvalidValueError as error:
+        raise ArgumentError("{dials} has {value!r}: {error}", value=dict(given), error=error) from error
+    return {name: told[name] for name in asked.names}
+
+
+# ---- a sweep
+
+
+def _sweep(
+    n: int, weights: Mapping[str, float], axes: tuple[str, str], sense: float, asked: Asked, blocks: Blocks
+) -> list[float]:
+    """Return weights of one outcome, from none to all that counts; the weights of now are among them."""
+    found = np.concatenate([_changes(each, weights, axes[1], sense, asked, blocks) for each in _some(asked.policies)])
+    told = [] if asked.weights is None else [(asked.now or asked.weights)[axes[1]]]
+    if not found.size:
+        return sorted({0.0, *told}, key=abs)
+    inner = max(0, n - 2 - len(told))
+    middle = np.quantile(found, (np.arange(inner) + 0.5) / max(1, inner))
+    sizes = {float(f"{size:.3g}") for size in [*middle.tolist(), BEYOND * float(found.max())]}
+    return sorted({0.0, *(sense * size for size in sizes), *told}, key=lambda weight: sense * weight)
+
+
+def _some(policies: Sequence[DialPolicies]) -> list[DialPolicies]:
+    """Return a few policies, from all over."""
+    dialed = [each for each in policies if not each.is_arm]
+    return dialed[:: -(-len(dialed) // FEW_POLICIES)] if dialed else list(policies[:1])
+
+
+def _changes(
+    policies: DialPolicies, weights: Mapping[str, float], x: str, sense: float, asked: Asked, blocks: Blocks
+) -> Float64:
+    """Return the sizes of the weight at which the best arm of a context becomes another, one after the other."""
+    rows = _sample(blocks[0])
+    seen, place = policies.seen(rows)[0], asked.names.index(x)
+    dial = np.array([0.0 if name == x else weights[name] for name in asked.names])
+    found = []
+    for theta in policies.thetas[:: -(-len(policies.thetas) // FEW_POLICIES)]:  # (m, K, d)
+        scores = np.einsum("nd,mkd->mnk", seen.X, theta)
+        worth, price = np.tensordot(dial, scores, axes=1), sense * scores[place]
+        worth = np.where(seen.eligible, worth, -np.inf)
+        found += _envelope(worth, np.where(seen.eligible, price, -np.inf))
+    sizes = np.concatenate(found) if found else np.empty(0)
+    return np.asarray(sizes[np.isfinite(sizes) & (sizes > 0.0)])
+
+
+def _envelope(worth: Float64, slope: Float64) -> list[Float64]:
+    """Return where the highest of the lines worth + size slope, (n, K) each, becomes another; NaN where none does."""
+    each, best, found = np.arange(len(worth)), worth.argmax(axis=1), []
+    for _ in range(worth.shape[1] - 1):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap, rise = worth[each, best][:, None] - worth, slope - slope[each, best][:, None]
+            at = np.where(rise > 0.0, gap / rise, np.inf)
+        best = np.where(np.isfinite(at.min(axis=1)), at.argmin(axis=1), best)
+        found.append(at.min(axis=1))
+    return found
+
+
+def _sample(rows: Rows) -> Rows:
+    """Return rows from all over a block."""
+    return rows.take(slice(None, None, -(-len(rows) // SAMPLE)))
