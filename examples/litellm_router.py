@@ -79,7 +79,7 @@ def make_loop(store: Store, requests: int) -> Loop:
     )
 
 
-async def main(path: str = "router.db", requests: int = 400) -> None:
+async def main(path: str, requests: int) -> None:
     """Serve made requests, half of the sessions about code, and print each one when all of it is durable."""
     prompts = [random.Random(n // TURNS).choice(["def f(x): ...", "Hello!"]) for n in range(requests)]
     with armlet.open_store(path) as store:
@@ -97,4 +97,4 @@ async def main(path: str = "router.db", requests: int = 400) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:2], *map(int, sys.argv[2:])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
