@@ -54,11 +54,11 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
     "new events": (session.NEW_EVENTS, ([LOOP], [10**6], [1], ["decide"], [10**6], ["{}"], [None], [1])),
     "new outcomes": (
         session.NEW_OUTCOMES,
-        ([LOOP], [10**6], ["new"], [10**6], ["open"], [None], [None], [0], ["[]"], [None], [1]),
+        ([LOOP], [10**6], ["new"], [10**6], ["open"], [None], [None], [0], ["[]"], [None], [None], [1]),
     ),
     "changed": (
         session.CHANGED,
-        ([LOOP], [99_000], ["e99000"], [99_000], ["open"], [0.5], [None], [0], ["[]"], [None], [1]),
+        ([LOOP], [99_000], ["e99000"], [99_000], ["open"], [0.5], [None], [0], ["[]"], [None], [None], [1]),
     ),
     "heads": (session.NEW_HEADS, ([LOOP], *([1],) * 10)),
     "tally": (session.TALLY, (LOOP,)),
@@ -72,7 +72,7 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
 FILL = (
     """INSERT INTO event SELECT l, 2 * i - k, i, CASE k WHEN 1 THEN 'decide' ELSE 'learn' END, i, '{}', NULL, 1
     FROM generate_series(%(first)s::bigint, %(last)s) l, generate_series(1, %(n)s) i, generate_series(0, 1) k""",
-    """INSERT INTO outcome SELECT l, i, 'e' || i, 2 * i - 1, 'open', NULL, i, 0, '[]', NULL, 1
+    """INSERT INTO outcome SELECT l, i, 'e' || i, 2 * i - 1, 'open', NULL, i, 0, '[]', NULL, NULL, 1
     FROM generate_series(%(first)s::bigint, %(last)s) l, generate_series(1, %(n)s) i""",
     """INSERT INTO early (loop, event, until, fields, crc) SELECT l, 'e' || i, i, '{}', 1
     FROM generate_series(%(first)s::bigint, %(last)s) l, generate_series(1, %(n)s) i""",

@@ -438,7 +438,7 @@ def test_a_schema_may_have_any_name(server: Server, schema: str) -> None:
 def test_tables_of_another_version_are_refused(ledger: PostgreSQL, server: Server, schema: str) -> None:
     loop = new_loop(ledger).id
     server.run(f"UPDATE {schema}.version SET number = {VERSION + 6}")
-    told = f"is a store of version {VERSION + 6}; this Armlet reads {VERSION} only"
+    told = f"is a store of version {VERSION + 6}; this Armlet reads .*{VERSION} only"
     with pytest.raises(StoreError, match=told):
         PostgreSQL(server.conninfo, schema=schema)
     for call in (lambda: decide_once(ledger, loop, "e"), lambda: new_loop(ledger, "other")):

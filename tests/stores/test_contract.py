@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from armlet.stores import Ledger, LoopRecord, Memory, Row, SQLite
+from armlet.stores import Ledger, LoopRecord, Memory, Outcome, Row, SQLite
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Decided, Early, Found, Want
 from armlet.stores.memory import MemorySession, _Book
@@ -212,6 +212,41 @@ class UndoesTooMuch(MemorySession):
             raise
 
 
+class LosesParts(MemorySession):
+    """Keeps what was told first of several outcomes."""
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        super().write(drafts)
+        for draft in drafts:
+            for outcome in (*draft.new.values(), *draft.changed.values()):
+                some = dict(list((outcome.parts or {}).items())[:1]) or None
+                self._put(self._books[draft.loop].outcomes, outcome.t, outcome._replace(parts=some))
+
+
+def without(field: str, value: object) -> type[MemorySession]:
+    """Return sessions that lose a field of each part."""
+
+    class Loses(MemorySession):
+        def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
+            return [each._replace(outcome=_without(each.outcome)) for each in super().decided(loop, events)]
+
+    def _without(outcome: Outcome) -> Outcome:
+        parts = {name: part._replace(**{field: value}) for name, part in (outcome.parts or {}).items()}
+        return outcome._replace(parts=parts or None)
+
+    return Loses
+
+
+class KeepsPartsThatAreDropped(MemorySession):
+    def write(self, drafts: Sequence[Draft]) -> None:
+        known = {draft.loop: dict(self._books[draft.loop].outcomes) for draft in drafts}
+        super().write(drafts)
+        for draft in drafts:
+            for t, outcome in draft.changed.items():
+                parts = outcome.parts or known[draft.loop][t].parts
+                self._put(self._books[draft.loop].outcomes, t, outcome._replace(parts=parts))
+
+
 class MixesUpWhatWasHeard(MemorySession):
     def heard(self, loop: int, t: int) -> Sequence[Row]:
         return [*super().heard(loop, t), *super().heard(loop, t + 1)]
@@ -246,6 +281,11 @@ class CountsWhatIsGone(MemorySession):
         (DeletesAllAtOnce, "was deleted in 1 pieces"),
         (UndoesTooLittle, "a loop was kept whose savepoint was undone"),
         (UndoesTooMuch, "what was raised at a savepoint left something behind"),
+        (LosesParts, r"a reward has the parts \['cost'\], not \['cost', 'quality', 'late'\]"),
+        (without("rank", 0), "the rank of a part is 0, not 2"),
+        (without("names", ()), r"the names of a part is \(\), not \('a', 'ü'\)"),
+        (without("phase", "learned"), "the phase of a part is 'learned', not 'held'"),
+        (KeepsPartsThatAreDropped, "parts are left that were dropped"),
         (MixesUpWhatWasHeard, "the rows about step 3 are others"),
         (CountsWhatIsGone, "outcomes that are gone are still counted"),
     ],

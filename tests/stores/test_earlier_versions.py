@@ -1,7 +1,7 @@
-"""Files of the version before are brought up to date when they are opened, and go on as if nothing had been.
+"""Files of earlier versions are brought up to date when they are opened, and go on as if nothing had been.
 
-`data/version_6.db.xz` was left by an Armlet whose files were of version 6, by `python -m support.stores.lived`; what it
-had answered and learned is in `data/version_6.json`.
+`data/version_6.db.xz` and `version_7.db.xz` were left by Armlets whose files were of these versions, by `python -m
+support.stores.lived`; what both had answered and learned is in `data/told.json`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,22 @@ from support.stores.files import check_values, edit, tools
 from support.stores.lived import LOOPS, Ticks, context, live, opened, play, tell
 
 DATA = Path(__file__).parent / "data"
-TOLD: dict[str, Any] = json.loads((DATA / "version_6.json").read_text())
+TOLD: dict[str, Any] = json.loads((DATA / "told.json").read_text())
 ONWARDS = 1000  # the number of the next decision
 
 
+@pytest.fixture(params=[6, 7])
+def version(request: pytest.FixtureRequest) -> int:
+    """Return an earlier version."""
+    found: int = request.param
+    return found
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return a file of version 6, of one's own."""
+def path(version: int, tmp_path: Path) -> Path:
+    """Return a file of that version, of one's own."""
     path = tmp_path / "shop.db"
-    path.write_bytes(lzma.decompress((DATA / "version_6.db.xz").read_bytes()))
+    path.write_bytes(lzma.decompress((DATA / f"version_{version}.db.xz").read_bytes()))
     return path
 
 
@@ -47,7 +54,7 @@ def test_the_same_calls_are_answered_as_by_the_version_before(tmp_path: Path) ->
     assert json.loads(json.dumps(live(tmp_path / "shop.db", Ticks()))) == TOLD
 
 
-def test_a_file_of_version_6_is_opened_with_all_that_it_knew(path: Path) -> None:
+def test_a_file_of_an_earlier_version_is_opened_with_all_that_it_knew(path: Path) -> None:
     with opened(path, later()) as store:
         assert store.loops == list(LOOPS)
         for name, told in TOLD["loops"].items():
@@ -98,7 +105,8 @@ def test_windows_that_were_open_close_when_they_would_have(path: Path) -> None:
         assert after.state.n.sum() == before.state.n.sum() + 24
 
 
-def test_what_the_version_before_did_not_count_is_counted(path: Path) -> None:
+@pytest.mark.parametrize("version", [6])  # later ones count
+def test_what_an_earlier_version_did_not_count_is_counted(path: Path) -> None:
     """From the rows that are left, once: later it is what the tally says."""
     connection = tools(path)
     phases = "SELECT phase, count(*) FROM outcome WHERE loop = ? GROUP BY phase"
@@ -134,28 +142,30 @@ def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
     assert [each.name for each in SQLiteReader(path).loops()] == list(LOOPS)
 
 
-def test_who_only_reads_changes_no_file(path: Path) -> None:
+def test_who_only_reads_changes_no_file(path: Path, version: int) -> None:
     before = path.read_bytes()
-    with pytest.raises(
-        armlet.errors.StoreError, match=r"a store of version 6, and can be read once it is of version 8"
-    ):
+    words = f"a store of version {version}, and can be read once it is of version {schema.VERSION}"
+    with pytest.raises(armlet.errors.StoreError, match=words):
         SQLiteReader(path)
     assert path.read_bytes() == before
 
 
-def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = schema._STEPS[6]
+def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(
+    path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = schema.VERSION - 1
+    step = schema._STEPS[last]
 
     def fails(connection: apsw.Connection) -> None:
         step(connection)
         raise apsw.FullError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "_STEPS", {6: fails})
+        patch.setattr(schema, "_STEPS", {**schema._STEPS, last: fails})
         with pytest.raises(armlet.errors.StoreError, match="the disk is full"):
             opened(path, later())
     connection = tools(path)
-    assert connection.pragma("user_version") == 6
+    assert connection.pragma("user_version") == version
     connection.close()
     with opened(path, later()) as store:
         assert store.loop("plain").model().digest() == TOLD["loops"]["plain"]["digest"]
@@ -164,20 +174,20 @@ def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(path: Path, monkeyp
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("UPDATE loop SET clock = 3", "is damaged"),
-        ("UPDATE loop SET outcomes = outcomes + 1", "is damaged"),
+        ("UPDATE {head} SET clock = 3", "is damaged"),
+        ("UPDATE {head} SET outcomes = outcomes + 1", "is damaged"),
         ("DELETE FROM outcome WHERE event = 'e40'", "outcomes are missing"),
         ("CREATE TRIGGER spy AFTER INSERT ON event BEGIN DELETE FROM outcome; END", "see trigger 'spy'"),
         ("DROP INDEX outcome_by_due", "see index 'outcome_by_due'"),
     ],
 )
-def test_a_damaged_file_of_version_6_is_refused(path: Path, change: str, words: str) -> None:
-    edit(path, change)
+def test_a_damaged_file_of_an_earlier_version_is_refused(path: Path, version: int, change: str, words: str) -> None:
+    edit(path, change.replace("{head}", "loop" if version == 6 else "head"))
     with pytest.raises(armlet.errors.StoreError, match=words):
         opened(path, later())
 
 
-def test_outcomes_of_version_6_have_the_check_values_of_today(path: Path) -> None:
+def test_outcomes_of_earlier_versions_have_the_check_values_of_today(path: Path) -> None:
     columns = "loop, t, event, seq, phase, value, due, rank, names, crc"
     connection = tools(path)
     before = list(connection.execute(f"SELECT {columns} FROM outcome"))

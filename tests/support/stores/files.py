@@ -18,8 +18,11 @@ def check_values(*values: object) -> int:
 
 
 def check_outcome(*values: object) -> int:
-    """Return the check value of an outcome; that of one without another arm does not know of such arms."""
-    return check_values(*values[:-1]) if values[-1] is None else check_values(*values)
+    """Return the check value of an outcome; that of one without another arm, or without parts, does not know of them."""
+    *told, played, parts = values
+    if parts is not None:
+        return check_values(*values)
+    return check_values(*told) if played is None else check_values(*told, played)
 
 
 def check_event(loop: object, seq: object, ts: object, kind: object, t: object, fields: object, x: bytes | None) -> int:
@@ -53,7 +56,9 @@ CHECKS: tuple[Callable[..., int], ...] = (
 )
 
 MEND_EVENT = ("UPDATE event SET crc = check_event(loop, seq, ts, kind, t, fields, x)",)
-MEND_OUTCOME = ("UPDATE outcome SET crc = check_outcome(loop, t, event, seq, phase, value, due, rank, names, played)",)
+MEND_OUTCOME = (
+    "UPDATE outcome SET crc = check_outcome(loop, t, event, seq, phase, value, due, rank, names, played, parts)",
+)
 MEND_TALLY = ("UPDATE tally SET crc = check_tally(loop, counts)",)
 MEND_SNAPSHOT = ("UPDATE snapshot SET crc = check_snapshot(loop, seq, model)",)
 MEND_EARLY = ("UPDATE early SET crc = check_values(loop, event, until, fields)",)

@@ -2,7 +2,7 @@
 
 Run by an earlier Armlet it leaves a file of that version, and what was decided and learned, for the tests of this one:
 
-    cd tests && python -m support.stores.lived stores/data/version_6
+    cd tests && python -m support.stores.lived stores/data/version_7
 
 All that it asks for is a function of the step, by clocks of its own, with contexts in eighths and rewards in quarters.
 """
