@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from soak import kill, traffic
+from soak import kill, outcomes, traffic
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))  # where the private cluster is made
 START = monotonic()
@@ -50,6 +50,8 @@ def soak_file(given: argparse.Namespace) -> None:
             report.check()
         if given.kills:
             say(kill.soak(Path(folder) / "soak.db", given.kills, given.seed, say=say))
+            decisions = 20 * given.kills + 100  # more than all workers can make
+            say(outcomes.soak(Path(folder) / "outcomes.db", given.kills, given.seed, decisions=decisions))
 
 
 def soak_replicas(given: argparse.Namespace) -> None:

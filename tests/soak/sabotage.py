@@ -10,6 +10,7 @@ from typing import Final
 from armlet.stores import learning
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Outcome, Session
+from armlet.stores.parts import judging
 from armlet.stores.rewards import Reward, RewardRules, Verdict, judge
 from armlet.stores.runner import LoopRunner
 from armlet.stores.sqlite import SQLite, SQLiteSession
@@ -54,7 +55,7 @@ def ignore_rank() -> None:
     def judge_all_alike(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
         return judge(rules, outcome, replace(reward, rank=0))
 
-    learning.judge = judge_all_alike  # type: ignore[attr-defined]
+    learning.judge = judging.judge = judge_all_alike  # type: ignore[attr-defined]
 
 
 def count_snapshots_from_one() -> None:

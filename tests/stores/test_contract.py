@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,7 +224,7 @@ class LosesParts(MemorySession):
                 self._put(self._books[draft.loop].outcomes, outcome.t, outcome._replace(parts=some))
 
 
-def without(field: str, value: object) -> type[MemorySession]:
+def without(field: str, value: Any) -> type[MemorySession]:
     """Return sessions that lose a field of each part."""
 
     class Loses(MemorySession):

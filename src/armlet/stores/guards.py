@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError, LoopStateError
-from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, guards_of, role_of, second_of
+from armlet.log.guarded import Control, Role, alone, check_own, control_of, guard, role_of, second_of
 from armlet.stores.gains import Gain
 from armlet.types import Policy
 
@@ -58,16 +58,12 @@ def passes(gate: Gate, gain: Gain | None) -> bool:
 def with_control(bandit: Bandit, control: Control | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another control, or without one; `learned` is that of its policy, if it has learned."""
     policy = None if control is None else control.policy
-    if control is not None:
-        _check_no_budget(bandit, f"control is {control!r}")
     second, role = _along(bandit, "control", policy, learned)
     return guard(bandit, control=control, second=second, role=role)
 
 
 def with_shadow(bandit: Bandit, shadow: Policy | None, learned: Bandit | None = None) -> Bandit:
     """Return a bandit with another shadow, or without one."""
-    if shadow is not None:
-        _check_no_budget(bandit, f"shadow is {shadow!r}")
     second, role = _along(bandit, "shadow", shadow, learned)
     return guard(bandit, control=control_of(bandit), second=second, role=role)
 
@@ -111,7 +107,6 @@ def frozen(bandit: Bandit) -> Bandit:
     if role == "learner":
         return bandit
     _check_free(role, "the loop is to be frozen")
-    _check_no_budget(bandit, "the loop is to be frozen")
     return guard(bandit, control=control_of(bandit), second=alone(bandit), role="learner")
 
 
@@ -143,21 +138,3 @@ def _check_free(role: Role | None, what: str) -> None:
     if role is not None:
         has, ends = ENDS[role]
         raise LoopStateError(f"{what}, but the loop {has}, and one bandit at most goes along; end that first: {ends}")
-
-
-def _check_no_budget(bandit: Bandit, what: str) -> None:
-    """Refuse guards of a loop with a budget: a second bandit would keep a price of what it does not spend."""
-    if (budget := bandit.settings.budget) is not None:
-        raise LoopStateError(
-            f"{what}, but the loop has a budget of {budget.outcome!r}, whose price only the policy that plays can "
-            "keep; compare policies in a loop without one"
-        )
-
-
-def check_unguarded(bandit: Bandit, budget: object) -> None:
-    """Refuse a budget of a loop that has guards."""
-    if guards := guards_of(bandit):
-        raise LoopStateError(
-            f"budget is {budget!r}, but the loop has {' and '.join(guards)}, and only the policy that plays can keep a "
-            "price; end that first"
-        )

@@ -248,6 +248,8 @@ class LoopLog:
             yield from ({**head, **fields} for fields in told)
             return
         event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
+        if row.kind == "correct" and "had" in row.fields:  # a log has all parts in it
+            event |= {"old_reward": row.fields["had"], "new_reward": had_of(row.fields, "new_reward")}
         if "played" in event or ("had" in row.fields and row.fields["of"] <= self._after):
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:

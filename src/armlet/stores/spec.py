@@ -16,7 +16,7 @@ from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings,
 from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, outcome_fields, policy_fields
-from armlet.stores.guards import check_unguarded, with_control, with_shadow
+from armlet.stores.guards import with_control, with_shadow
 from armlet.stores.rewards import Aggregation, Value
 from armlet.stores.terms import USUAL, Terms
 from armlet.types import Arm, Policy
@@ -142,7 +142,6 @@ class LoopChange:
             bandit.replace(reward_range=self.reward_range)
             done.append({"reward_range": list(bandit.settings.reward_range or ())})
         if self.budget is not None:
-            check_unguarded(bandit, self.budget)
             bandit.replace(budget=self.budget)
             done.append({"budget": self.budget.to_dict()})
         if self.policy is not None and self.policy != bandit.policy:

@@ -15,12 +15,12 @@ from armlet.testing.stores import Place
 from support.stores import rebuilt
 
 WEIGHTS = {"quality": 1.0, "cost": -4.0}
-PRICES = {"cost": {"a": 0.25, "b": 0.5}}
+PRICES: dict[str, dict[str | int, float]] = {"cost": {"a": 0.25, "b": 0.5}}
 BUDGET = armlet.Budget("cost", total=20.0, horizon=100)
 
 
 def make(store: Store, **how: Any) -> Loop:
-    given = {"arms": ["a", "b"], "dim": 1, "policy": armlet.LinUCB(), "outcomes": WEIGHTS, "seed": 5}
+    given: dict[str, Any] = {"arms": ["a", "b"], "dim": 1, "policy": armlet.LinUCB(), "outcomes": WEIGHTS, "seed": 5}
     return store.loop("router", **given | how)
 
 
@@ -49,9 +49,11 @@ def test_an_event_has_one_dial(place: Place) -> None:
         loop = make(store)
         first = loop.decide([1.0], event="e", weights={"cost": -8.0})
         plain = loop.decide([1.0], event="plain")
-        for weights in ({"cost": -8.0}, {"quality": 1.0, "cost": -8.0}, {"cost": -8}):
+        same: list[Any] = [{"cost": -8.0}, {"quality": 1.0, "cost": -8.0}, {"cost": -8}]
+        for weights in same:
             assert loop.decide([1.0], event="e", weights=weights).id == first.id
-        for weights in ({"cost": -9.0}, {"quality": 2.0, "cost": -8.0}, {}, None):
+        others: list[Any] = [{"cost": -9.0}, {"quality": 2.0, "cost": -8.0}, {}, None]
+        for weights in others:
             with pytest.raises(EventError, match="another context, unit, weights or other eligible arms"):
                 loop.decide([1.0], event="e", weights=weights)
         with pytest.raises(EventError, match="weights"):
@@ -134,7 +136,7 @@ def test_arms_come_with_their_prices(place: Place) -> None:
             ({"budget": armlet.Budget("speed", total=1.0, horizon=9)}, "budget is of 'speed', which is no outcome"),
         ):
             with pytest.raises((InvalidValueError, InvalidTypeError), match=words):
-                loop.change(**how)  # type: ignore[arg-type]
+                loop.change(**how)
         assert loop.version() == before
         again = {"cost": {"a": 0.5, "c": 0.125, "d": 0.75, "e": 1.0}}
         loop = make(store, arms=["a", "c", "d", "e"], known=again)  # a price of a new arm comes with the arm
@@ -149,7 +151,7 @@ def test_one_reward_has_no_outcomes_to_change(place: Place) -> None:
         loop = store.loop("homepage", arms=["a"], dim=1)
         for how in ({"outcomes": WEIGHTS}, {"known": PRICES}, {"budget": BUDGET}):
             with pytest.raises(InvalidValueError, match="the bandit has one reward"):
-                loop.change(**how)  # type: ignore[arg-type]
+                loop.change(**how)
 
 
 def test_a_budget_that_changes_goes_on_from_what_was_spent(place: Place) -> None:
@@ -241,21 +243,30 @@ def test_guards_learn_parts_and_decide_by_the_dial(place: Place) -> None:
         check(store)
 
 
-def test_a_loop_with_a_budget_has_no_guards(place: Place) -> None:
+@pytest.mark.parametrize("known", [PRICES, None], ids=["known", "learned"])
+def test_guards_keep_the_budget(known: Any, place: Place) -> None:
+    """What is spent is what was played, by whomever; a frozen policy goes by the price of now."""
     with Store(place()) as store:
-        with pytest.raises(LoopStateError, match="whose price only the policy that plays can keep"):
-            make(store, budget=BUDGET, control=Control(arm="a", share=0.3))
-        loop = make(store, budget=BUDGET)
-        for change in (
-            lambda: loop.change(control=Control(arm="a", share=0.3)),
-            lambda: loop.change(shadow=armlet.Greedy()),
-            lambda: loop.freeze(),
-        ):
-            with pytest.raises(LoopStateError, match="but the loop has a budget of 'cost'"):
-                change()
-        other = store.loop("other", arms=["a", "b"], dim=1, outcomes=WEIGHTS, control=Control(arm="a", share=0.3))
-        with pytest.raises(LoopStateError, match=r"budget is .* but the loop has control"):
-            other.change(budget=BUDGET)
+        loop = make(store, known=known, budget=BUDGET, control=Control(arm="a", share=0.3), outcomes=WEIGHTS)
+        play(loop)
+        loop.change(shadow=armlet.ThompsonSampling(), how="refit")
+        play(loop, 20)
+        check(store)
+        loop.promote(gate="off", control=0.2)
+        play(loop, 40)
+        check(store)
+        loop.change(control=None)
+        loop.freeze()
+        play(loop, 60)
+        loop.change(budget=armlet.Budget("cost", total=40.0, horizon=200))
+        check(store)
+        loop.thaw()
+        check(store)
+        arms = {row.fields["event"]: row.fields["arm"] for row in loop._ledger.rows(1) if row.kind == "decide"}
+        costs = [PRICES["cost"][arm] if known else ((i + 1) % 4) / 4 for i, arm in enumerate(arms.values())]
+        told = loop.stats().budget
+        assert told is not None
+        assert (told.spent, told.waiting, told.decisions_left) == (sum(costs), 0, 120)
 
 
 def test_a_loop_starts_from_a_model_with_outcomes(place: Place) -> None:

@@ -47,7 +47,7 @@ def test_what_was_not_touched_is_proved(path: Path) -> None:
         ("UPDATE outcome SET parts = '['", "is damaged"),
         ("UPDATE outcome SET parts = 3", "is damaged"),
         ("UPDATE event SET fields = replace(fields, '\"waits\":true,', '') WHERE seq = 2", "row 2 is a 'learn'"),
-        ('UPDATE event SET fields = replace(fields, \'"had":{"cost":0.25}\', \'"had":{"cost":0.5}\')', "row 5 is a"),
+        ('UPDATE event SET fields = replace(fields, \'"had":{"cost":0.25}\', \'"had":{"cost":0.5}\')', "lead to"),
         ('UPDATE event SET fields = replace(fields, \'"had":{"cost":0.25}\', \'"had":3\')', "cannot be played again"),
         ("UPDATE event SET fields = replace(fields, '{\"cost\":0.25}', '{\"speed\":0.25}')", "cannot be played again"),
     ],

@@ -20,7 +20,7 @@ OUTCOMES = {"quality": 1.0, "cost": -4.0}
 
 
 def make(store: Store, **how: Any) -> Loop:
-    given = {"arms": ["a", "b"], "dim": 1, "policy": armlet.LinUCB(), "outcomes": OUTCOMES, "seed": 5}
+    given: dict[str, Any] = {"arms": ["a", "b"], "dim": 1, "policy": armlet.LinUCB(), "outcomes": OUTCOMES, "seed": 5}
     return store.loop("router", **given | how)
 
 

@@ -18,7 +18,7 @@ def check_values(*values: object) -> int:
 
 
 def check_outcome(*values: object) -> int:
-    """Return the check value of an outcome; that of one without another arm, or without parts, does not know of them."""
+    """Return the check value of an outcome; where there is no other arm, or are no parts, it does not know of them."""
     *told, played, parts = values
     if parts is not None:
         return check_values(*values)
