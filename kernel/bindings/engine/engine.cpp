@@ -74,10 +74,18 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
     names_ = names_of(features, dim_);
     if (!rule_) python_policy_.emplace(policy, state, dim_);
     if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
+    check_takes(outcomes, policy, rule_);
     if (!outcomes.is_none()) outcomes_.emplace(outcomes);
     take_outcomes();
     take_budget(budget);
     tell_state();
+}
+
+void Engine::check_takes(nb::handle outcomes, nb::handle policy, const std::optional<Rule>& rule) {
+    if (!outcomes.is_none() && !rule)
+        fail(PyExc_ValueError, "policy is " + quoted(policy) +
+                                   ", which is asked in Python and learns from one reward; with outcomes choose one "
+                                   "that the kernel plays, such as the default");
 }
 
 // ---- turns: a compiled policy is done before anybody else runs, a policy in Python has the bandit to itself

@@ -200,6 +200,8 @@ class Engine {
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
 
     // ---- several outcomes: outcomes.cpp
+    // A policy in Python has no use for them.
+    static void check_takes(nb::handle outcomes, nb::handle policy, const std::optional<Rule>& rule);
     void take_outcomes();  // how they weigh, and the prices of arms
     std::optional<Outcomes::Dial> read_dial(nb::handle weights) const;
     // From now on; by the usual weights if there is no dial.

@@ -159,6 +159,7 @@ void Engine::replace(const Replacement& next) {
             next.policy.attr("check")(arms_.size(), dim, t);
             nb::object fresh = next.renew(state);
             const auto rule = next.rule.is_none() ? std::nullopt : std::optional(read_rule(next.rule));
+            check_takes(next.outcomes, next.policy, rule);
             const Model model = rule ? read_model(*rule, fresh) : model_in(fresh);
             auto names = names_of(next.features, dim);
             std::vector<double> room(dim);

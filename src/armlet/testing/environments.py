@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from armlet.environments.environment import Environment, FiniteEnvironment, present
-from armlet.testing.policies import require
+from armlet.testing.promises import require
 from armlet.types import Float64
 
 EnvironmentCheck: TypeAlias = Callable[[Environment], None]

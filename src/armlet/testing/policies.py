@@ -18,7 +18,9 @@ import numpy as np
 from armlet.bandit import Bandit, load
 from armlet.errors import DecisionError, MergeError
 from armlet.kernel import Decision, coins
-from armlet.types import Array, Choice, Float64, Interaction, Policy, State
+from armlet.testing.outcomes import check_outcomes
+from armlet.testing.promises import require, same
+from armlet.types import Array, Choice, Float64, Interaction, Policy
 
 STEPS = 240
 SEED = 5
@@ -43,12 +45,6 @@ def sample_run(policy: Policy, n_arms: int, dim: int, steps: int = STEPS) -> tup
     return X, rewards
 
 
-def same(one: State, other: State) -> bool:
-    """Return whether two states are equal to the last bit."""
-    first, second = one.arrays(), other.arrays()
-    return set(first) == set(second) and all(np.array_equal(first[name], second[name]) for name in first)
-
-
 def play(bandit: Bandit, X: Float64, rewards: Float64) -> Iterator[tuple[Decision, float]]:
     """Decide and learn, step by step."""
     for x, row in zip(X, rewards, strict=True):
@@ -63,12 +59,6 @@ def interaction(d: Decision, reward: float) -> Interaction:
     return Interaction(
         t=d.t, x=d.x, arm=int(d.arm), reward=reward, propensity=d.propensity, explored=d.explored, tag=d.tag
     )
-
-
-def require(holds: object, promise: str) -> None:
-    """Raise AssertionError if a promise is broken."""
-    if not holds:
-        raise AssertionError(promise)
 
 
 LAW_STEPS = 200
@@ -398,6 +388,7 @@ CHECKS: tuple[Check, ...] = (
     check_law,
     check_absent_arms,
     check_many_arms,
+    check_outcomes,
 )
 
 

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.testing.policies import new_bandit, require
+from armlet.testing.policies import new_bandit
+from armlet.testing.promises import require
 from armlet.types import Float64, Policy
 
 STEPS: Final = 600
