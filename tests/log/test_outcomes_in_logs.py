@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import armlet
 from armlet.errors import InvalidValueError
+from armlet.evaluation.rows import open_rows
 from armlet.log import replaying
-from armlet.log.reader import LogFile
+from armlet.log.reader import LogFile, read_file
 from support.lives import RouterLife, new_router
 
 POLICIES = [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ContextualEpsilonGreedy(p=20, units="free")]
@@ -102,3 +105,62 @@ def test_a_table_that_replaces_some_outcomes_of_a_row_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="reward has no 'cost'; give a column for each of"):
         bandit.partial_fit({**row, "reward_quality": [1.0]})
     assert bandit.digest() == before
+
+
+# ---- Parquet
+
+
+@given(seed=st.integers(0, 2**32))
+def test_a_compacted_log_is_the_log(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
+    lived(path, seed=seed, decisions=40)
+    compacted = armlet.log.compact(path)
+    assert b"".join(line for line, _ in read_file(compacted).with_lines()) == path.read_bytes()
+    again = armlet.log.write(compacted, path.with_name("again.jsonl"))
+    assert again.read_bytes() == path.read_bytes()
+    assert armlet.audit(compacted, path.with_name("a.start.armlet")).ok
+    lines, columns = open_rows(path), open_rows(compacted)
+    assert (lines.outcomes, lines.reward_range) == (columns.outcomes, columns.reward_range)
+    for one, other in zip(lines, columns, strict=True):
+        assert one.reward.tobytes() == other.reward.tobytes()
+        assert list(one.outcomes or {}) == list(other.outcomes or {})
+    assert lines.digest == columns.digest
+
+
+def test_a_row_of_a_compacted_log_has_every_outcome_and_the_dial(tmp_path: Path) -> None:
+    with armlet.Log(tmp_path / "a.jsonl") as log:
+        bandit = new_router(log)
+        first, second = (
+            bandit.decide([1.0, 0.5, 0.0], eligible=["small"]),
+            bandit.decide([1.0, 0.5, 0.0], eligible=[3], weights={"cost": -9.0}),
+        )
+        bandit.learn(first, {"quality": 0.5, "cost": 0.25}, weight=2.0)
+        bandit.learn(second, {"cost": 0.75})
+        bandit.correct(first, {"cost": 0.25}, {"cost": 1.0})
+        bandit.replace(outcomes={"quality": 2.0})
+    one, two = pq.read_table(armlet.log.compact(log.path)).to_pylist()
+    assert (one["reward_quality"], one["reward_cost"], one["reward_delay"]) == (0.5, 1.0, 1.0)
+    assert one["reward"] == 2.0 * 0.5 - 4.0 * 1.0 - 0.1 * 1.0
+    assert (one["first_reward_quality"], one["first_reward_cost"], one["weight"]) == (0.5, 0.25, 2.0)
+    assert (two["reward"], two["reward_quality"], two["reward_cost"], two["reward_delay"]) == (None, None, 0.75, 4.0)
+    assert one["weights"] is None
+    assert json.loads(two["weights"]) == {"quality": 1.0, "cost": -9.0, "delay": -0.1}
+    with_one = tmp_path / "one.jsonl"
+    with armlet.Log(with_one) as log:
+        armlet.Bandit(["a"], 1, log=log).decide([1.0])
+    names = pq.read_table(armlet.log.compact(with_one)).column_names
+    assert not {"weights", "reward_quality"} & set(names)
+
+
+@pytest.mark.parametrize("column", ["reward", "reward_quality", "reward_cost", "reward_delay", "first_reward_cost"])
+def test_a_changed_column_of_an_outcome_is_found(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "a.jsonl"
+    lived(path, seed=3, decisions=400)
+    compacted = armlet.log.compact(path)
+    table = pq.read_table(compacted)
+    rows = table.to_pylist()
+    place = next(i for i, row in enumerate(rows) if row[column] is not None)
+    rows[place][column] += 0.25
+    pq.write_table(table.from_pylist(rows, schema=table.schema), compacted)
+    found = armlet.audit(compacted, tmp_path / "a.start.armlet")
+    assert found.mismatch is not None

@@ -185,9 +185,8 @@ class RouterLife:
 
     def _happenings(self) -> list[Callable[[], object]]:
         return [
-            self._correct,
-            self._correct,
-            lambda: self._forget(self._any()),
+            *[self._correct] * 5,
+            *[self._forget] * 2,
             lambda: self.bandit.expire(self._any()),
             lambda: self.bandit.replace(outcomes={"quality": float(self._rng.integers(1, 4))}),
             lambda: self.bandit.replace(known={"delay": {**DELAY, "small": float(self._rng.integers(4))}}),
@@ -204,14 +203,18 @@ class RouterLife:
             self._merge,
         ]
 
+    def _rewarded(self) -> tuple[armlet.Decision, dict[str, float]]:
+        some = [one for one in self._kept if isinstance(one.reward, dict)]
+        decision = some[int(self._rng.integers(len(some)))]
+        return decision, dict(decision.reward or {})
+
     def _correct(self) -> None:
-        decision = self._any()
-        name = str(self._rng.choice(["quality", "cost"]))
-        had: Any = decision.reward
+        decision, had = self._rewarded()
+        name = str(self._rng.choice(list(had)))
         self.bandit.correct(decision, {name: had[name]}, {name: self._outcome(name)})
 
-    def _forget(self, decision: armlet.Decision) -> None:
-        self.bandit.forget(decision, decision.reward or {})
+    def _forget(self) -> None:
+        self.bandit.forget(*self._rewarded())
 
     def _columns(self, n: int) -> dict[str, Any]:
         return {name: [self._outcome(name) for _ in range(n)] for name in ("quality", "cost")}

@@ -33,8 +33,8 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
 from armlet.inputs.settings import Objective
 from armlet.log.events import ARM_CHANGES, EXPLORATION, Event, Events, Roster, check_ordinary, parse, reading
-from armlet.log.imports import PART
 from armlet.log.parquet import read_metadata, side_lines
+from armlet.log.parts import PART
 from armlet.log.reader import Source, read
 from armlet.log.tables import open_file
 from armlet.types import Arm, Bool, Float64, Int64
@@ -519,13 +519,15 @@ def _runs(sizes: list[int]) -> Iterator[list[int]]:
 
 def _eras(path: Path, roster: Roster, about: Event) -> list[tuple[int, Roster]]:
     """Return the arms as they were from the event of a number on, each time that they changed; declare all rewards."""
-    eras = [(0, copy.deepcopy(roster))]
+    eras, paid = [(0, copy.deepcopy(roster))], Paid(about)
     marks = [f'"kind":"{kind}"'.encode() for kind in (*ARM_CHANGES, "replace")]
     with reading(path.name):
         for line in side_lines(path, f"it says which arms came and went in {path.name}"):
             if any(mark in line[:60] for mark in marks):
                 event = parse(line, None, path.name)
                 _widen_range(about, event)
+                if "outcomes" in event:
+                    paid.replace(event["outcomes"])
                 if event["kind"] != "replace":
                     roster.apply(event)
                     eras.append((event["seq"], copy.deepcopy(roster)))
@@ -603,6 +605,7 @@ class SpooledBlocks(Blocks):
             columns: dict[str, Any] = dict(saved)
         paid = np.memmap(self._folder / "paid", self._paid.dtype, mode="r")[block * BLOCK : (block + 1) * BLOCK]
         columns |= {"weight": np.array(paid["weight"])} | self._paid.read(paid, columns.pop("prices"))
+        columns["weight"][np.isnan(columns["reward"])] = 1.0
         if not self._units:
             columns |= {"unit": None, "epoch": None}
         n_arms = len(self.arms)
@@ -824,9 +827,10 @@ class Paid:
         outcomes |= {name: prices[:, place].copy() for place, name in enumerate(self._known)}
         if not self._told:
             return {"reward": parts[:, 0].copy(), "outcomes": outcomes}
-        worth = np.zeros(len(parts))
-        for name, weight in self._told[-1].weights.items():
+        weights, worth = self._told[-1].weights, np.zeros(len(parts))
+        for name, weight in weights.items():
             worth = worth + weight * outcomes[name]
+        outcomes = {name: outcomes[name] for name in (*weights, *(outcomes.keys() - weights.keys()))}
         return {"reward": np.where(np.isnan(worth), parts[:, 0], worth), "outcomes": outcomes}
 
 

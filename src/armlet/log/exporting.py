@@ -13,7 +13,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -21,9 +21,10 @@ import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.log.events import Event, Events, carried, encode_checked, reading
-from armlet.log.parquet import Contexts, Labels, Layout, events_beside, is_plain_learn, note_columns, reward_columns
+from armlet.log.parquet import Contexts, Labels, Layout, Rewarded, events_beside, names_of, note_columns
+from armlet.log.parts import Prices, parts_of
 from armlet.log.reader import LogFile, Source, read
-from armlet.types import Int64
+from armlet.types import Float64, Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs
 ROWS: Final = 2**14  # rows of a group
@@ -33,6 +34,7 @@ _HEAD: Final = re.compile(
 _KINDS: Final = {b"decide": 0, b"learn": 1, b"correct": 2, b"forget": 3, b"note": 4}
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
 _HAPPENED: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("kind", "<i8"), ("offset", "<i8")])
+_SAID: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("value", "<f8")])
 _CHUNK: Final = 2**18
 
 
@@ -171,6 +173,7 @@ class _Compactor:
     def __init__(self, source: LogFile, folder: Path, contexts: Contexts) -> None:
         self._source, self._folder, self._contexts = source, folder, contexts
         self._kinds: set[Labels] = set()
+        self._prices: Prices | None = None
         self._end = 0
 
     def write(self, name: str) -> None:
@@ -197,10 +200,19 @@ class _Compactor:
             about = about or event
             _check_features(event, self._source.name)
             places.note(line, self._end)
+            self._learn_outcomes(event, places)
             self._learn_kinds(event)
             self._end += len(line)
         places.settle()
         return about
+
+    def _learn_outcomes(self, event: Event, places: Places) -> None:
+        if event["kind"] == "start" and "outcomes" in event:
+            self._prices = Prices(event)
+            places.expect(names_of(event)[1])
+        elif self._prices is not None:
+            self._prices.take(event)
+            places.note_parts(event)
 
     def _lines(self) -> Iterator[bytes]:
         left = self._end
@@ -220,7 +232,10 @@ class _Compactor:
         dim = int(about["dim"])
         features = tuple(about.get("features") or (str(i) for i in range(dim)))
         labels: Labels = next(iter(self._kinds)) if len(self._kinds) == 1 else "json"
-        return Layout(dim=dim, features=features, labels=labels, contexts=self._contexts)
+        names, learned = names_of(about)
+        return Layout(
+            dim=dim, features=features, labels=labels, contexts=self._contexts, outcomes=names, learned=learned
+        )
 
     def _rows(self, places: Places, layout: Layout, file: Any, side: gzip.GzipFile) -> Iterator[dict[str, Any]]:
         offset = decisions = 0
@@ -231,10 +246,15 @@ class _Compactor:
                 del event["crc"]
                 row = layout.row(event, carried(line))
                 row["line"] = None if layout.fits(event) else line
-                _add_reward(row, *(_event_at(file, at) if at else None for at in places.of(decisions)))
+                first, last, note = (_event_at(file, at) if at else None for at in places.of(decisions))
+                crc = None if first is None else int(first.pop("crc"), 16)
+                parts, weight = places.parts(decisions)
+                row |= layout.reward_columns(Rewarded(first, last, weight), crc) | note_columns(note)
+                if self._prices is not None:
+                    row |= self._prices.columns(event["seq"], event["arm"], parts)
                 decisions += 1
                 yield row
-            elif kind != "learn" or not _in_a_row(places, event, offset):
+            elif kind != "learn" or not _in_a_row(places, layout, event, offset):
                 side.write(line)
             offset += len(line)
 
@@ -252,14 +272,9 @@ def _event_at(file: Any, offset: int) -> Event:
     return event
 
 
-def _in_a_row(places: Places, event: Event, offset: int) -> bool:
+def _in_a_row(places: Places, layout: Layout, event: Event, offset: int) -> bool:
     del event["crc"]
-    return places.first(event["id"]) == offset and is_plain_learn(event)
-
-
-def _add_reward(row: dict[str, Any], first: Event | None, last: Event | None, note: Event | None) -> None:
-    crc = None if first is None else int(first.pop("crc"), 16)
-    row |= reward_columns(first, last, crc) | note_columns(note)
+    return places.first(event["id"]) == offset and layout.is_plain_learn(event, places.weight(event["id"]))
 
 
 def _write_rows(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
@@ -270,7 +285,10 @@ def _write_rows(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
 
 
 class Places:
-    """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory."""
+    """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory.
+
+    With several outcomes also what came of each, and the weight that was learned with it last.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -278,6 +296,9 @@ class Places:
         self._happened: IO[bytes] = (folder / "happened").open("wb")
         self._names: Any = np.empty(0, _NAME)
         self._offsets: Int64 = np.empty((0, 3), np.int64)
+        self._outcomes: dict[str, int] = {}  # by name: its place among the parts, of which the last is the weight
+        self._told: IO[bytes] = (folder / "told").open("wb")
+        self._parts: Float64 = np.empty((0, 0))
 
     def note(self, line: bytes, offset: int) -> None:
         """Note what a line is about, if it is about a decision."""
@@ -292,10 +313,28 @@ class Places:
         else:
             self._happened.write(np.array((t, mark, kind, offset), _HAPPENED).tobytes())
 
+    def expect(self, learned: Sequence[str]) -> None:
+        """Take note that rewards are made of these outcomes."""
+        self._outcomes = {name: place for place, name in enumerate(learned)}
+
+    def note_parts(self, event: Event) -> None:
+        """Note what an event says of outcomes."""
+        kind = event["kind"]
+        if kind not in ("learn", "correct", "forget") or "played" in event:
+            return
+        t, _, mark = event["id"].partition("-")
+        if kind == "forget":
+            said = [(place, np.nan) for place in self._outcomes.values()]
+        else:
+            said = [(self._outcomes[name], value) for name, value in parts_of(event).items()]
+        if kind == "learn":
+            said.append((len(self._outcomes), event["weight"]))
+        self._told.write(np.array([(int(t), int(mark, 16), *one) for one in said], _SAID).tobytes())
+
     def settle(self) -> None:
         """Have the events of each decision ready."""
-        self._decisions.close()
-        self._happened.close()
+        for file in (self._decisions, self._happened, self._told):
+            file.close()
         if (self._folder / "decisions").stat().st_size == 0:
             return
         self._names = np.memmap(self._folder / "decisions", _NAME, mode="r")
@@ -305,6 +344,19 @@ class Places:
             happened = np.memmap(self._folder / "happened", _HAPPENED, mode="r")
             for begin in range(0, len(happened), _CHUNK):
                 self._place(np.asarray(happened[begin : begin + _CHUNK]))
+        if (self._folder / "told").stat().st_size:
+            self._settle_parts()
+
+    def _settle_parts(self) -> None:
+        shape = (len(self._names), len(self._outcomes) + 1)
+        self._parts = np.memmap(self._folder / "parts", np.float64, mode="w+", shape=shape)
+        self._parts[:] = np.nan
+        told = np.memmap(self._folder / "told", _SAID, mode="r")
+        for begin in range(0, len(told), _CHUNK):
+            some = np.asarray(told[begin : begin + _CHUNK])
+            rows = self._rows(some["t"], some["mark"])
+            rows, some = rows[rows >= 0], some[rows >= 0]
+            self._parts[rows, some["place"]] = some["value"]  # of several the last stays
 
     def _place(self, happened: Any) -> None:
         rows = self._rows(happened["t"], happened["mark"])
@@ -329,18 +381,34 @@ class Places:
         offsets: list[int] = self._offsets[row].tolist()
         return offsets
 
+    def parts(self, row: int) -> tuple[dict[str, float], float | None]:
+        """Return the outcomes of a decision as they are now, and the weight that was learned with them last."""
+        if not len(self._parts):
+            return {}, None
+        *values, weight = self._parts[row].tolist()
+        named = zip(self._outcomes, values, strict=True)
+        return {name: value for name, value in named if value == value}, weight if weight == weight else None
+
     def first(self, name: str) -> int:
         """Return the offset of the first reward of a decision; 0 if the log does not have it."""
-        if len(self._names) == 0:
-            return 0
-        t, _, mark = name.partition("-")
-        row = self._rows(np.int64(int(t)), np.uint64(int(mark, 16)))
+        row = self._row(name)
         return int(self._offsets[row, 0]) if row >= 0 else 0
+
+    def weight(self, name: str) -> float | None:
+        """Return the weight that was learned last with outcomes of a decision, if any was."""
+        row = self._row(name)
+        return self.parts(row)[1] if row >= 0 else None
+
+    def _row(self, name: str) -> int:
+        if len(self._names) == 0:
+            return -1
+        t, _, mark = name.partition("-")
+        return int(self._rows(np.int64(int(t)), np.uint64(int(mark, 16))))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._decisions.close()
-        self._happened.close()
-        del self._names, self._offsets  # which are mapped, before the folder goes
+        for file in (self._decisions, self._happened, self._told):
+            file.close()
+        del self._names, self._offsets, self._parts  # which are mapped, before the folder goes

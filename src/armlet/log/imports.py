@@ -21,13 +21,12 @@ from armlet.datasets.feedback import Feedback
 from armlet.errors import ArgumentError, InvalidValueError, load_package
 from armlet.inputs.encoder import Encoder
 from armlet.log.events import EXPLORATION, FORMAT, SCHEMA, Event, check_ordinary, explain
+from armlet.log.parts import PART
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 from armlet.types import Arm, __version__
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
-PART: Final = "reward_"
-"""What the columns of outcomes begin with."""
 _BATCH: Final = 2**14
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from armlet.errors import LogError, load_pyarrow
+from armlet.inputs.outcomes import Outcomes
 from armlet.log.events import (
     CHANGED,
     DECIDE,
@@ -42,6 +43,7 @@ from armlet.log.events import (
     read_lines,
     reading,
 )
+from armlet.log.parts import FIRST, PART, Prices, folded
 from armlet.log.reader import log_html
 from armlet.types import Arm
 
@@ -51,12 +53,32 @@ Contexts: TypeAlias = Literal["binary", "columns"]
 METADATA: Final = b"armlet"
 REWARD: Final = ("reward", "weight", "learned_seq", "rewarded_at", "learned_crc", "first_reward")
 NOTE: Final = ("outcomes", "source")
+OF_OUTCOMES: Final = ("outcomes", "learned")
+"""Fields of a layout that one reward does without."""
 Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 """A decision, the event in which its reward was learned, if its columns hold it, and the row."""
 _BATCH: Final = 2**12
 _ROW, _SIDE = 0, 1  # the sources of events: rows, and what is next to them
 _GROUPS: Final = 4  # groups of rows that are kept for decisions of long ago
 _PLAIN: Final = ("propensity", "explored", "optimistic", *EXPLORATION, "greedy", "design", "tag")
+
+
+class Rewarded(NamedTuple):
+    """What events say of the reward of one decision: the first, and the last of those after it."""
+
+    first: Event | None = None
+    last: Event | None = None
+    weight: float | None = None  # that it was learned with last
+    parts: Mapping[str, float] = {}
+    has_outcomes: bool = False
+
+    def then(self, event: Event) -> Rewarded:
+        """Return what is told after one more event."""
+        weight = event["weight"] if event["kind"] == "learn" else self.weight
+        parts = folded(self.parts, event) if self.has_outcomes else self.parts
+        if event["kind"] == "learn" and self.first is None and self.last is None:
+            return self._replace(first=event, weight=weight, parts=parts)
+        return self._replace(last=event, weight=weight, parts=parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +89,8 @@ class Layout:
     features: tuple[str, ...]
     labels: Labels
     contexts: Contexts
+    outcomes: tuple[str, ...] = ()  # all of them, where there are several
+    learned: tuple[str, ...] = ()  # those of them that no price list has
 
     def schema(self, about: Mapping[str, Any]) -> Any:
         """Return the pyarrow schema, with what the log says of itself as metadata."""
@@ -83,13 +107,17 @@ class Layout:
             *((name, pa.bool_()) for name in ("explored", "optimistic")),
             *((name, pa.float64()) for name in EXPLORATION),
             *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
+            *([("weights", pa.string())] if self.outcomes else []),
             *(("unit", pa.string()), ("epoch", pa.int64()), ("event", pa.string())),
             *((name, pa.float64()) for name in ("reward", "weight", "first_reward")),
+            *((PART + name, pa.float64()) for name in self.outcomes),
+            *((FIRST + name, pa.float64()) for name in self.learned),
             *(("learned_seq", pa.int64()), ("rewarded_at", time)),
             *((name, pa.string()) for name in ("outcomes", "source")),
             *(("crc", pa.uint32()), ("learned_crc", pa.uint32()), ("line", pa.binary())),
         ]
-        metadata = {METADATA: json.dumps({"about": dict(about), "layout": asdict(self)}).encode()}
+        told = {name: value for name, value in asdict(self).items() if self.outcomes or name not in OF_OUTCOMES}
+        metadata = {METADATA: json.dumps({"about": dict(about), "layout": told}).encode()}
         return pa.schema(fields, metadata=metadata)
 
     def check(self, about: Mapping[str, Any], name: str) -> None:
@@ -97,6 +125,7 @@ class Layout:
         features = about.get("features")
         named = tuple(features) if features is not None else tuple(str(i) for i in range(about["dim"]))
         same = type(self.dim) is int and (self.dim, self.features) == (about["dim"], named)
+        same = same and (self.outcomes, self.learned) == names_of(about)
         if not same or self.labels not in get_args(Labels) or self.contexts not in get_args(Contexts):
             raise LogError(f"{name} is damaged: its layout is not that of its start")
 
@@ -106,6 +135,8 @@ class Layout:
         """Whether a row can hold a decision so that the same line can be written again."""
         names = tuple(name for name in DECIDE if name in event or name not in OPTIONAL)
         arms = (event["arm"], *(event["eligible"] or ()))
+        if "weights" in event and not self.outcomes:
+            return False
         return tuple(event) == HEAD + names and all(map(self._holds, arms))  # the schema has checked the types
 
     def _holds(self, arm: object) -> bool:
@@ -121,7 +152,9 @@ class Layout:
     def row(self, event: Event, crc: int) -> dict[str, Any]:
         """Return the part of a row that a decision makes known."""
         eligible = event["eligible"]
-        row = {name: event.get(name) for name in ("id", "t", *_PLAIN, *OPTIONAL)}
+        row = {name: event.get(name) for name in ("id", "t", *_PLAIN, *OPTIONAL) if name != "weights"}
+        if self.outcomes:
+            row["weights"] = json.dumps(event["weights"]) if "weights" in event else None
         row |= {"seq": event["seq"], "decided_at": event["at"], "arm": self._label(event["arm"]), "crc": crc}
         row["eligible"] = None if eligible is None else [self._label(arm) for arm in eligible]
         return row | self._packed(event["x"])
@@ -143,7 +176,7 @@ class Layout:
             columns[field] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
         for values in zip(*columns.values(), strict=True):
             row = dict(zip(columns, values, strict=True))
-            decision, reward = self._decision(row, name), learn_event(row)
+            decision, reward = self._decision(row, name), self.learn_event(row)
             for event in (decision, reward):
                 if event is not None:
                     check_event(event, _number(event), name, self.dim)
@@ -163,11 +196,55 @@ class Layout:
         if row["probabilities"] is not None:
             event["probabilities"] = row["probabilities"]
         event["tag"] = row["tag"]
+        if row.get("weights") is not None:
+            event["weights"] = json.loads(row["weights"])
         return event | {name: row[name] for name in ("unit", "epoch", "event") if row[name] is not None}
 
     def _arm(self, label: Any) -> Arm:
         arm: Arm = json.loads(label) if self.labels == "json" else label
         return arm
+
+    # ---- rewards
+
+    def is_plain_learn(self, event: Event, weight: float | None = None) -> bool:
+        """Whether the columns of a row can hold a reward's event.
+
+        That is one number; or all outcomes at once, in order, with the `weight` that counts in the end.
+        """
+        if tuple(event) != HEAD + LEARN or type(event["weight"]) is not float:
+            return False
+        if self.outcomes:
+            return tuple(event["reward"]) == self.learned and event["weight"] == weight
+        return type(event["reward"]) is float
+
+    def learn_event(self, row: dict[str, Any]) -> Event | None:
+        """Return the event in which a row's reward was learned first, if its columns hold it."""
+        if row["learned_crc"] is None:
+            return None
+        head = {"seq": row["learned_seq"], "kind": "learn", "at": row["rewarded_at"]}
+        if self.outcomes:
+            kind = PART if row[FIRST + self.learned[0]] is None else FIRST
+            reward: Any = {name: row[kind + name] for name in self.learned}
+        else:
+            reward = row["reward"] if row["first_reward"] is None else row["first_reward"]
+        return {**head, "id": row["id"], "reward": reward, "weight": row["weight"]}
+
+    def reward_columns(self, told: Rewarded, crc: int | None) -> dict[str, Any]:
+        """Return the columns that say what a decision earned, but for those of its outcomes as they are now."""
+        row: dict[str, Any] = dict.fromkeys((*REWARD, *(FIRST + name for name in self.learned)))
+        first, last = told.first, told.last
+        if first is None:
+            return row
+        is_plain = self.is_plain_learn(first, told.weight)
+        row |= {"weight": first["weight"] if is_plain or not self.outcomes else told.weight}
+        row |= {"learned_seq": first["seq"], "rewarded_at": first["at"], "learned_crc": crc if is_plain else None}
+        if self.outcomes:
+            return row | {FIRST + name: first["reward"][name] for name in self.learned if is_plain and last is not None}
+        row["reward"] = first["reward"]
+        if last is not None:
+            row["first_reward"] = first["reward"]
+            row["reward"] = {"correct": last.get("new_reward"), "learn": last.get("reward")}.get(last["kind"])
+        return row
 
     def _unpacked(self, row: dict[str, Any]) -> list[float] | None:
         if self.contexts == "columns":
@@ -181,18 +258,12 @@ def _number(event: Event) -> int:
     return seq if type(seq) is int and seq >= 0 else 0
 
 
-def is_plain_learn(event: Event) -> bool:
-    """Whether the columns of a row can hold a reward's event."""
-    return tuple(event) == HEAD + LEARN and type(event["reward"]) is type(event["weight"]) is float
-
-
-def learn_event(row: dict[str, Any]) -> Event | None:
-    """Return the event in which a row's reward was learned first, if its columns hold it."""
-    if row["learned_crc"] is None:
-        return None
-    reward = row["reward"] if row["first_reward"] is None else row["first_reward"]
-    head = {"seq": row["learned_seq"], "kind": "learn", "at": row["rewarded_at"]}
-    return {**head, "id": row["id"], "reward": reward, "weight": row["weight"]}
+def names_of(about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of all outcomes of a log, and of those that are learned; none where there is one reward."""
+    if "outcomes" not in about:
+        return (), ()
+    outcomes = Outcomes.from_dict(about["outcomes"])
+    return tuple(outcomes.weights), outcomes.learned
 
 
 def read_metadata(schema: Any, name: str) -> tuple[Mapping[str, Any], Layout]:
@@ -200,7 +271,8 @@ def read_metadata(schema: Any, name: str) -> tuple[Mapping[str, Any], Layout]:
     try:
         found = json.loads(schema.metadata[METADATA])
         about = dict(found["about"])
-        layout = Layout(**{**found["layout"], "features": tuple(found["layout"]["features"])})
+        told: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in found["layout"].items()}
+        layout = Layout(**told)
     except (KeyError, TypeError, ValueError, RecursionError):
         raise NotALogError(f"{name} is not a compacted log of Armlet: its metadata do not say so") from None
     check_start(about, name)
@@ -228,20 +300,6 @@ def _plain_type(kind: Any) -> Any:
 # ---- columns that repeat what events say
 
 
-def reward_columns(first: Event | None, last: Event | None, crc: int | None) -> dict[str, Any]:
-    """Return the columns that say what a decision earned."""
-    row: dict[str, Any] = dict.fromkeys(REWARD)
-    if first is None:
-        return row
-    row |= {"reward": first["reward"], "weight": first["weight"]}
-    row |= {"learned_seq": first["seq"], "rewarded_at": first["at"]}
-    row["learned_crc"] = crc if is_plain_learn(first) else None
-    if last is not None:
-        row["first_reward"] = first["reward"]
-        row["reward"] = {"correct": last.get("new_reward"), "learn": last.get("reward")}.get(last["kind"])
-    return row
-
-
 def note_columns(note: Event | None) -> dict[str, Any]:
     """Return the columns that hold the last note of a decision."""
     if note is None:
@@ -250,30 +308,38 @@ def note_columns(note: Event | None) -> dict[str, Any]:
     return {"outcomes": outcomes, **{name: note.get(name) for name in NOTE[1:]}}
 
 
-class _Told(NamedTuple):
-    """What the events without a row say of one decision."""
+class _Told:
+    """What the events without a row say: of each decision, and of outcomes over time."""
 
-    first: Event | None = None
-    last: Event | None = None
-    note: Event | None = None
+    def __init__(self, lines: Iterator[bytes], name: str, layout: Layout) -> None:
+        self._layout = layout
+        self._rewards: dict[str, list[Event]] = {}
+        self._notes: dict[str, Event] = {}
+        self._prices: Prices | None = None
+        for line in lines:
+            self._take(parse(line, None, name))
 
-
-def _told(lines: Iterator[bytes], name: str) -> dict[str, _Told]:
-    told: dict[str, _Told] = {}
-    for line in lines:
-        event = parse(line, None, name)
+    def _take(self, event: Event) -> None:
         kind = event["kind"]
-        if kind not in ("learn", "correct", "forget", "note") or (kind != "note" and "played" in event):
-            continue
-        before = told.get(event["id"], _Told())
         if kind == "note":
-            kept: Event = {field: event[field] for field in NOTE if field in event}
-            told[event["id"]] = before._replace(note=kept)
-        elif kind == "learn" and before.first is None and before.last is None:
-            told[event["id"]] = before._replace(first=event)
-        else:
-            told[event["id"]] = before._replace(last=event)
-    return told
+            self._notes[event["id"]] = {field: event[field] for field in NOTE if field in event}
+        elif kind in ("learn", "correct", "forget") and "played" not in event:
+            self._rewards.setdefault(event["id"], []).append(event)
+        elif kind == "start" and self._layout.outcomes:
+            self._prices = Prices(event)
+        elif self._prices is not None:
+            self._prices.take(event)
+
+    def columns(self, decision: Event, reward: Event | None, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns that a row must have by its events; `reward` is the one that the row itself holds."""
+        name = decision["id"]
+        told = Rewarded(has_outcomes=self._prices is not None)
+        for event in (*(() if reward is None else (reward,)), *self._rewards.get(name, ())):
+            told = told.then(event)
+        found = self._layout.reward_columns(told, row["learned_crc"]) | note_columns(self._notes.get(name))
+        if self._prices is not None:
+            found |= self._prices.columns(decision["seq"], decision["arm"], told.parts)
+        return found
 
 
 # ---- reading
@@ -374,11 +440,9 @@ class ParquetLog:
     def check_columns(self) -> None:
         """Refuse rows whose columns say something else than the events of which they are copies."""
         with reading(self.name):
-            told = _told(self._side(), self.name)
+            told = _Told(self._side(), self.name, self.layout)
             for decision, reward, row in self._rows():
-                about = told.get(decision["id"], _Told())
-                first, last = (about.first, about.last) if reward is None else (reward, about.last or about.first)
-                wanted = reward_columns(first, last, row["learned_crc"]) | note_columns(about.note)
+                wanted = told.columns(decision, reward, row)
                 if row["line"] is not None:
                     wanted |= self.layout.row(decision, row["crc"])
                 for column, value in wanted.items():
