@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {"serve": ROOT / "docs" / "how-to" / "serve.md", "README": ROOT / "README.md"}
 NODE = Path(playwright.__file__).parent / "driver" / "node"
 PLACE = "127.0.0.1:8080"
-BY_CHANCE = {"arm", "propensity", "explored", "gain", "epoch"}
+BY_CHANCE = {"arm", "propensity", "explored", "gain"}
 
 
 class Block(NamedTuple):

@@ -480,6 +480,11 @@ def test_outcomes_and_a_budget_are_options_too(
     assert (router.outcomes, router.known) == ({"quality": 1, "cost": -40}, {"cost": {"small": 0.001, "large": 0.03}})
     assert router.budget == armlet.Budget("cost", total=250.0, horizon=100_000)
     assert (router.reward_range, router.default_reward) == ({"quality": (0.0, 1.0)}, {"quality": 0.5})
+    apart = ("--outcome", "quality=1", "--outcome", "cost=-40", "--known", "cost:small=1", "--known", "cost:large=2")
+    assert main(["serve", *ROUTER[:7], *apart, "--print-config"]) == 0  # an abbreviation, and in parts
+    Path("armlet.toml").write_text(capsys.readouterr().out)
+    [router] = load(Path("armlet.toml"), {}).loops
+    assert (router.outcomes, router.known) == ({"quality": 1, "cost": -40}, {"cost": {"small": 1, "large": 2}})
     assert main(["serve", *ROUTER, "--check"]) == 0
     told = capsys.readouterr().out
     assert "loop 'router' would be made" in told
@@ -492,9 +497,10 @@ def test_outcomes_and_a_budget_are_options_too(
     [
         ("--outcomes", "quality", "invalid values: 'quality'; write them as in"),
         ("--known", "cost", "invalid values: 'cost'; write the outcome and its value for every arm"),
-        ("--known", "cost:small=0.001", "--known has cost of small twice; give it once"),
+        ("--known", "cost:small=0.001", "--known: cost is given twice; give it once"),
         ("--known", "delay:small=0.001", "known has 'delay', which is no outcome"),
         ("--outcomes", "quality=1,quality=2", "invalid values: 'quality=1,quality=2'; write them"),
+        ("--outcomes", "quality=2", "--outcomes: quality is given twice; give it once"),
         ("--budget", "cost:total=1,total=2,period=9", "invalid budget: 'cost:total=1,total=2,period=9'"),
         ("--reward-range", "quality=0..1,quality=0..2", "invalid range: 'quality=0..1,quality=0..2'"),
         ("--reward-range", "quality=0..1,0..2", "invalid range: 'quality=0..1,0..2'"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from armlet.cli.command import REPEATED, Argument, arg, between, count
-from armlet.errors import ArgumentError
 
 SECONDS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _TIME: Final = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})")
@@ -68,38 +67,34 @@ def ends(text: str) -> tuple[float, float] | dict[str, tuple[float, float]]:
     return told.get("", told)
 
 
-def known(text: str) -> tuple[str, dict[str, float]]:
+def known(text: str) -> dict[str, dict[str, float]]:
     """Read an outcome and its value for every arm.
 
     Examples
     --------
     >>> known("cost:small=0.001,llama3:8b=0.03")
-    ('cost', {'small': 0.001, 'llama3:8b': 0.03})
+    {'cost': {'small': 0.001, 'llama3:8b': 0.03}}
     """
     name, _, values = text.partition(":")
     try:
-        return name.strip(), amounts(values)
+        return {name.strip(): amounts(values)}
     except argparse.ArgumentTypeError:
         fix = "write the outcome and its value for every arm, as in cost:small=0.001,large=0.03"
         raise argparse.ArgumentTypeError(f"invalid values: {text!r}; {fix}") from None
 
 
-def all_known(given: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    """Return what is known by outcome, of an option that may be repeated.
+class Merge(argparse.Action):
+    """Puts what a repeated option gives into one mapping; a name twice is refused, unless it has other names below."""
 
-    Examples
-    --------
-    >>> all_known([("cost", {"small": 0.001}), ("cost", {"large": 0.03})])
-    {'cost': {'small': 0.001, 'large': 0.03}}
-    """
-    found: dict[str, dict[str, float]] = {}
-    for name, prices in given:
-        before = found.setdefault(name, {})
-        for arm in prices:
-            if arm in before:
-                raise ArgumentError("{known} has {name} of {arm} twice; give it once", name=name, arm=arm)
-        before.update(prices)
-    return found
+    def __call__(self, _: object, found: argparse.Namespace, values: Any, *__: object) -> None:
+        """Add to what was given before."""
+        merged: dict[str, Any] = dict(getattr(found, self.dest, None) or {})
+        for name, value in values.items():
+            before = merged.get(name, {})
+            if not isinstance(before, dict) or (before and not before.keys().isdisjoint(value)):
+                raise argparse.ArgumentError(self, f"{name} is given twice; give it once")
+            merged[name] = {**before, **value} if before else value
+        setattr(found, self.dest, merged)
 
 
 def in_words(weights: Mapping[str, float], known: Container[str]) -> str:
@@ -160,11 +155,18 @@ def epoch(text: str) -> int | dict[str, float]:
 def outcome_options(**settings: Any) -> tuple[Argument, ...]:
     """Declare the options by which a loop gets several outcomes, or other ones; `settings` are for each of them."""
     return (
-        arg("--outcomes", type=amounts, metavar="NAME=X,...", help="what one of each outcome is worth", **settings),
+        arg(
+            "--outcomes",
+            type=amounts,
+            action=Merge,
+            metavar="NAME=X,...",
+            help=f"what one of each outcome is worth; {REPEATED}",
+            **settings,
+        ),
         arg(
             "--known",
             type=known,
-            action="append",
+            action=Merge,
             metavar="NAME:ARM=X,...",
             help=f"an outcome that is given for every arm, not learned; {REPEATED}",
             **settings,

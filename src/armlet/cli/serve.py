@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from armlet.cli.command import REPEATED, Work, arg, command, group, named_policy, names, seed
-from armlet.cli.outcomes import all_known, amount, ends, epoch, in_words, outcome_options
+from armlet.cli.outcomes import amount, ends, epoch, in_words, outcome_options
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
@@ -35,11 +35,12 @@ LOOP: Final = (
     "objective",
     "seed",
     "outcomes",
+    "known",
     "budget",
     "epoch",
 )
 """Options that are settings of a loop as they are."""
-OTHERS: Final = ("loop", "categories", "policy", "known", "control", "share")
+OTHERS: Final = ("loop", "categories", "policy", "control", "share")
 JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
@@ -146,8 +147,6 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
         loop["categories"] = dict(_category(text) for text in a.categories)
     if a.policy is not None:
         loop["policy"], loop["policy_settings"] = parse_named(a.policy)
-    if a.known is not None:
-        loop["known"] = all_known(a.known)
     if a.control is not None:
         loop["control"] = {"arm": a.control, **({} if a.share is None else {"share": a.share})}
     elif a.share is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from armlet.cli.answer import Answer
 from armlet.cli.command import Argument, Call, Command, arg, command, named_policy, names, progress
 from armlet.cli.logs import written
-from armlet.cli.outcomes import all_known, amount, amounts, ends, in_words, outcome_options
+from armlet.cli.outcomes import amount, amounts, ends, in_words, outcome_options
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, StoreError
 
@@ -412,7 +412,7 @@ def change(a: argparse.Namespace) -> Answer:
             given["arms"] = _labels(a.arms, loop.model().arms)
         if "known" in a:
             arms = dict.fromkeys([*loop.model().arms, *given.get("arms", ())])
-            given["known"] = read_known(all_known(a.known), arms)
+            given["known"] = read_known(a.known, arms)
         if "budget" in a:
             given["budget"] = Budget(**a.budget)
         if a.control is not None:
