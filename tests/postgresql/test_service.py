@@ -17,7 +17,7 @@ from armlet.cli import main
 from armlet.stores.postgresql import PostgreSQL
 from armlet.stores.verify import verify_loop
 from support.postgresql import Server
-from support.service.servers import ServerProcess, ask, serving
+from support.service.servers import ROUTER, ServerProcess, ask, serving
 
 SETTINGS = 'store_file = "address"\n[loops.home]\narms = ["sale", "new"]\nfeatures = ["age"]\npolicy = "LinUCB"\n'
 
@@ -68,21 +68,9 @@ def test_two_servers_share_a_loop_and_need_nothing_else(address: str, tmp_path: 
     assert found.digest == model.digest()
 
 
-ROUTER = """store_file = "address"
-[loops.router]
-arms = ["small", "large"]
-features = ["tokens"]
-outcomes = { quality = 1.0, cost = -1.0, delay = -0.01 }
-known = { cost = { small = 0.001, large = 0.03 } }
-budget = { outcome = "cost", total = 0.5, horizon = 200 }
-epoch = 1000
-seed = 7
-"""
-
-
 def test_two_servers_share_one_price_and_units_keep_their_arms(address: str, tmp_path: Path) -> None:
     (tmp_path / "address").write_text(address)
-    (tmp_path / "armlet.toml").write_text(ROUTER)
+    (tmp_path / "armlet.toml").write_text('store_file = "address"\n' + ROUTER)
     arms: dict[str, str] = {}
     with ExitStack() as stack:
         servers = [stack.enter_context(serving("armlet.toml", folder=tmp_path)) for _ in range(2)]

@@ -16,7 +16,7 @@ import armlet
 from armlet.errors import ServiceError
 from armlet.service.client import AsyncClient, Client, Judgement
 from armlet.service.keys import digest, new_key
-from support.service.servers import PATIENCE, ServerProcess, ask, serving
+from support.service.servers import PATIENCE, ROUTER, ServerProcess, ask, serving
 
 DYING = """
 import os, signal
@@ -113,22 +113,8 @@ def test_a_server_killed_between_commit_and_answer_decides_and_counts_once(resta
         assert sum(arm.mean * arm.rewards for arm in stats.arms if arm.mean is not None) == 5.0
 
 
-ROUTER = """
-store = "router.db"
-
-[loops.router]
-arms = ["small", "large"]
-features = ["tokens"]
-outcomes = { quality = 1.0, cost = -1.0, delay = -0.01 }
-known = { cost = { small = 0.001, large = 0.03 } }
-budget = { outcome = "cost", total = 0.5, horizon = 200 }
-epoch = 1000
-seed = 7
-"""
-
-
 def test_a_killed_server_goes_on_with_its_price_its_units_and_what_has_come_of_a_reward(tmp_path: Path) -> None:
-    (tmp_path / "armlet.toml").write_text(ROUTER)
+    (tmp_path / "armlet.toml").write_text('store = "router.db"\n' + ROUTER)
     arms: dict[str | None, armlet.types.Arm] = {}
     told: list[Any] = []
     for part in range(3):

@@ -24,6 +24,17 @@ from armlet.service.server import Server, listening, url_of
 
 PATIENCE = 60.0  # seconds, on a machine that is busy
 LISTENING = re.compile(r"listening at (\S+)")
+ROUTER = """
+[loops.router]
+arms = ["small", "large"]
+features = ["tokens"]
+outcomes = { quality = 1.0, cost = -1.0, delay = -0.01 }
+known = { cost = { small = 0.001, large = 0.03 } }
+budget = { outcome = "cost", total = 0.5, horizon = 200 }
+epoch = 1000
+seed = 7
+"""
+"""A loop with several outcomes, a budget that binds, and epochs, in a file of settings."""
 
 
 @dataclass
