@@ -194,7 +194,7 @@ def told_of(
 
 
 def _value(value: object) -> Value:
-    if not isinstance(value, Mapping):
+    if type(value) is float or not isinstance(value, Mapping):
         return columns.reward(value, "value")  # type: ignore[arg-type]  # which refuses what is no number
     if not value:
         raise InvalidValueError("value is {}; give at least one outcome, such as {'quality': 0.9}")

@@ -180,7 +180,7 @@ class Replay:
             source = fields.get("source", "reward")
             tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, source, coins, of)
         if "status" in fields:
-            tally.answered(fields["status"], row.ts, decided.ts)
+            tally.answered(fields["status"], row.ts, None if "later" in fields else decided.ts)
 
     def _events(self, row: Row) -> list[Event]:
         return plays_of(row)

@@ -27,7 +27,7 @@ from armlet.types import Arm, Float64, Policy, Reward
 # ---- decisions as rows, and back
 
 ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
-INTERNAL: Final = ("of", "status", "had", "waits")  # what only a store needs
+INTERNAL: Final = ("of", "status", "later", "had", "waits")  # what only a store needs
 REWARD: Final = (float, dict)  # one, or several parts by outcome
 LONGEST: Final = 19  # digits of a step
 BYTES: Final = np.dtype("<f8")

@@ -437,8 +437,9 @@ class LoopRunner:
 
     def reward(self, tx: Transaction, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
         """Judge a reward, and learn it if it is time."""
-        several = self.bandit._settings.outcomes
-        check_value(self.rules, {} if several is None else several.known, told.value, self.name)
+        if self.rules.parts is not None or type(told.value) is not float:
+            several = self.bandit._settings.outcomes
+            check_value(self.rules, {} if several is None else several.known, told.value, self.name)
         known = self.find(tx, event)
         if known is None:
             return self._wait(draft, now, event, told)

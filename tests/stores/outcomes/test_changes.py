@@ -12,6 +12,7 @@ import armlet
 from armlet.errors import BudgetError, EventError, InvalidTypeError, InvalidValueError, LoopStateError
 from armlet.stores import Control, Loop, Store
 from armlet.testing.stores import Place
+from stores.outcomes.life import Clock, opened
 from support.stores import rebuilt
 
 WEIGHTS = {"quality": 1.0, "cost": -4.0}
@@ -300,3 +301,28 @@ def test_what_is_forgotten_takes_its_parts_along(place: Place) -> None:
         last = loop.details().last[1]  # the last one is forgotten
         assert last.parts == {"quality": 0.75, "cost": 0.0}
         assert last.reward is None
+
+
+def test_a_loop_whose_parts_come_apart_is_healthy_until_they_stop(place: Place) -> None:
+    """Costs come at once, qualities after half a minute; a decision counts once as rewarded."""
+    clock = Clock()
+    with opened(place(), clock) as store:
+        loop = make(store, policy=armlet.FixedEpsilon(epsilon=0.2))
+        for i in range(400):
+            loop.decide([(i % 7) / 7], event=f"e{i}")
+            loop.reward(f"e{i}", {"cost": (i % 5) / 5})
+            if i >= 10:
+                loop.reward(f"e{i - 10}", {"quality": (i % 3) / 3})
+            clock.now += 3.0
+        assert loop.health() == []
+        stats = loop.stats()
+        assert stats.open == 10
+        assert stats.rewarded_by_age[-1][1] == 1.0
+        for i in range(400, 500):
+            loop.decide([(i % 7) / 7], event=f"e{i}")
+            clock.now += 3.0
+        assert [alarm.rule for alarm in loop.health()] == ["silence"]
+        details = loop.details()
+        assert "alarm" in str(details)
+        assert "router" in loop._repr_html_()
+        assert [len(one.parts or {}) for one in details.last] == [0] * 20

@@ -50,7 +50,7 @@ def count_parts(
     runner: LoopRunner, draft: Draft, now: Moment, known: Recent, told: Reward, verdict: PartsVerdict
 ) -> Status:
     """Let parts count: they are held, corrected, or given to the bandit."""
-    start, status = draft.seq, verdict.status
+    start, status, is_first = draft.seq, verdict.status, not known.outcome.parts
     defaults: list[str] = []
     if verdict.is_moved:
         defaults = [name for name in known.outcome.parts or () if name not in verdict.parts]
@@ -70,7 +70,10 @@ def count_parts(
     if fresh:
         after = _give(runner, draft, now, known, after, fresh, defaults)
         status = "counted" if after.phase == "expired" and to_give(runner.rules, after) else status
-    _answer(runner, draft, now, known, status, start)
+    if draft.seq == start:
+        runner.answer(status, now)
+    else:
+        _answer(runner, draft, now, known, status, is_first=is_first)
     known.outcome = after
     draft.change(after)
     if after.phase == "learned" and runner.rules.aggregation == "first":
@@ -78,14 +81,12 @@ def count_parts(
     return status
 
 
-def _answer(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, status: Status, start: int) -> None:
-    """Count what a caller is answered; the last row of the call says so, if there is one."""
-    if draft.seq == start:
-        runner.answer(status, now)
-        return
+def _answer(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, status: Status, *, is_first: bool) -> None:
+    """Count what a caller is answered, and let the last row of the call say so; of later parts no delay is counted."""
     last = draft.rows[-1]
-    draft.rows[-1] = last._replace(fields={**last.fields, "status": status})
-    runner.tally.answered(status, now.wall, known.at)
+    told = {"status": status} if is_first else {"status": status, "later": True}
+    draft.rows[-1] = last._replace(fields={**last.fields, **told})
+    runner.tally.answered(status, now.wall, known.at if is_first else None)
 
 
 def _give(
