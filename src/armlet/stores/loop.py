@@ -296,7 +296,11 @@ class Loop:
     @refusing()
     def add_arm(self, arm: Arm, *, known: Mapping[str, float] | None = None) -> None:
         """Add an arm without data; with what is `known` of it, by outcome, where there are such ones."""
-        label, prices = check_label(arm), dict({} if known is None else known)
+        if known is not None and not isinstance(known, Mapping):
+            raise InvalidTypeError(
+                f"known is {known!r}; give what is known of the arm by outcome, such as {{'cost': 0.03}}"
+            )
+        label, prices = check_label(arm), dict(known or {})
         self._writer.do(lambda tx, now: maintenance.add_arm(self._runner, tx, now, label, prices))
 
     def retire_arm(self, arm: Arm) -> None:

@@ -80,10 +80,11 @@ def _unlearn(runner: LoopRunner, known: Recent) -> None:
     if outcome.given:
         explored, at = known.has_explored, known.at
         runner.tally.forgotten_parts(outcomes_of(bandit), known.arm, outcome.given, explored=explored, decided_at=at)
-    if outcome.phase == "open":
-        if not known.decision.expired:
-            bandit.expire(known.decision)
+    if outcome.phase == "open" and not known.decision.expired:  # as it is if another arm was played
+        bandit.expire(known.decision)
         runner.tally.forgotten(known.arm, None)
+    elif outcome.phase == "open":
+        return
     elif outcome.phase != "expired" and outcome.parts is not None:
         bandit.forget(known.decision, outcome.given)
     elif outcome.phase != "expired" and outcome.value is not None:
@@ -149,7 +150,8 @@ def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[
     draft = runner.open(tx, now)
     for decided in waiting:
         known = runner.remember(decided)
-        expire(runner, draft, now, known)
+        if not known.decision.expired:  # as it is if another arm was played, of which some parts have come
+            expire(runner, draft, now, known)
         known.outcome = known.outcome._replace(phase="expired")
         draft.change(known.outcome)
     runner.end(draft)

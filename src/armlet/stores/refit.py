@@ -22,7 +22,9 @@ from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
 TRIES = 3  # of a loop that is pruned, or changed, in the midst of it
-SKIPPED = frozenset(("policy", "reward_range", "guards"))  # changes that are not of the bandit that learns again
+SKIPPED = frozenset(
+    ("policy", "reward_range", "budget", "guards")
+)  # changes that are not of the bandit that learns again
 LEARNED = frozenset(("learn", "correct", "expire", "forget"))
 
 log = logging.getLogger("armlet.store")

@@ -216,6 +216,9 @@ def test_another_policy_learns_the_log_again(place: Place) -> None:
         assert (now.budget, now.settings.budget, now.state.n.sum()) == (spent, BUDGET, 20)
         assert now.settings.outcomes.ranges == {"quality": (-1.0, 1.0), "delay": (-1.0, 1.0)}  # type: ignore[union-attr]
         play(loop, 20)
+        loop.change(budget=armlet.Budget("cost", total=99.0, horizon=100, hard=True))
+        loop.change(policy=armlet.LinUCB(), how="refit")
+        play(loop, 40)
         check(store)
 
 

@@ -235,6 +235,41 @@ def test_a_window_needs_a_default_of_no_outcome(place: Place) -> None:
                 make(store, window=9.0, default_reward=default, on_change="apply")
 
 
+def test_a_part_out_of_a_range_that_has_changed_counts_as_not_reported(place: Place) -> None:
+    clock = Clock()
+    with opened(place(), clock) as store:
+        how: dict[str, Any] = {"policy": armlet.LinUCB(units="as given"), "arms": ["a"], "window": 60.0}
+        loop = make(store, reward_range={"quality": (0.0, 9.0)}, **how)
+        for event in ("open", "over"):
+            loop.decide([1.0], event=event)
+            loop.reward(event, {"quality": 5.0})
+            clock.now += 61.0 * (event == "open")  # the first one closes without its cost
+        loop.change(reward_range={"quality": (0.0, 1.0)}, default_reward={"quality": 0.25})
+        assert loop.reward("open", {"cost": 0.5}) == "accepted"
+        assert learned(loop) == 0
+        assert loop.reward("open", {"quality": 0.5}) == "accepted"
+        assert loop.reward("over", {"cost": 0.5}) == "accepted"
+        clock.now += 61.0
+        assert learned(loop) == 2
+        assert loop.model().state.b[0, 0] == 0.5 + 0.25 - 4.0 * (0.5 + 0.5)
+
+
+def test_a_budget_on_the_only_outcome_that_is_learned_learns_at_once(place: Place) -> None:
+    clock = Clock()
+    with opened(place(), clock) as store:
+        known: Any = {"quality": {"a": 0.5, "b": 1.0}}
+        loop = make(store, window=60.0, known=known, budget=armlet.Budget("cost", total=10.0, horizon=100))
+        loop.decide([1.0], event="e")
+        loop.decide([1.0], event="never")
+        assert loop.reward("e", {"cost": 0.5}) == "accepted"
+        assert learned(loop) == 1
+        clock.now += 61.0
+        assert learned(loop) == 1
+        told = loop.stats()
+        assert told.budget is not None
+        assert (told.open, told.budget.waiting, told.budget.spent) == (0, 0, 0.5)
+
+
 # ---- another arm was played
 
 
@@ -251,6 +286,44 @@ def test_parts_of_another_arm_are_learned_as_that_arms(place: Place) -> None:
         assert state.n[labels.index(other)] == 1.0
         assert state.b[labels.index(other), 0] == -0.5
         assert state.under_way.sum() == 0
+
+
+def test_defaults_go_to_the_arm_that_was_played(place: Place) -> None:
+    clock = Clock()
+    with opened(place(), clock) as store:
+        how: dict[str, Any] = {"window": 60.0, "default_reward": {"quality": 0.25, "cost": 0.5}}
+        loop = make(store, policy=armlet.LinUCB(units="as given"), **how)
+        arms = [str(loop.decide([1.0], event=event).arm) for event in ("moved", "late")]
+        clock.now += 61.0
+        assert learned(loop) == 2
+        other = {"a": "b", "b": "a"}[arms[0]]
+        assert loop.reward("moved", {"cost": 0.25}, played=other) == "late"
+        assert loop.reward("late", {"cost": 0.25}) == "late"
+        assert loop.reward("late", {"quality": 0.5}, played={"a": "b", "b": "a"}[arms[1]]) == "conflict"
+        assert loop.reward("late", {"quality": 0.5}) == "late"
+        model = loop.model()
+        worths = dict.fromkeys("ab", 0.0)
+        worths[other] += 0.25 - 4.0 * 0.25
+        worths[arms[1]] += 0.5 - 4.0 * 0.25
+        assert [float(b) for b in model.state.b[:, 0]] == [worths[str(arm)] for arm in model.arms]
+
+
+def test_parts_of_another_arm_can_be_forgotten_and_pruned(place: Place) -> None:
+    clock = Clock()
+    with opened(place(), clock) as store:
+        loop = make(store, budget=armlet.Budget("cost", total=10.0, horizon=100))
+        for event in ("forgotten", "pruned", "kept"):
+            arm = str(loop.decide([1.0], event=event).arm)
+            assert loop.reward(event, {"cost": 0.25}, played={"a": "b", "b": "a"}[arm]) == "accepted"
+            clock.now += 60.0
+        assert loop.stats().open == 0
+        assert loop.forget("forgotten")
+        assert store.prune(clock.now - 100.0) == 1
+        assert loop.stats().open == 0
+        assert loop.reward("pruned", {"quality": 0.5}) == "unknown"
+        assert loop.reward("kept", {"quality": 0.5}) == "accepted"
+        assert learned(loop) == 1
+        assert loop.model().state.under_way.sum() == 0
 
 
 def test_a_policy_that_learns_from_its_own_coins_counts_them(place: Place) -> None:

@@ -100,7 +100,8 @@ def counted_parts(outcome: Outcome, reward: Reward, verdict: PartsVerdict) -> Ou
         names = with_name(before.names, reward.name)
         parts[name] = Part(value, "learned" if each.act == "correct" else before.phase, reward.rank, names)
     played = outcome.played if reward.played is None else reward.played
-    return outcome._replace(parts=parts, played=played)
+    is_reported = outcome.phase == "default" and any(part.phase == "learned" for part in parts.values())
+    return outcome._replace(parts=parts, played=played, phase="learned" if is_reported else outcome.phase)
 
 
 def to_give(rules: RewardRules, outcome: Outcome) -> dict[str, float]:
@@ -123,18 +124,22 @@ def to_give(rules: RewardRules, outcome: Outcome) -> dict[str, float]:
     }
 
 
+def still_taken(rules: RewardRules, outcome: Outcome) -> dict[str, Part]:
+    """Return the parts of a decision but for those that wait and are out of a range that has changed since."""
+    each, told = rules.parts or {}, (outcome.parts or {}).items()
+    return {name: part for name, part in told if part.phase != "held" or each[name].takes(part.value)}
+
+
 def closed_parts(rules: RewardRules, outcome: Outcome) -> tuple[dict[str, Part], list[str]] | None:
     """Return the parts of a decision whose window closes, with defaults, and which these are; None if one is missing.
 
     A part that waits and is out of a range that has changed since counts as not reported.
     """
-    parts, defaults = dict(outcome.parts or {}), []
+    parts, before = still_taken(rules, outcome), outcome.parts or {}
+    defaults = [name for name in rules.parts or () if name not in parts]
     for name, each in (rules.parts or {}).items():
-        part = parts.get(name)
-        if part is not None and (part.phase != "held" or each.takes(part.value)):
-            continue
-        if each.default is None:
+        if name in defaults and each.default is None:
             return None
-        parts[name] = Part(each.default, "held", names=() if part is None else part.names)
-        defaults.append(name)
+        if name in defaults and each.default is not None:
+            parts[name] = Part(each.default, "held", names=before[name].names if name in before else ())
     return parts, defaults

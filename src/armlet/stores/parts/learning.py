@@ -16,7 +16,15 @@ from armlet.kernel import Decision
 from armlet.stores.draft import Draft
 from armlet.stores.learning import Recent, check_played, expire, learns_any, substituted
 from armlet.stores.ledger import Moment, Outcome, Phase
-from armlet.stores.parts.judging import PartsVerdict, closed_parts, counted_parts, judge_parts, parts_of, to_give
+from armlet.stores.parts.judging import (
+    PartsVerdict,
+    closed_parts,
+    counted_parts,
+    judge_parts,
+    parts_of,
+    still_taken,
+    to_give,
+)
 from armlet.stores.rewards import Reward, Status
 from armlet.stores.tally import Source
 from armlet.types import Arm
@@ -35,9 +43,11 @@ def outcomes_of(bandit: Bandit) -> Outcomes:
 
 def judged_parts(runner: LoopRunner, known: Recent, told: Reward) -> PartsVerdict:
     """Judge the parts of a reward, which may be of another arm than the one that was decided."""
-    outcome = known.outcome
     if told.played is not None:
         check_played(runner, told.played)
+    if known.outcome.phase == "expired" and known.outcome.parts:
+        known.outcome = known.outcome._replace(parts=still_taken(runner.rules, known.outcome) or None)
+    outcome = known.outcome
     if told.played is None or told.played == known.arm or not outcome.parts:
         return judge_parts(runner.rules, outcome, told)
     if outcome.phase != "default":
@@ -60,9 +70,8 @@ def count_parts(
     if before.played is None and after.played == known.decision.arm:
         after = after._replace(played=None)
     fresh = to_give(runner.rules, after)
-    waiting = {name: value for name, value in parts_of(told).items() if name in verdict.parts and name not in fresh}
-    held = {name: value for name, value in waiting.items() if verdict.parts[name].act == "hold"}
-    if held:
+    waiting = {name for name, each in verdict.parts.items() if each.act == "hold"}.difference(fresh)
+    if held := {name: value for name, value in parts_of(told).items() if name in waiting}:
         fields = {"of": before.seq, "id": known.decision.id, "reward": held}
         runner.append(draft, now, "reward", before.t, fields)
     if changed := {name: each.value for name, each in verdict.parts.items() if each.act == "correct"}:
@@ -178,10 +187,7 @@ def close_parts(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) ->
     if closed is None:
         if not known.decision.expired:
             expire(runner, draft, now, known)
-        takes = {name: each.takes for name, each in (runner.rules.parts or {}).items()}
-        told = (before.parts or {}).items()
-        left = {name: part for name, part in told if part.phase != "held" or takes[name](part.value)}
-        return before._replace(phase="expired", due=None, parts=left or None)
+        return before._replace(phase="expired", due=None, parts=still_taken(runner.rules, before) or None)
     parts, defaults = closed
     after = before._replace(parts=parts, due=None)
     source: Source = "default" if len(defaults) == len(parts) else "reward"
