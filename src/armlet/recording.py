@@ -74,7 +74,7 @@ class Recorder(Protocol):
             The bandit as `to_bytes` gives it, with its seed: to be kept apart from the log.
         about
             version, policy (name and settings), arms, retired, dim, features, objective, normalize, units,
-            reward_range, t and digest.
+            reward_range, t and digest; of a bandit that has them outcomes, budget, spending and epoch.
         digest
             Gives the digest of the state at any later time; from inside the other methods too.
         """
@@ -94,9 +94,9 @@ class Recorder(Protocol):
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
         replace: one of policy, its name and settings; features, the names from now on, with fill, what rows from before
-        have in new ones, and encoder if it makes them; reward_range; outcomes, all of what they are from now on.
-        Contexts have the features of their time. All rewards are as the user gave them: with several outcomes those
-        that came, by name.
+        have in new ones, and encoder if it makes them; reward_range; outcomes, all of what they are from now on;
+        budget. Contexts have the features of their time. All rewards are as the user gave them: with several outcomes
+        those that came, by name; a correction has all that the decision had.
         """
 
     def on_events(self, kind: str, many: Sequence[Fields]) -> None:

@@ -15,8 +15,10 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
-from armlet.errors import ArgumentError
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.evaluation.gate import gate
+from armlet.evaluation.rows import open_rows
+from armlet.inputs.outcomes import Outcomes
 from armlet.log.exporting import write
 from armlet.log.imports import from_dsjson, from_obp, from_table
 from armlet.log.reader import read
@@ -215,3 +217,42 @@ def test_a_propensity_above_one_is_told_the_range() -> None:
 def test_a_column_of_words_where_numbers_belong_is_named() -> None:
     with pytest.raises(ArgumentError, match="has 'often' in its column 'prob'; give numbers there"):
         list(from_table(pa.table({**_raw(2), "prob": ["0.5", "often"]}), ADS))
+
+
+# ---- several outcomes
+
+ROUTED = {
+    "length": [1.0, 2.0, 3.0],
+    "model": [7, 9, 7],
+    "p": [0.5, 0.25, 1.0],
+    "reward_quality": [0.5, None, 1.0],
+    "reward_delay": [2.0, 1.0, 4.0],
+    "unit": [31, 32, 31],
+}
+ROUTES = Roles(features=("length",), arm="model", reward="reward", propensity="p")
+
+
+@pytest.mark.parametrize("arms", [(7, 9), ("7", "9")])
+def test_columns_of_outcomes_become_rewards_by_name(tmp_path: Path, arms: Any) -> None:
+    prices = {"cost": {arms[0]: 0.1, arms[1]: 0.3}}
+    weights = {"quality": 1.0, "cost": -10.0, "delay": -0.5}
+    log = from_table(pa.table(ROUTED), ROUTES, outcomes=weights, known=prices)
+    assert log.about["outcomes"] == Outcomes(weights, {"cost": {7: 0.1, 9: 0.3}}).to_dict()
+    learned = [event["reward"] for event in log if event["kind"] == "learn"]
+    assert learned == [{"quality": 0.5, "delay": 2.0}, {"delay": 1.0}, {"quality": 1.0, "delay": 4.0}]
+    lines, rows = write(log, tmp_path / "a.jsonl"), write(log, tmp_path / "a.parquet")
+    assert list(read(lines)) == list(read(rows)) == list(log)
+    for found in (open_rows(log), open_rows(lines), open_rows(rows)):
+        assert found.outcomes == weights
+        assert found[0].reward[[0, 2]].tolist() == [0.5 - 10.0 * 0.1 - 1.0, 1.0 - 10.0 * 0.1 - 2.0]
+        assert np.isnan(found[0].reward[1])
+        assert found.has_units
+
+
+def test_outcomes_need_their_columns_and_prices() -> None:
+    with pytest.raises(ArgumentError, match="outcomes names 'reward_cost', which is not a column of the table"):
+        from_table(pa.table(ROUTED), ROUTES, outcomes={"quality": 1.0, "cost": -10.0})
+    with pytest.raises(InvalidValueError, match="known has no cost of arm 9"):
+        from_table(pa.table(ROUTED), ROUTES, outcomes={"quality": 1.0, "cost": -10.0}, known={"cost": {7: 0.1}})
+    with pytest.raises(InvalidValueError, match="give outcomes too"):
+        from_table(pa.table(ROUTED), ROUTES, known={"cost": {7: 0.1, 9: 0.3}})

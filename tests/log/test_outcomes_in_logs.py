@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import armlet
-from armlet.errors import InvalidValueError
+from armlet.errors import ArgumentError, BudgetError, InvalidValueError
 from armlet.evaluation.rows import open_rows
+from armlet.inputs.outcomes import Outcomes
 from armlet.log import replaying
 from armlet.log.reader import LogFile, read_file
 from support.lives import RouterLife, new_router
@@ -107,6 +111,62 @@ def test_a_table_that_replaces_some_outcomes_of_a_row_is_refused() -> None:
     assert bandit.digest() == before
 
 
+# ---- going on
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40])
+def test_a_log_that_was_cut_in_the_middle_of_a_line_is_continued(tmp_path: Path, cut: int) -> None:
+    """As after a kill: the last lines may be gone, and one of them be there in part."""
+    path = tmp_path / "a.jsonl"
+    log = armlet.Log(path, flush="line")
+    RouterLife(new_router(log)).live(40)
+    data = path.read_bytes()
+    log.close()
+    path.write_bytes(data[: len(data) - cut])
+    with warnings.catch_warnings(), armlet.Log(path) as going_on:
+        warnings.simplefilter("ignore", UserWarning)
+        bandit = armlet.log.resume(going_on)
+        assert bandit.digest() == replayed(path).digest()
+        RouterLife(bandit, seed=2).live(30)
+        price, digest = bandit.budget, bandit.digest()
+    found = armlet.audit(path, log.start_path)
+    assert (found.ok, found.digest) == (True, digest)
+    assert replayed(path).budget == price
+
+
+def test_parts_that_come_after_a_restart_are_learned_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with armlet.Log(path) as log:
+        bandit = new_router(log)
+        decision = bandit.decide([1.0, 0.5, 0.0], weights={"cost": -9.0}, unit="session 1")
+        bandit.learn(decision, {"cost": 0.5})
+        kept = json.loads(json.dumps(decision.to_dict()))
+    with armlet.Log(path) as log:
+        again = armlet.log.resume(log)
+        late = armlet.Decision.from_dict(kept)
+        again.learn(late, {"quality": 1.0})
+        assert late.reward == {"quality": 1.0, "cost": 0.5}
+        assert again.state.n.sum() == 1.0
+    bandit = armlet.from_bytes(bandit.to_bytes())
+    bandit.learn(decision, {"quality": 1.0})
+    assert replayed(path).digest() == again.digest() == bandit.digest()
+    assert armlet.audit(path, log.start_path).ok
+
+
+def test_a_hard_budget_that_is_spent_is_refused_again_after_a_replay(tmp_path: Path) -> None:
+    hard = armlet.Budget("cost", total=1.0, horizon=50, hard=True)
+    with armlet.Log(tmp_path / "a.jsonl") as log:
+        bandit = new_router(log, budget=hard, reward_range={"cost": (0.0, 0.3)})
+        for _ in range(3):
+            bandit.learn(bandit.decide([1.0, 0.5, 0.0]), {"quality": 0.5, "cost": 0.3})
+        with pytest.raises(BudgetError):
+            bandit.decide([1.0, 0.5, 0.0])
+    again = replayed(log.path)
+    assert again.digest() == bandit.digest()
+    with pytest.raises(BudgetError):
+        again.decide([1.0, 0.5, 0.0])
+
+
 # ---- Parquet
 
 
@@ -164,3 +224,66 @@ def test_a_changed_column_of_an_outcome_is_found(tmp_path: Path, column: str) ->
     pq.write_table(table.from_pylist(rows, schema=table.schema), compacted)
     found = armlet.audit(compacted, tmp_path / "a.start.armlet")
     assert found.mismatch is not None
+
+
+# ---- learning from a log
+
+
+def plain_life(path: Path, decisions: int = 50) -> armlet.Bandit:
+    """Return a bandit that decided and learned, now and then in two parts, or one of them only."""
+    rng = np.random.default_rng(4)
+    with armlet.Log(path) as log:
+        bandit = new_router(log, epoch=None, budget=None)
+        for t in range(decisions):
+            decision = bandit.decide(rng.standard_normal(3))
+            parts = {"quality": float(rng.uniform(-1.0, 1.0)), "cost": float(rng.exponential())}
+            if t % 7 == 0:
+                bandit.learn(decision, {"cost": parts.pop("cost")})
+            if t % 14:
+                bandit.learn(decision, parts, weight=1.0 + t % 2)
+    return bandit
+
+
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_a_compacted_log_with_outcomes_is_fitted(tmp_path: Path, engine: Any) -> None:
+    lived_on = plain_life(tmp_path / "a.jsonl")
+    compacted = armlet.log.compact(tmp_path / "a.jsonl")
+    rows = [row for row in pq.read_table(compacted).to_pylist() if row["reward"] is not None]
+    wanted = new_router(epoch=None, budget=None, seed=1)
+    wanted.partial_fit(
+        [np.frombuffer(row["x"], "<f8") for row in rows],
+        [json.loads(row["arm"]) for row in rows],
+        {name: [row[f"reward_{name}"] for row in rows] for name in ("quality", "cost")},
+        explored=[row["explored"] for row in rows],
+        weights=[row["weight"] for row in rows],
+        steps=lived_on.t,
+    )
+    found = armlet.fit_parquet(compacted, seed=1, engine=engine)
+    assert found.settings.outcomes == wanted.settings.outcomes
+    for name, array in wanted.state.arrays().items():
+        np.testing.assert_allclose(found.state.arrays()[name], array, rtol=1e-9, atol=1e-12, err_msg=name)
+    assert found.t == wanted.t
+    assert found.to_bytes() == armlet.fit_parquet(compacted, seed=1).to_bytes()
+    other = armlet.fit_parquet(compacted, seed=1, reward_range={"quality": (-1.0, 1.0)}, outcomes={"quality": 2.0})
+    assert other.settings.outcomes == Outcomes({"quality": 2.0}, ranges={"quality": (-1.0, 1.0)})
+
+
+def test_a_table_with_outcomes_and_prices_is_fitted_as_partial_fit_does(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    x, arm = rng.standard_normal(40), rng.choice(["small", "large"], size=40)
+    quality = rng.uniform(0.0, 1.0, size=40)
+    pq.write_table(pa.table({"x": x, "arm": arm, "reward_quality": quality}), tmp_path / "t.parquet")
+    how: dict[str, Any] = {
+        "outcomes": {"quality": 1.0, "cost": -4.0},
+        "known": {"cost": {"small": 0.1, "large": 0.5}},
+        "reward_range": {"quality": (0.0, 1.0)},
+        "seed": 3,
+    }
+    found = armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], **how)
+    wanted = armlet.Bandit(["large", "small"], features=["x"], **how)
+    wanted.partial_fit(x[:, None], arm.tolist(), {"quality": quality})
+    assert found.to_bytes() == wanted.to_bytes()
+    with pytest.raises(InvalidValueError, match=r"reward_quality is .*; reward_range is from 0.0 to 0.5"):
+        armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], **how | {"reward_range": {"quality": (0.0, 0.5)}})
+    with pytest.raises(ArgumentError, match="without a column 'reward_cost'"):
+        armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], outcomes=how["outcomes"])

@@ -14,6 +14,8 @@ from armlet.log.replaying import PLAYS
 from armlet.log.writer import Flush
 from support.lives import Life, new_bandit
 
+WEIGHED: Event = {"weights": [["quality", 1.0], ["cost", -2.0]]}
+
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
@@ -88,6 +90,68 @@ def test_ranges_and_contradictions_are_refused(events: list[Event], changed: Eve
     with pytest.raises(InvalidEventError, match=why) as refused:
         check_event({**decide, **changed}, decide["seq"], "a.jsonl", dim=3)
     assert "\n" not in str(refused.value)
+
+
+OF_OUTCOMES: dict[str, Event] = {
+    "start": {"outcomes": WEIGHED, "budget": {"outcome": "cost", "total": 5.0, "horizon": 9, "period": None}},
+    "decide": {"weights": {"quality": 1.0, "cost": -2.0}},
+    "learn": {"reward": {"quality": 0.5}},
+    "correct": {"old_reward": {"quality": 0.5}, "new_reward": {"quality": 0.75}},
+    "forget": {"reward": {"quality": 0.5, "cost": 1.0}},
+    "partial_fit": {"rewards": {"quality": [0.5], "cost": [1.0]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "why"),
+    [
+        ("start", {"outcomes": {}}, "outcomes is {}, not an object with weights, pairs of a name and a number"),
+        ("start", {"outcomes": {"weights": [["quality", 1]]}}, "outcomes is .*, not an object with weights"),
+        ("start", {"outcomes": {"weights": [[5, 1.0]]}}, "outcomes is .*, not an object with weights"),
+        ("start", {"outcomes": {**WEIGHED, "known": {"cost": {"a": 1.0}}}}, "outcomes is .*, not an object"),
+        (
+            "start",
+            {"outcomes": {**WEIGHED, "known": {"speed": [["a", 1.0]]}}},
+            "known has 'speed', which is no outcome",
+        ),
+        ("start", {"outcomes": {**WEIGHED, "ranges": {"cost": [1.0]}}}, "outcomes is .*, not an object"),
+        ("start", {"outcomes": {**WEIGHED, "ranges": {"cost": [1.0, 0.0]}}}, "give .lowest, highest."),
+        ("start", {"budget": {"outcome": "cost", "total": 5.0}}, "budget is .*, not an object with outcome, total"),
+        ("start", {"budget": {"outcome": "cost", "total": -5.0, "horizon": 9}}, "budget is .*, not an object with"),
+        ("start", {"budget": {"outcome": "speed", "total": 5.0, "horizon": 9}}, "budget is of 'speed', which is no"),
+        ("start", {"budget": {"outcome": "cost", "total": 5.0, "period": 9, "hard": True}}, "nothing bounds 'cost'"),
+        ("decide", {"weights": {}}, "weights is {}, not an object of outcomes and numbers"),
+        ("decide", {"weights": {"quality": True}}, "weights is .*, not an object of outcomes and numbers"),
+        ("decide", {"weights": {"quality": 1e41}}, "weights is .*, not an object of outcomes and numbers"),
+        ("learn", {"reward": {}}, "reward is {}, not a number .*, or an object of outcomes"),
+        ("learn", {"reward": {"quality": None}}, "reward is .*, or an object of outcomes and such numbers"),
+        ("correct", {"new_reward": {"cost": 1.0}}, "which are not of the same outcomes"),
+        ("correct", {"new_reward": 1.0}, "which are not of the same outcomes"),
+        ("forget", {"reward": {"quality": "1"}}, "reward is .*, or an object of outcomes"),
+        ("partial_fit", {"rewards": {"quality": 0.5}}, "rewards is .*, or an object of outcomes and such lists"),
+    ],
+)
+def test_outcomes_that_cannot_be_are_refused(events: list[Event], kind: str, changed: Event, why: str) -> None:
+    event = {**next(event for event in events if event["kind"] == kind), **OF_OUTCOMES[kind]}
+    check_event(event, event["seq"], "a.jsonl")
+    with pytest.raises(InvalidEventError, match=why) as refused:
+        check_event({**event, **changed}, event["seq"], "a.jsonl")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (
+            {"outcomes": WEIGHED, "budget": {"outcome": "cost", "total": 5.0, "horizon": 9}},
+            "it has outcomes and budget",
+        ),
+        ({"outcomes": {"weights": [["quality", 0.0]]}}, "weighs nothing"),
+    ],
+)
+def test_replacements_of_outcomes_that_cannot_be_are_refused(fields: Event, why: str) -> None:
+    with pytest.raises(InvalidEventError, match=why):
+        check_event({"seq": 3, "kind": "replace", "at": 5, **fields}, 3, "a.jsonl")
 
 
 @pytest.mark.parametrize("name", ["kind", "seq", "at", "crc", "id"])

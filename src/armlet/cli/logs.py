@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from armlet.cli.answer import Answer, say
 from armlet.cli.command import LOG, Argument, Call, Command, arg, command, count, names
+from armlet.cli.outcomes import all_known, in_words, outcome_options
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import ArgumentError, InvalidValueError, choices
 
@@ -68,6 +69,8 @@ def _words(name: str, value: object) -> str:
         from armlet.simulation.overview import describe
 
         return describe(value)  # type: ignore[arg-type]
+    if name == "outcomes" and isinstance(value, dict):
+        return in_words(dict(value["weights"]), value.get("known", {}))
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -166,6 +169,9 @@ def written(path: Path) -> Answer:
         metavar="MODEL",
         help="read the columns by the encoder of this model, in place of --features",
     ),
+    *outcome_options()[:2],
+    outcomes="--outcomes",
+    known="--known",
 )
 def import_log(arguments: argparse.Namespace) -> Answer:
     r"""Make a log of what others logged.
@@ -174,6 +180,8 @@ def import_log(arguments: argparse.Namespace) -> Answer:
       armlet log import train.json log.jsonl --kind dsjson
       armlet log import pilot.csv log.parquet --features age,country --arm ad --reward click \
           --propensity prob
+      armlet log import router.csv log.parquet --features length --arm model --propensity prob \
+          --outcomes quality=1,cost=-40     from its columns reward_quality and reward_cost
     """
     from armlet.log.exporting import write
 
@@ -190,11 +198,14 @@ def _imported(arguments: argparse.Namespace) -> Imported:
     encoder = None if arguments.encoder is None else load(arguments.encoder).settings.encoder
     if arguments.encoder is not None and encoder is None:
         raise ArgumentError("{encoder} is {path}, a model without an encoder; leave it out", path=arguments.encoder)
-    for name in ("arm", "reward") if encoder is not None else ("features", "arm", "reward"):
+    needed = {"features": encoder is None, "arm": True, "reward": arguments.outcomes is None}
+    for name in (name for name, is_needed in needed.items() if is_needed):
         if getattr(arguments, name) is None:
             raise ArgumentError("{" + name + "} is missing; a table needs it")
     roles = {name: getattr(arguments, name) for name in ROLES}
-    return from_table(arguments.log, Roles(**roles | {"features": roles["features"] or ()}), encoder=encoder)
+    roles |= {"features": roles["features"] or (), "reward": roles["reward"] or "reward"}
+    several = {"outcomes": arguments.outcomes, "known": all_known(arguments.known or ()) or None}
+    return from_table(arguments.log, Roles(**roles), encoder=encoder, **several)
 
 
 log = Command(

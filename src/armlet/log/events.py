@@ -30,7 +30,9 @@ import numpy as np
 
 from armlet.disk import decode_model
 from armlet.errors import ArgumentError, ArmletError, LogError
+from armlet.inputs.budget import Budget
 from armlet.inputs.columns import LARGEST
+from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import json_line
 from armlet.types import Arm, Bool, Int64
 
@@ -479,9 +481,30 @@ def _contradiction(event: Event, dim: int | None) -> str | None:
             return f"features has {len(features)} names, some of them alike, or dim, {event['dim']}, is another number"
         if not set(retired) <= set(event["arms"]):
             return "retired names an arm that is not among arms"
+        return _impossible_outcomes(event)
+    elif kind == "correct":
+        return _other_outcomes(event["old_reward"], event["new_reward"])
     elif kind == "replace":
-        return _unclear_replacement(event)
+        return _unclear_replacement(event) or _impossible_outcomes(event)
     return None
+
+
+def _impossible_outcomes(event: Event) -> str | None:
+    """Return what is wrong with the outcomes of a bandit or with its budget, if something is."""
+    try:
+        outcomes = Outcomes.from_dict(event["outcomes"]) if "outcomes" in event else None
+        budget = Budget.from_dict(event["budget"]) if "budget" in event else None
+        if budget is not None and event["kind"] == "start":
+            budget.check(outcomes)
+    except ArmletError as error:
+        return explain(error)
+    return None
+
+
+def _other_outcomes(old: Any, new: Any) -> str | None:
+    if (old.keys() if type(old) is dict else None) == (new.keys() if type(new) is dict else None):
+        return None
+    return f"old_reward is {_short(old)} and new_reward {_short(new)}, which are not of the same outcomes"
 
 
 def _unclear_replacement(event: Event) -> str | None:

@@ -7,7 +7,7 @@ many or on a cluster. Other policies learn row by row, in order, here. Memory ho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +18,8 @@ from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.inputs.columns import check_labels
 from armlet.inputs.encoder import Encoder
-from armlet.inputs.settings import Design, Normalize, Objective, Units, check_design
+from armlet.inputs.outcomes import Outcomes, read_outcomes
+from armlet.inputs.settings import Design, Normalize, Objective, Range, Units, check_design
 from armlet.kernel import AutoTunedStatistics, Statistics, add_rows
 from armlet.log.tables import (
     Data,
@@ -27,7 +28,7 @@ from armlet.log.tables import (
     Rows,
     arm_codes,
     check_one_role_each,
-    check_range,
+    check_ranges,
     cut,
     find_files,
     first_wrong,
@@ -64,7 +65,9 @@ def fit_parquet(
     objective: Objective | None = None,
     normalize: Normalize | None = None,
     units: Units | None = None,
-    reward_range: tuple[float, float] | None = None,
+    reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+    outcomes: Mapping[str, float] | None = None,
+    known: Mapping[str, Mapping[Arm, float]] | None = None,
     seed: int | None = None,
     engine: PoolLike = "serial",
     workers: int | None = None,
@@ -72,8 +75,8 @@ def fit_parquet(
     """Make a bandit that has learned every row of Parquet files, as `Bandit.fit` would, to rounding.
 
     Every row counts as a decision; a row without a reward (null) is counted and not learned. Where the policy's state
-    is sums of rows, these are computed by `engine`, and the bytes are the same on any. Other policies learn row by row
-    in this process, in the order of the rows.
+    is sums of rows, these are computed by `engine`, and the bytes are the same on any. Other policies, and bandits with
+    several outcomes, learn row by row in this process, in the order of the rows.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ def fit_parquet(
         The columns that make a context, in order: numbers, or, with an encoder, text too. One column may hold whole
         contexts: lists, or binary values of float64, of one size. A compacted log says itself.
     arm, reward
-        The columns of what was played and what it paid.
+        The columns of what was played and what it paid. With outcomes, what their columns begin with: `reward_NAME`.
     explored
         The column that says which rows were played at random, or True if all were. Policies that learn from explored
         steps only insist on it.
@@ -99,8 +102,9 @@ def fit_parquet(
     encoder
         What makes numbers of `x`; one that is not fitted yet is fitted on all rows first, which takes a pass.
         Contexts of a compacted log went through one already: give that one, and the bandit has it.
-    objective, normalize, units, reward_range, seed
-        As of `Bandit`.
+    objective, normalize, units, reward_range, outcomes, known, seed
+        As of `Bandit`; a compacted log says itself which outcomes there are, with the weights, prices and ranges that
+        it began with. A row that lacks an outcome is counted and not learned.
     engine, workers
         Where to sum: "serial", "processes", "threads", "dask", the address of a Dask scheduler, or any Executor.
 
@@ -116,7 +120,11 @@ def fit_parquet(
     """
     if check_design(design) == "randomized":
         explored = explored or True
-    source = _find_source(data, x, arm, reward, explored, weight, encoder, arms)
+    given = None if outcomes is None and known is None else read_outcomes(outcomes, known, reward_range)
+    source = _find_source(data, x, arm, reward, explored, weight, encoder, arms, given)
+    several = source.outcomes
+    if given is None and several is not None and reward_range is not None:
+        several = read_outcomes(several.weights, several.known, reward_range)
     bandit = Bandit(
         source.reader.labels,
         source.dim,
@@ -126,7 +134,9 @@ def fit_parquet(
         objective=objective or source.objective,
         normalize=normalize,
         units=units,
-        reward_range=reward_range,
+        reward_range=reward_range if several is None else several.ranges,
+        outcomes=None if several is None else several.weights,
+        known=None if several is None else several.known,
         seed=seed,
     )
     if bandit.policy.learns_from == "explored steps" and explored is None and source.reader.explored is None:
@@ -156,6 +166,7 @@ def is_sums(bandit: Bandit) -> bool:
     policy, state = bandit.policy, bandit.state
     return (
         isinstance(state, Statistics)
+        and bandit.settings.outcomes is None
         and not isinstance(state, AutoTunedStatistics)
         and type(state).add is Statistics.add
         and getattr(type(policy), "update", None) in UPDATES
@@ -219,7 +230,8 @@ def _learn_rows(bandit: Bandit, piece: Piece, reader: RowReader) -> None:
             if has_reward[run[0]]:
                 _learn(bandit, piece, start, rows, reader, run)
             else:
-                bandit.partial_fit(np.empty((0, bandit.settings.dim)), [], [], explored=True, steps=len(run))
+                nothing, none = np.empty((0, bandit.settings.dim)), _by_outcome(bandit, rows.rewards[:0])
+                bandit.partial_fit(nothing, [], none, explored=True, steps=len(run))
 
 
 def _learn(bandit: Bandit, piece: Piece, start: int, rows: Rows, reader: RowReader, which: Int64) -> None:
@@ -227,14 +239,24 @@ def _learn(bandit: Bandit, piece: Piece, start: int, rows: Rows, reader: RowRead
     with located(piece, start):
         if (wrong := first_wrong(rows, reader)) is not None:
             raise wrong
-        check_range(rows, reader.reward, bandit.settings.reward_range)
+        check_ranges(rows, reader, _ranges(bandit))
     bandit.partial_fit(
         matrix(rows.X)[which],
         [labels[i] for i in rows.arms[which].tolist()],
-        rows.rewards[which],
+        _by_outcome(bandit, rows.rewards[which]),
         explored=True if rows.explored is None else rows.explored[which],
         weights=None if rows.weights is None else rows.weights[which],
     )
+
+
+def _by_outcome(bandit: Bandit, rewards: Float64) -> Float64 | dict[str, Float64]:
+    several = bandit.settings.outcomes
+    return rewards if several is None else dict(zip(several.learned, rewards.T, strict=True))
+
+
+def _ranges(bandit: Bandit) -> list[Range | None]:
+    several = bandit.settings.outcomes
+    return [bandit.settings.reward_range] if several is None else [several.ranges.get(name) for name in several.learned]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +279,7 @@ def sum_piece(task: SumTask) -> Float64:
     origin = None if task.origin is None else np.array(task.origin)
     for start, rows in read_rows(task.piece, task.reader):
         with located(task.piece, start):
-            check_range(rows, task.reader.reward, task.reward_range)
+            check_ranges(rows, task.reader, [task.reward_range])
             arms = rows.arms
             if task.learns_from == "explored steps" and rows.explored is not None:
                 arms = np.where(rows.explored, arms, -1)
@@ -288,6 +310,7 @@ class _Source:
     dim: int
     features: tuple[str, ...] | None  # None if the encoder names them, or nobody does
     objective: Objective
+    outcomes: Outcomes | None  # where there are several
 
 
 def _find_source(
@@ -299,6 +322,7 @@ def _find_source(
     weight: str | None,
     encoder: Encoder | None,
     arms: Iterable[Arm] | None,
+    outcomes: Outcomes | None,
 ) -> _Source:
     if isinstance(x, str):
         x = [x]
@@ -309,16 +333,19 @@ def _find_source(
     if log is not None:
         explored = explored or "explored"
         weight = weight or "weight"
+        told = log["about"].get("outcomes")
+        outcomes = Outcomes.from_dict(told) if outcomes is None and told is not None else outcomes
     reader = RowReader(
         x=_contexts(schema, x, log, encoder, paths[0]),
         arm=arm,
         reward=reward,
+        parts=() if outcomes is None else tuple(f"{reward}_{name}" for name in outcomes.learned),
         explored=explored if isinstance(explored, str) else None,
         weight=weight,
         written="json" if log is not None and log["layout"]["labels"] == "json" else "plain",
     )
-    roles = [(role, getattr(reader, role)) for role in ("arm", "reward", "explored", "weight")]
-    check_one_role_each([*(("x", name) for name in reader.x), *roles])
+    roles = [*(("x", name) for name in reader.x), ("arm", arm), *(("reward", name) for name in reader.rewards)]
+    check_one_role_each([*roles, ("explored", reader.explored), ("weight", reader.weight)])
     pieces = cut(paths, reader.columns)
     if encoder is not None and log is None:
         encoder = encoder if encoder.is_fitted else _fitted(encoder, pieces, reader)
@@ -331,6 +358,7 @@ def _find_source(
         dim=_dim(schema, reader),
         features=None if encoder is not None else _features(schema, reader, log),
         objective="max" if log is None else log["about"].get("objective", "max"),
+        outcomes=outcomes,
     )
 
 

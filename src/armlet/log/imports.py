@@ -13,21 +13,26 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from armlet.datasets.feedback import Feedback
 from armlet.errors import ArgumentError, InvalidValueError, load_package
 from armlet.inputs.encoder import Encoder
+from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.log.events import EXPLORATION, FORMAT, SCHEMA, Event, check_ordinary, explain
 from armlet.log.parts import PART
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
-from armlet.types import Arm, __version__
+from armlet.types import Arm, Reward, __version__
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
 _BATCH: Final = 2**14
+
+
+Learned: TypeAlias = Sequence[str] | None
+"""The names of outcomes that rewards are made of; None if they are numbers."""
 
 
 class Logged(NamedTuple):
@@ -36,14 +41,14 @@ class Logged(NamedTuple):
     x: list[float]
     arm: Arm
     propensity: float
-    reward: float | None = None
+    reward: Reward | None = None
     weight: float = 1.0
     eligible: list[Arm] | None = None
     probabilities: list[float] | None = None
     event: str | None = None
     at: int = 0  # microseconds since 1970
-    outcomes: dict[str, float] | None = None  # what the reward is made of
-    unit: str | int | None = None  # whose decisions share a draw
+    outcomes: dict[str, float] | None = None  # what a reward that is a number is made of
+    unit: str | None = None  # whose decisions share a draw
     epoch: int | None = None
 
 
@@ -51,12 +56,29 @@ class Imported:
     """Events made of rows each time that they are read."""
 
     def __init__(
-        self, rows: Callable[[], Iterator[Logged]], *, arms: Sequence[Arm], features: Sequence[str], origin: str
+        self,
+        rows: Callable[[], Iterator[Logged]],
+        *,
+        arms: Sequence[Arm],
+        features: Sequence[str],
+        origin: str,
+        outcomes: Outcomes | None = None,
     ) -> None:
         self._rows = rows
+        if outcomes is not None:
+            outcomes.check_arms(arms)
+        several = {} if outcomes is None else {"outcomes": outcomes.to_dict()}
         names = {"arms": list(arms), "dim": len(features), "features": list(features), "objective": "max"}
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA}
-        self._about: Event = {**head, **names, "policy": None, "origin": origin, "version": __version__, "digest": None}
+        self._about: Event = {
+            **head,
+            **several,
+            **names,
+            "policy": None,
+            "origin": origin,
+            "version": __version__,
+            "digest": None,
+        }
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -88,14 +110,21 @@ def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
     if row.event is not None:
         event["event"] = row.event
     if row.unit is not None:
-        event |= {"unit": row.unit, "epoch": row.epoch}
+        event |= {"unit": row.unit} | ({} if row.epoch is None else {"epoch": row.epoch})
     return event
 
 
 # ---- tables
 
 
-def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> TableLog:
+def from_table(
+    table: Any,
+    roles: Roles,
+    *,
+    encoder: Encoder | None = None,
+    outcomes: Mapping[str, float] | None = None,
+    known: Mapping[str, Mapping[Arm, float]] | None = None,
+) -> TableLog:
     """Read a table with a row for each decision.
 
     A row without a reward is a decision whose reward did not come. Columns `reward_NAME` are outcomes, which the reward
@@ -111,6 +140,10 @@ def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> T
         What makes contexts of the columns: `bandit.settings.encoder` of the model that is to be valued. Left out,
         texts among the features become flags, one for each; `evaluate` and `gate` then use the encoder of the models
         that they are given, if these have one.
+    outcomes, known
+        What outcomes are worth, and prices that are known by arm, as of `Bandit`: the reward of a row is then its
+        columns `reward_NAME`, weighed, and the column of the reward is not read. Outcomes that are known need no
+        column.
 
     Examples
     --------
@@ -125,34 +158,50 @@ def from_table(table: Any, roles: Roles, *, encoder: Encoder | None = None) -> T
     found = read_table(Path(table)) if is_path else _arrow(table)
     if encoder is not None and not roles.features:
         roles = roles.reading(encoder.reads)
-    check_columns(found, Path(table).name if is_path else "the table", roles)
+    several = read_outcomes(outcomes, known, None)
+    name = Path(table).name if is_path else "the table"
+    check_columns(found, name, roles, None if several is None else [PART + one for one in several.learned])
+    if several is not None:
+        several = several.with_known(_numbered(several.known, found[roles.arm].type))
     if roles.propensity is None:
         raise ArgumentError(
             "{propensity} is missing; name the column of the probability with which each arm was played"
         )
     if nulls := found[roles.arm].null_count:
         raise ArgumentError("{arm} names {name!r}, which has {n:,} rows without an arm", name=roles.arm, n=nulls)
-    return TableLog(found, roles, encoder, origin)
+    return TableLog(found, roles, encoder, origin, several)
+
+
+def _numbered(known: Mapping[str, Mapping[Arm, float]], kind: Any) -> dict[str, dict[Arm, float]]:
+    """Return prices of arms in the kind that their column has: whole numbers may be given as words."""
+    is_whole = load_package("pyarrow", "tables need").types.is_integer(kind)
+    return {
+        name: {int(arm) if is_whole and str(arm).isdecimal() else arm: price for arm, price in prices.items()}
+        for name, prices in known.items()
+    }
 
 
 class TableLog(Imported):
     """The rows of a table as events."""
 
-    def __init__(self, table: Any, roles: Roles, encoder: Encoder | None, origin: str) -> None:
+    def __init__(
+        self, table: Any, roles: Roles, encoder: Encoder | None, origin: str, outcomes: Outcomes | None = None
+    ) -> None:
         self._table, self._roles, self._encoder, self._origin = table, roles, encoder, origin
+        self._outcomes, learned = outcomes, None if outcomes is None else outcomes.learned
         if encoder is None:
             flags = flag_texts(table, roles.features)
-            rows, features = lambda: _plain(flags.table, flags.features, roles), tuple(flags.features)
+            rows, features = lambda: _plain(flags.table, flags.features, roles, learned), tuple(flags.features)
         else:
-            rows, features = lambda: _encoded(table, encoder, roles), encoder.features
+            rows, features = lambda: _encoded(table, encoder, roles, learned), encoder.features
         arms = labels(table[roles.arm].type, roles.arm_names) or sorted(table[roles.arm].unique().to_pylist())
-        super().__init__(rows, arms=arms, features=features, origin=origin)
+        super().__init__(rows, arms=arms, features=features, origin=origin, outcomes=outcomes)
 
     def encoded(self, encoder: Encoder) -> TableLog:
         """Return the same rows with contexts made by an encoder, unless one was given when the table was read."""
         if self._encoder is not None:
             return self
-        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._origin)
+        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._origin, self._outcomes)
 
 
 def _arrow(table: Any) -> Any:
@@ -167,19 +216,19 @@ def _arrow(table: Any) -> Any:
         raise ArgumentError(text, kind=type(table).__name__, reason=reason) from error
 
 
-def _plain(table: Any, features: list[str], roles: Roles) -> Iterator[Logged]:
-    for batch in _batches(table, [*features, *_others(table, roles, features)]):
+def _plain(table: Any, features: list[str], roles: Roles, learned: Learned) -> Iterator[Logged]:
+    for batch in _batches(table, [*features, *_others(table, roles, features, learned)]):
         X = zip(*(column.to_pylist() for column in batch.columns[: len(features)]), strict=True)
-        for x, rest in zip(X, _told(batch, roles), strict=True):
+        for x, rest in zip(X, _told(batch, roles, learned), strict=True):
             if None in x:
                 raise ArgumentError("{table} has a row without a feature; leave such rows out")
             yield rest._replace(x=[_number(value, name) for value, name in zip(x, features, strict=True)])
 
 
-def _encoded(table: Any, encoder: Encoder, roles: Roles) -> Iterator[Logged]:
-    for batch in _batches(table, [*encoder.reads, *_others(table, roles, encoder.reads)]):
+def _encoded(table: Any, encoder: Encoder, roles: Roles, learned: Learned) -> Iterator[Logged]:
+    for batch in _batches(table, [*encoder.reads, *_others(table, roles, encoder.reads, learned)]):
         X = encoder.matrix(batch.select(list(encoder.reads)))
-        for x, rest in zip(X.tolist(), _told(batch, roles), strict=True):
+        for x, rest in zip(X.tolist(), _told(batch, roles, learned), strict=True):
             yield rest._replace(x=x)
 
 
@@ -189,30 +238,37 @@ def _batches(table: Any, names: list[str]) -> Iterator[Any]:
         yield pa.Table.from_batches([batch])
 
 
-def _others(table: Any, roles: Roles, features: Sequence[str]) -> list[str]:
+def _others(table: Any, roles: Roles, features: Sequence[str], learned: Learned) -> list[str]:
     """Return the other columns that are read: those of roles, outcomes, and what says which rows share a draw."""
-    named = [roles.arm, str(roles.propensity), roles.reward]
-    more = [name for name in table.column_names if name in ("unit", "epoch") or name.startswith(PART)]
+    named = [roles.arm, str(roles.propensity)]
+    if learned is None:
+        named.append(roles.reward)
+        parts = [name for name in table.column_names if name.startswith(PART)]
+    else:
+        parts = [PART + name for name in learned]
+    more = [name for name in table.column_names if name in ("unit", "epoch")] + parts
     return named + [name for name in more if name not in (*named, *features)]
 
 
-def _told(batch: Any, roles: Roles) -> Iterator[Logged]:
+def _told(batch: Any, roles: Roles, learned: Learned) -> Iterator[Logged]:
     """Yield what rows say next to their contexts."""
     columns = {name: batch[name].to_pylist() for name in batch.column_names}
-    arms, propensities, rewards = (columns.pop(str(name)) for name in (roles.arm, roles.propensity, roles.reward))
+    arms, propensities = (columns.pop(str(name)) for name in (roles.arm, roles.propensity))
+    rewards = None if learned is not None else columns.pop(roles.reward)
     parts = {name.removeprefix(PART): column for name, column in columns.items() if name.startswith(PART)}
     units, epochs = (columns.get(name, [None] * len(arms)) for name in ("unit", "epoch"))
-    for i, (arm, propensity, reward) in enumerate(zip(arms, propensities, rewards, strict=True)):
+    for i, (arm, propensity) in enumerate(zip(arms, propensities, strict=True)):
         if propensity is None:
             raise ArgumentError("{table} has a row without a propensity; leave such rows out")
         came = {name: _number(column[i], PART + name) for name, column in parts.items() if column[i] is not None}
+        reward = None if rewards is None or rewards[i] is None else _number(rewards[i], roles.reward)
         yield Logged(
             x=[],
             arm=arm,
             propensity=_number(propensity, str(roles.propensity)),
-            reward=None if reward is None else _number(reward, roles.reward),
-            outcomes=came if parts else None,
-            unit=units[i],
+            reward=reward if learned is None else came or None,
+            outcomes=came if parts and learned is None else None,
+            unit=None if units[i] is None else str(units[i]),
             epoch=None if epochs[i] is None else int(epochs[i]),
         )
 

@@ -245,8 +245,8 @@ class Log:
         decision
             A decision or its id.
         fields
-            Such as `outcomes={"latency": 0.2}`, `source="checkout"`, `unit="user 17"`, `epoch=3`: plain JSON types. A
-            log keeps the names `id`, `seq`, `kind`, `at` and `crc` for itself.
+            Such as `outcomes={"latency": 0.2}`, which nothing learns, or `source="checkout"`: plain JSON types. A log
+            keeps the names `id`, `seq`, `kind`, `at` and `crc` for itself.
         """
         if taken := sorted(RESERVED & fields.keys()):
             raise NoteError(f"a note has a field {taken[0]!r}, which is the log's own; give it another name")

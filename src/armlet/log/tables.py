@@ -85,10 +85,14 @@ def _read_arrow(path: Path) -> Any:
         return (pa.ipc.open_file if whole else pa.ipc.open_stream)(file).read_all()
 
 
-def check_columns(table: Any, name: str, roles: Roles) -> None:
-    """Refuse roles that name columns the table does not have, or one column twice, and a table without rows."""
+def check_columns(table: Any, name: str, roles: Roles, outcomes: Sequence[str] | None = None) -> None:
+    """Refuse roles that name columns the table does not have, or one column twice, and a table without rows.
+
+    The columns of `outcomes` take the place of the reward's, where there are several.
+    """
     given = [("features", each) for each in roles.features]
-    given += [("arm", roles.arm), ("reward", roles.reward)]
+    given.append(("arm", roles.arm))
+    given += [("reward", roles.reward)] if outcomes is None else [("outcomes", each) for each in outcomes]
     given += [] if roles.propensity is None else [("propensity", roles.propensity)]
     for role, column in given:
         if column not in table.column_names and (role, column) != ("features", CONSTANT):
@@ -290,7 +294,7 @@ class Rows(NamedTuple):
 
     X: Float64 | list[Float64]  # (n, d), or the columns of it
     arms: Int64  # (n,): indices; -1 where there is no reward
-    rewards: Float64  # (n,): 0 where there is none
+    rewards: Float64  # (n,), or (n, m) of several outcomes: 0 where there is none
     weights: Float64 | None
     explored: Bool | None
 
@@ -302,6 +306,7 @@ class RowReader:
     x: tuple[str, ...]  # columns of numbers, or those that the encoder reads; a single one may hold whole contexts
     arm: str
     reward: str
+    parts: tuple[str, ...] = ()  # columns of several outcomes, in place of the reward's
     explored: str | None = None
     weight: str | None = None
     labels: tuple[Arm, ...] = ()
@@ -311,12 +316,17 @@ class RowReader:
     @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        others = (self.arm, self.reward, self.explored, self.weight)
+        others = (self.arm, *self.rewards, self.explored, self.weight)
         return [*self.x, *(name for name in others if name is not None)]
+
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        """The column of the reward, or those of outcomes."""
+        return self.parts or (self.reward,)
 
     def read(self, batch: Any) -> Rows:
         """Read a batch."""
-        rewards, missing = self._rewards(batch.column(self.reward))
+        rewards, missing = self._rewards(batch)
         arms = self._arms(batch.column(self.arm))
         arms[missing] = -1
         weight, explored = self.weight, self.explored
@@ -336,9 +346,14 @@ class RowReader:
             return _vectors(batch.column(self.x[0]), self.x[0], width)
         return [_numbers(batch.column(name), name) for name in self.x]
 
-    def _rewards(self, column: Any) -> tuple[Float64, Bool]:
-        missing: Bool = np.asarray(column.is_null())
-        return _numbers(column.fill_null(0) if missing.any() else column, self.reward), missing
+    def _rewards(self, batch: Any) -> tuple[Float64, Bool]:
+        """Return rewards, and which rows lack one, or an outcome."""
+        found, lacking = [], []
+        for name in self.rewards:
+            column = batch.column(name)
+            lacking.append(np.asarray(column.is_null()))
+            found.append(_numbers(column.fill_null(0) if lacking[-1].any() else column, name))
+        return np.column_stack(found) if self.parts else found[0], np.logical_or.reduce(lacking)
 
     def _arms(self, column: Any) -> Int64:
         labels, codes = arm_codes(column, self.arm, self.written)
@@ -429,7 +444,7 @@ def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
     """Find the first number that is not finite, or too large, and the first weight that is none."""
     values = list(rows.X if isinstance(rows.X, list) else rows.X.T)
     names = reader.x if len(reader.x) == len(values) else [f"{reader.x[0]}[{j}]" for j in range(len(values))]
-    columns = [*zip(names, values, strict=True), (reader.reward, rows.rewards)]
+    columns = [*zip(names, values, strict=True), *_reward_columns(rows, reader)]
     if rows.weights is not None:
         columns.append((str(reader.weight), rows.weights))
     for name, column in columns:
@@ -440,6 +455,10 @@ def first_wrong(rows: Rows, reader: RowReader) -> RowError | None:
     if rows.weights is not None and light.size:
         return RowError(int(light[0]), too_light(str(reader.weight), rows.weights[light[0]]))
     return None
+
+
+def _reward_columns(rows: Rows, reader: RowReader) -> list[tuple[str, Float64]]:
+    return list(zip(reader.rewards, rows.rewards.T if reader.parts else [rows.rewards], strict=True))
 
 
 def read_rows(piece: Piece, reader: RowReader) -> Iterator[tuple[int, Rows]]:
@@ -459,12 +478,13 @@ def located(piece: Piece, start: int) -> Iterator[None]:
         raise InvalidValueError(f"{piece.path}, row {start + error.row}: {error.text}") from None
 
 
-def check_range(rows: Rows, name: str, reward_range: tuple[float, float] | None) -> None:
-    """Refuse rewards that the bandit would refuse."""
-    if reward_range is None:
-        return
-    low, high = reward_range
-    outside = np.flatnonzero((rows.arms >= 0) & ~((rows.rewards >= low) & (rows.rewards <= high)))
-    if outside.size:
-        value = rows.rewards[outside[0]]
-        raise RowError(int(outside[0]), f"{name} is {value}; reward_range is from {low} to {high}")
+def check_ranges(rows: Rows, reader: RowReader, ranges: Sequence[tuple[float, float] | None]) -> None:
+    """Refuse rewards, or outcomes, that the bandit would refuse."""
+    for (name, column), allowed in zip(_reward_columns(rows, reader), ranges, strict=True):
+        if allowed is None:
+            continue
+        low, high = allowed
+        outside = np.flatnonzero((rows.arms >= 0) & ~((column >= low) & (column <= high)))
+        if outside.size:
+            value = column[outside[0]]
+            raise RowError(int(outside[0]), f"{name} is {value}; reward_range is from {low} to {high}")
