@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from armlet.cli.answer import Answer, say
 from armlet.cli.command import LOG, Argument, Call, Command, arg, command, count, names
-from armlet.cli.outcomes import all_known, in_words, outcome_options
+from armlet.cli.outcomes import in_words, outcome_options
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import ArgumentError, InvalidValueError, choices
 
@@ -204,7 +204,7 @@ def _imported(arguments: argparse.Namespace) -> Imported:
             raise ArgumentError("{" + name + "} is missing; a table needs it")
     roles = {name: getattr(arguments, name) for name in ROLES}
     roles |= {"features": roles["features"] or (), "reward": roles["reward"] or "reward"}
-    several = {"outcomes": arguments.outcomes, "known": all_known(arguments.known or ()) or None}
+    several = {"outcomes": arguments.outcomes, "known": arguments.known}
     return from_table(arguments.log, Roles(**roles), encoder=encoder, **several)
 
 
