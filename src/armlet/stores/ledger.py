@@ -92,6 +92,11 @@ class Outcome(NamedTuple):
     parts: Mapping[str, Part] | None = None  # by outcome, those that there are; None if there is none, or one reward
 
     @property
+    def told(self) -> float | dict[str, float] | None:
+        """What was reported so far, or learned: a value, or the values of parts."""
+        return self.value if self.parts is None else {name: part.value for name, part in self.parts.items()}
+
+    @property
     def given(self) -> dict[str, float]:
         """The parts that the bandit has: by outcome, their values."""
         return {name: part.value for name, part in (self.parts or {}).items() if part.phase != "held"}

@@ -19,7 +19,7 @@ from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm, alarms
-from armlet.stores.ledger import Ledger, Moment, Outcome
+from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Status, Value
@@ -587,7 +587,7 @@ class Loop:
         rows = tx.session.pick(runner.id, list(tally.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
-        values = {outcome.seq: value for outcome in outcomes if (value := _value(outcome)) is not None}
+        values = {outcome.seq: outcome.told for outcome in outcomes if outcome.told is not None}
         counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
@@ -607,11 +607,6 @@ class Loop:
             return self.details()._repr_html_()
         except StoreError as error:  # closed or deleted, for instance
             return fragment(repr(self), note(str(error)))
-
-
-def _value(outcome: Outcome) -> Value | None:
-    """Return what is known of a decision's reward."""
-    return outcome.value if outcome.parts is None else {name: part.value for name, part in outcome.parts.items()}
 
 
 def _checked_control(control: object) -> Control | Keep | None:

@@ -24,10 +24,10 @@ from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.parts.judging import check_value
-from armlet.stores.parts.learning import close_parts, count_parts, given_of, judged_parts
+from armlet.stores.parts.judging import check_value, has_room
+from armlet.stores.parts.learning import close_parts, count_parts, is_told_elsewhere, judged_parts
 from armlet.stores.replay import Replay, recover
-from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status
+from armlet.stores.rewards import Reward, RewardRules, Status
 from armlet.stores.rows import bytes_of, checked, decision_of, fields_of, substitute
 from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.tally.comparisons import coins_of
@@ -443,7 +443,7 @@ class LoopRunner:
         known = self.find(tx, event)
         if known is None:
             return self._wait(draft, now, event, told)
-        if _is_told_elsewhere(known):
+        if is_told_elsewhere(known):
             known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
         if known.outcome.due is not None and known.outcome.due <= now.steady:
             self._close(draft, now, known)  # its turn has not come yet, but it is over
@@ -497,7 +497,7 @@ class LoopRunner:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
             told = Reward(**each.fields)
-            if each.until > now.steady and _has_room(known.outcome, told):
+            if each.until > now.steady and has_room(known.outcome, told):
                 self._hear(draft, now, known, told, is_early=True)
 
     # ---- windows
@@ -593,22 +593,6 @@ class LoopRunner:
         if twin.settings.reader != self.reader:
             self.reader = twin.settings.reader
         self.save(self.open(tx, now))
-
-
-def _is_told_elsewhere(known: Recent) -> bool:
-    """Whether somebody who was given the decision has let another bandit learn it."""
-    decision, outcome = known.decision, known.outcome
-    if decision.learned != (outcome.phase in LEARNED):
-        return True
-    return outcome.parts is not None and given_of(decision) != outcome.given
-
-
-def _has_room(outcome: Outcome, told: Reward) -> bool:
-    """Whether a decision can remember one more name of a reward."""
-    if not isinstance(told.value, Mapping):
-        return len(outcome.names) < MOST_NAMES
-    parts = outcome.parts or {}
-    return all(len(parts[name].names) < MOST_NAMES for name in told.value if name in parts)
 
 
 def _same_arms(known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:

@@ -31,8 +31,8 @@ How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
-PARTS: Final = ("policy", "features", "encoder", "reward_range", "outcomes", "known", "budget")  # of a bandit
-CHANGEABLE: Final = (*RULES, *PARTS, "control")
+OF_BANDIT: Final = ("policy", "features", "encoder", "reward_range", "outcomes", "known", "budget")
+CHANGEABLE: Final = (*RULES, *OF_BANDIT, "control")
 
 Ranges: TypeAlias = Mapping[str, Range]
 Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
@@ -105,7 +105,7 @@ class LoopChange:
     def names(self) -> list[str]:
         """What is to be another one."""
         guards = (name for name in ("control", "shadow") if getattr(self, name) is not KEEP)
-        return [*self.rules, *(name for name in (*PARTS, "arms") if getattr(self, name) is not None), *guards]
+        return [*self.rules, *(name for name in (*OF_BANDIT, "arms") if getattr(self, name) is not None), *guards]
 
     @property
     def has_guards(self) -> bool:

@@ -256,13 +256,9 @@ def _check_outcome(told: Told) -> None:
     if not holds:
         what = "no row says so" if last is None else f"row {last.seq} is a {last.kind!r}"
         raise StoreError(
-            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {_told(outcome)}, but "
+            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {outcome.told}, but "
             f"{what}; {WAY_OUT}"
         )
-
-
-def _told(outcome: Outcome) -> object:
-    return outcome.value if outcome.parts is None else {name: part.value for name, part in outcome.parts.items()}
 
 
 def _holds_parts(outcome: Outcome, last: Row) -> bool:

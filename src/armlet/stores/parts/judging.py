@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.stores.ledger import Outcome, Part, Phase
-from armlet.stores.rewards import Reward, RewardRules, Status, Value, Verdict, judge, with_name
+from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Value, Verdict, judge, with_name
 
 ORDER: Final[tuple[Status, ...]] = ("accepted", "late", "replaced", "conflict", "outranked", "duplicate")
 """Of the statuses of several parts, the first of these is what a caller is answered."""
@@ -102,6 +102,14 @@ def counted_parts(outcome: Outcome, reward: Reward, verdict: PartsVerdict) -> Ou
     played = outcome.played if reward.played is None else reward.played
     is_reported = outcome.phase == "default" and any(part.phase == "learned" for part in parts.values())
     return outcome._replace(parts=parts, played=played, phase="learned" if is_reported else outcome.phase)
+
+
+def has_room(outcome: Outcome, reward: Reward) -> bool:
+    """Whether a decision can remember one more name of a reward, or of each of its parts."""
+    if not isinstance(reward.value, Mapping):
+        return len(outcome.names) < MOST_NAMES
+    parts = outcome.parts or {}
+    return all(len(parts[name].names) < MOST_NAMES for name in reward.value if name in parts)
 
 
 def to_give(rules: RewardRules, outcome: Outcome) -> dict[str, float]:

@@ -141,6 +141,14 @@ def given_of(decision: Decision) -> dict[str, float]:
     return dict(decision.reward) if isinstance(decision.reward, Mapping) else {}
 
 
+def is_told_elsewhere(known: Recent) -> bool:
+    """Whether somebody who was given the decision has let another bandit learn it."""
+    decision, outcome = known.decision, known.outcome
+    if decision.learned != (outcome.phase in ("learned", "default")):
+        return True
+    return outcome.parts is not None and given_of(decision) != outcome.given
+
+
 def _state_of(had: Mapping[str, float], *, is_whole: bool, expired: bool, played: Arm | None) -> dict[str, Any]:
     """Return what a row says of a decision besides: the parts that the bandit had, and whether it waits for more."""
     told: dict[str, Any] = {"had": dict(had)} if had else {}
