@@ -8,6 +8,7 @@ from typing import Any
 
 from armlet.cli.answer import Answer
 from armlet.cli.command import arg, command, engine, level, named_policy, names, seed
+from armlet.cli.outcomes import outcome_options
 from armlet.errors import InvalidValueError
 
 DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
@@ -30,6 +31,7 @@ DESIGN = "how arms were chosen: by what learned from rewards (default), by a fix
     arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says"),
     arg("--normalize", choices=("l2",), help="divide every context by its length"),
     arg("--units", choices=("free", "as given"), help="default: the policy's own"),
+    *outcome_options()[:2],
     seed("the bandit's coins"),
     *engine("serial"),
     arg("--out", required=True, metavar="FILE", help="the model, such as model.armlet"),
@@ -45,11 +47,13 @@ def fit(a: argparse.Namespace) -> Answer:
       armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --features age,country \
           --text --arm ad --reward click --explored random --out model.armlet
       armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet
+      armlet fit routed.parquet --features length --outcomes quality=1,cost=-40 --out model.armlet
 
-    A compacted log says itself which column is what.
+    A compacted log says itself which column is what. With --outcomes the columns of rewards are reward_quality and so
+    on; outcomes that are --known need none.
 
     Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
-    Other policies learn row by row, in order, in this process, and it says so.
+    Other policies, and several outcomes, are learned row by row, in order, in this process, and it says so.
     """
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.named import parse_named
@@ -74,12 +78,15 @@ def fit(a: argparse.Namespace) -> Answer:
         objective=a.objective,
         normalize=a.normalize,
         units=a.units,
+        outcomes=a.outcomes,
+        known=a.known,
         seed=a.seed,
         engine=a.engine,
         workers=a.workers,
     )
     bandit.save(a.out)
-    how = "sums of rows" if is_sums(bandit) else "row by row, since what it knows is no sum of rows"
+    why = "there are several outcomes" if bandit.settings.outcomes else "what it knows is no sum of rows"
+    how = "sums of rows" if is_sums(bandit) else f"row by row, since {why}"
     found = {"rows": bandit.t, "arms": list(bandit.arms), "dim": bandit.settings.dim, "policy": repr(bandit.policy)}
     found |= {"model": a.out, "digest": bandit.digest()}
     return Answer(found, f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
