@@ -47,7 +47,7 @@ def fit(a: argparse.Namespace) -> Answer:
       armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --features age,country \
           --text --arm ad --reward click --explored random --out model.armlet
       armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet
-      armlet fit routed.parquet --features length --outcomes quality=1,cost=-40 --out model.armlet
+      armlet fit routed.parquet --features length --outcomes quality=1,cost=-40 --out m.armlet
 
     A compacted log says itself which column is what. With --outcomes the columns of rewards are reward_quality and so
     on; outcomes that are --known need none.

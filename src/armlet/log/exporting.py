@@ -396,7 +396,7 @@ class Places:
 
     def weight(self, name: str) -> float | None:
         """Return the weight that was learned last with outcomes of a decision, if any was."""
-        row = self._row(name)
+        row = self._row(name) if self._outcomes else -1
         return self.parts(row)[1] if row >= 0 else None
 
     def _row(self, name: str) -> int:
