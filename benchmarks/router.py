@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
+from time import thread_time
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -193,7 +195,7 @@ def play(run: Run, data: Data) -> tuple[Int64, float]:
         seed=run.seed,
     )
     arms, at = np.empty(len(order), dtype=np.int64), scene.change_at(data)
-    started = process_time()
+    started = thread_time()
     for t, x in enumerate(X):
         if t == before and before and bandit.budget is not None:  # as much again for each prompt to come
             total = bandit.budget.spent + run.budget * measured
@@ -206,7 +208,7 @@ def play(run: Run, data: Data) -> tuple[Int64, float]:
         arms[t] = arm = int(decision.arm)
         paid = {"quality": float(quality[t, arm])}
         bandit.learn(decision, paid if known is not None else {**paid, "cost": float(cost[t, arm])})
-    return arms, 1e6 * (process_time() - started) / len(order)
+    return arms, 1e6 * (thread_time() - started) / len(order)
 
 
 def ask(runs: Sequence[Run], data: Data, python: Path) -> Iterator[tuple[Int64, float]]:
@@ -289,6 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=seeds_of, metavar="FIRST-LAST", help="100-119; to choose by, 0-2")
     parser.add_argument("--quick", action="store_true", help="three seeds and the three budgets of changes alone")
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--processes", type=int, default=min(os.cpu_count() or 1, 8), metavar="N")
     parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER")
     given = parser.parse_args(arguments)
     seeds: range = given.seeds or seeds_of("0-2" if given.tune else "100-102" if given.quick else "100-119")
@@ -299,13 +302,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.tune:
         tune(data, seeds, python)
         return
-    reports = {}
-    for scene, players in ACTS.items():
-        budgets = SECOND if scene.changes or given.quick else data.budgets()
-        reports[scene] = report = Report(scene, data, budgets, len(seeds))
-        for player in players:
+    few = SECOND if given.quick else data.budgets()
+    reports = {scene: Report(scene, data, SECOND if scene.changes else few, len(seeds)) for scene in ACTS}
+    with ThreadPoolExecutor(given.processes) as pool:  # each waits for a worker
+        found = {
+            (scene, player): pool.submit(routed, scene, player, reports[scene].budgets, seeds, data, python)
+            for scene, players in ACTS.items()
+            for player in players
+        }
+        for (scene, player), each in found.items():
+            reports[scene].add(player, each.result())
             print(f"    {scene.name}: {player.name}", flush=True)
-            report.add(player, routed(scene, player, budgets, seeds, data, python))
     write(reports, seeds, MODELS, given.out)
 
 

@@ -129,7 +129,7 @@ class Report:
         rows = {
             dollars(budget): [
                 *(f"{qualities[name][i]:.4f} ({costs[name][i] / budget:.2f})" for name in self.played),
-                *(f"{column[i]:.4f}" for column in scale.values()),
+                *("-" if np.isnan(column[i]) else f"{column[i]:.4f}" for column in scale.values()),
             ]
             for i, budget in enumerate(self.budgets)
         }
@@ -204,9 +204,14 @@ def picture(report: Report, models: Sequence[str]) -> plots.Picture:
             known = [one for one in zip(report.budgets, scale[name], strict=True) if np.isfinite(one[1])]
             x, y = (np.array(part) for part in zip(*known, strict=True))
             axes.plot(1000 * x, y, label=f"{name} in hindsight", color=plots.GREY, linestyle=plots.DASHES[dash])
-        for model, quality, cost in zip(models, *(each.mean(axis=0) for each in report.answers[1:]), strict=True):
+        stars = zip(
+            models, *(each.mean(axis=0) for each in report.answers[1:]), ((9, -3), (-6, 5), (4, 9)), strict=True
+        )
+        for model, quality, cost, off in stars:
             axes.plot(1000 * cost, quality, marker="*", color=plots.GREY, markersize=9)
-            axes.annotate(model, (1000 * cost, quality), (4, -12), textcoords="offset points", ha="right", fontsize=10)
+            side = "left" if off[0] > 5 else "right"
+            axes.annotate(model, (1000 * cost, quality), off, textcoords="offset points", ha=side, fontsize=10)
+        axes.margins(y=0.09)
         axes.set(xscale="log", xlabel="spent, $ for a thousand prompts (log scale)", ylabel="quality a prompt")
         axes.yaxis.set_major_formatter(lambda value, _: plots.short(value))
         plots.plain_numbers(axes.xaxis)

@@ -156,12 +156,31 @@ def _draw_advice(results: Path) -> None:
     (results / "explore" / "figures" / "clicks.svg").write_text(regret_by_p(advice).svg, encoding="utf-8")
 
 
-def _measure_steps(results: Path) -> None:
-    """Measure the default against its peers; what it prints is seen while it runs."""
-    script = results.parent / "benchmarks" / "steps.py"
-    asked = [sys.executable, str(script), "--out", str(results / "speed")]
-    if code := subprocess.run(asked, check=False).returncode:
-        raise PublishError(f"{script.name} ended with {code}")
+def _benchmark(script: str, folder: str) -> Callable[[Path], None]:
+    """Run a script of benchmarks/ that writes into a folder of results; what it prints is seen while it runs."""
+
+    def step(results: Path) -> None:
+        _run_script(results.parent / "benchmarks" / script, "--out", str(results / folder))
+
+    return step
+
+
+def _printed(script: str, file: str, *options: str) -> Callable[[Path], None]:
+    """Run a script of benchmarks/ and keep what it prints as a file of results; its progress is seen."""
+
+    def step(results: Path) -> None:
+        text = _run_script(results.parent / "benchmarks" / script, *options, stdout=subprocess.PIPE)
+        (results / file).parent.mkdir(parents=True, exist_ok=True)
+        (results / file).write_text(text)
+
+    return step
+
+
+def _run_script(script: Path, *options: str, stdout: int | None = None) -> str:
+    done = subprocess.run([sys.executable, str(script), *options], check=False, stdout=stdout, text=True)
+    if done.returncode:
+        raise PublishError(f"{script.name} ended with {done.returncode}")
+    return done.stdout or ""
 
 
 JUDGED: Final = "80000"
@@ -215,12 +234,26 @@ PAGES: Final[dict[str, Page]] = {
     ),
     "speed": Page(
         path="results/speed.md",
-        steps=(_measure_steps,),
+        steps=(_benchmark("steps.py", "speed"),),
         parts={name: f"speed/{name}.md" for name in ("conclusion", "peers", "microseconds", "origin")},
         quoted_on={
             "../README.md": {"speed": "speed/quoted.md"},
             "explanation/against-the-others.md": {"speed": "speed/peers.md"},
         },
+    ),
+    "router": Page(
+        path="results/router.md",
+        steps=(_benchmark("router.py", "router"), _printed("dial.py", "router/dial.md")),
+        parts={
+            name: f"router/{name}.md"
+            for name in ("verdicts", "still", "cold", "rises", "falls", "comes", "cpu", "dial")
+        },
+        figures={"router.svg": "router/router.svg"},
+    ),
+    "proxy": Page(
+        path="how-to/proxy-rewards.md",
+        steps=(_printed("proxy.py", "proxy/regret.md"), _printed("proxy.py", "proxy/state.md", "--state")),
+        parts={"regret": "proxy/regret.md", "state": "proxy/state.md"},
     ),
     "units": _of_experiment("units", "levels", "lengths", "families", "horizons", "ties"),
     "tournament": _of_experiment("tournament", "mean", "families", "tails", more=("--seed", JUDGED)),
