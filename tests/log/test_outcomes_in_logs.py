@@ -52,6 +52,26 @@ def test_any_life_is_replayed_bit_for_bit(tmp_path_factory: pytest.TempPathFacto
     assert found.ok, str(found)
 
 
+HARD = {
+    "budget": armlet.Budget("cost", total=30.0, period=60, hard=True),
+    "reward_range": {"cost": (0.0, 1.5)},
+}
+NAMED = {"features": ["length", "age", "depth"]}
+
+
+@pytest.mark.parametrize("more", [HARD, NAMED, {**HARD, **NAMED}], ids=["hard", "features", "both"])
+@given(seed=st.integers(0, 2**32))
+def test_hard_budgets_and_other_features_are_replayed_too(
+    tmp_path_factory: pytest.TempPathFactory, more: dict[str, Any], seed: int
+) -> None:
+    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
+    bandit = lived(path, seed=seed, **more)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replaying, "RECENT", 8)
+        again = replayed(path)
+    assert (again.digest(), again.budget) == (bandit.digest(), bandit.budget)
+
+
 @given(seed=st.integers(0, 2**32))
 def test_decisions_that_are_no_longer_in_memory_are_found_with_their_parts(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -154,7 +154,8 @@ class RouterLife:
     def live(self, decisions: int) -> None:
         """Decide so often, and do what else happens in between."""
         for _ in range(decisions):
-            self._decide()
+            with if_it_can():  # a hard budget may be spent
+                self._decide()
             for _ in range(int(self._rng.integers(4))):
                 with if_it_can():  # the part may be there, or its arm gone
                     self._learn()
@@ -170,7 +171,10 @@ class RouterLife:
             how["unit"] = f"session {self._rng.integers(5)}"
         if self._rng.random() < 0.2:
             how["eligible"] = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired][:2]
-        self._kept.append(self.bandit.decide(self._rng.standard_normal(DIM), **how))
+        self._kept.append(self.bandit.decide(self._context(), **how))
+
+    def _context(self) -> Float64:
+        return self._rng.standard_normal(self.bandit.settings.dim)
 
     def _any(self) -> armlet.Decision:
         return self._kept[int(self._rng.integers(len(self._kept)))]
@@ -197,6 +201,7 @@ class RouterLife:
             lambda: self.bandit.retire_arm("large"),
             lambda: self.bandit.restore_arm("large"),
             lambda: self.bandit.remove_arm(3),
+            self._replace_features,
             self._fit,
             self._fit_table,
             self._batch,
@@ -216,25 +221,38 @@ class RouterLife:
     def _forget(self) -> None:
         self.bandit.forget(*self._rewarded())
 
+    def _replace_features(self) -> None:
+        """Where features have names: add one, or drop one."""
+        now = list(self.bandit.settings.features or ())
+        if now:
+            more = [name for name in ("code", "more") if name not in now]
+            self.bandit.replace(features=now + more if more else now[:-1], fill=dict.fromkeys(more, 0.5))
+
     def _columns(self, n: int) -> dict[str, Any]:
         return {name: [self._outcome(name) for _ in range(n)] for name in ("quality", "cost")}
 
     def _fit(self) -> None:
         arms = [self.bandit.arms[int(self._rng.integers(len(self.bandit.arms)))] for _ in range(3)]
-        X, explored = self._rng.standard_normal((3, DIM)), self._rng.random(3) < 0.5
+        X, explored = self._rng.standard_normal((3, self.bandit.settings.dim)), self._rng.random(3) < 0.5
         self.bandit.partial_fit(X, arms, self._columns(3), explored=explored, steps=int(self._rng.integers(4)))
 
     def _fit_table(self) -> None:
         arm, step = self.bandit.arms[0], self.bandit.t + 1
         first, then = self._columns(1), self._columns(1)
         nothing = {name: [None] for name in first}
-        row = {"t": [step], "x": [[0.5] * DIM], "arm": [arm], "propensity": [0.5], "explored": [True]}
+        row = {
+            "t": [step],
+            "x": [[0.5] * self.bandit.settings.dim],
+            "arm": [arm],
+            "propensity": [0.5],
+            "explored": [True],
+        }
         self.bandit.partial_fit({**row, "reward": first, "replaces": nothing})
         self.bandit.partial_fit({**row, "reward": then, "replaces": first})
 
     def _batch(self) -> None:
         units = ["session 1", None, "session 9"] if self._rng.random() < 0.5 else None
-        X = self._rng.standard_normal((3, DIM))
+        X = self._rng.standard_normal((3, self.bandit.settings.dim))
         made = list(self.bandit.decide_many(X, weights={"quality": 2.0}, units=units))
         self._kept += made
         if self._rng.random() < 0.5:
@@ -244,6 +262,6 @@ class RouterLife:
         other = self.bandit.copy(seed=int(self._rng.integers(2**32)))
         before = self.bandit.copy()
         for _ in range(4):
-            decision = other.decide(self._rng.standard_normal(DIM))
+            decision = other.decide(self._context())
             other.learn(decision, {"quality": self._outcome("quality"), "cost": 0.5})
         self.bandit.merge(other.difference(before))
