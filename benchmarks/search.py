@@ -2,18 +2,26 @@
 
     python benchmarks/search.py             # both, medians of interleaved rounds; about 2 minutes, 1 GB
     python benchmarks/search.py search      # 1,000 policies race on 10,240 rows, d = K = 20, of noise: none drops out
-    python benchmarks/search.py dials       # 100 policies with 100 dials each on 10^6 rows, d = 10, K = 5
+    python benchmarks/search.py dials       # 100 policies with 100 dials each on 10^6 rows, d = 10, K = 5: sums alone
+    python benchmarks/search.py pareto      # the same by armlet.evaluate(log, policies, dials=...), 2 outcomes; 2 GB
 
 One thread. numpy has one product of matrices an arm, sequences of all policies at once and a look every 1,024 rows, as
 the search itself had before it was compiled; for dials a product for every outcome and one for all dials, on a part of
-the rows and policies. Rows are in memory. `apart` is the largest difference of what both find. Prints lines of JSON.
+the rows and policies. Rows are in memory, for `pareto` also in a Parquet log, which is read twice: `reading_seconds` is
+that alone. `apart` is the largest difference of what both find. Prints lines of JSON.
 """
 
 import json
 import os
 import statistics
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from tempfile import TemporaryDirectory
 from time import process_time
+from typing import Any
 
 for name in ("OMP", "OPENBLAS", "MKL"):
     os.environ[f"{name}_NUM_THREADS"] = "1"
@@ -21,9 +29,12 @@ for name in ("OMP", "OPENBLAS", "MKL"):
 import numpy as np  # noqa: E402 - after the number of threads
 
 from armlet.evaluation.dials import DialSums, sum_dials  # noqa: E402
-from armlet.evaluation.rows import BLOCK, Rows, rows_of  # noqa: E402
+from armlet.evaluation.evaluate import evaluate  # noqa: E402
+from armlet.evaluation.rows import BLOCK, Rows, open_rows, rows_of  # noqa: E402
 from armlet.evaluation.search import HEAT, search  # noqa: E402
 from armlet.inference.sequences import GammaExponential  # noqa: E402
+from armlet.log import Roles, compact, from_table  # noqa: E402
+from armlet.log.imports import TableLog  # noqa: E402
 from armlet.testing.logs import HeldBlocks  # noqa: E402
 
 ROUNDS = 5
@@ -117,6 +128,40 @@ def measure_dials(n: int, outcomes: int, policies: int = 100, dials: int = 100) 
     )
 
 
+def measure_pareto(n: int, policies: int = 100, dials: int = 100) -> Iterator[dict[str, Any]]:
+    rows, rng = noise(n, 10, 5), np.random.default_rng(2)
+    rows = replace(rows, outcomes={"quality": rng.random(n), "cost": rng.random(n)})
+    thetas, weighed = rng.standard_normal((policies, 2, 5, 10)), _curve(dials, 2)
+    given = [dict(zip(("quality", "cost"), map(float, dial), strict=True)) for dial in weighed]
+    shape = {"rows": n, "policies": policies, "dials": dials, "outcomes": 2, "dim": 10, "arms": 5}
+    held = HeldBlocks(rows, range(5))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        compact(_table(rows), path)
+        del rows
+        for where, log in (("memory", held), ("parquet", path)):
+            started = process_time()
+            found = evaluate(log, thetas, dials=given)
+            taken = process_time() - started
+            between = process_time()
+            for _ in range(2):
+                for block in open_rows(log):
+                    del block
+            reading = {"reading_seconds": round(process_time() - between, 2)}
+            told = {"seconds": round(taken, 2), **reading, "values": len(found), "each": round(found.each, 6)}
+            yield shape | {"log": where} | told | {"peak_mb": getrusage(RUSAGE_SELF).ru_maxrss // 1024}
+
+
+def _table(rows: Rows) -> TableLog:
+    """The same rows as a table of another system."""
+    import pyarrow as pa
+
+    features = {f"x{i}": rows.X[:, i] for i in range(rows.X.shape[1])}
+    parts = {f"reward_{name}": part for name, part in (rows.outcomes or {}).items()}
+    told = {"arm": rows.arm, "reward": rows.reward, "p": rows.propensity}
+    return from_table(pa.table(features | parts | told), Roles(tuple(features), "arm", "reward", "p"))
+
+
 def _curve(dials: int, outcomes: int) -> np.ndarray:
     """Weights from quality alone to cost alone; a third outcome costs, too."""
     angle = np.linspace(0.0, np.pi / 2, dials)
@@ -147,10 +192,13 @@ def _said(ours: float, theirs: float, taken: list[tuple[float, float]]) -> dict[
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:2] or ["search", "dials"]
+    wanted = sys.argv[1:2] or ["search", "dials", "pareto"]
     size = int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**6
     if "search" in wanted:
         print(json.dumps({"search": measure_search()}), flush=True)
     if "dials" in wanted:
         for m in (2, 3):
             print(json.dumps({"dials": measure_dials(size, m)}), flush=True)
+    if "pareto" in wanted:
+        for found in measure_pareto(size):
+            print(json.dumps({"pareto": found}), flush=True)

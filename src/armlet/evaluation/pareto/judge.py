@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from armlet.evaluation.pareto.reading import DialSurvey, DialTotals
 from armlet.evaluation.pareto.sums import LoggedSums, PolicySums
 from armlet.evaluation.pareto.sweep import Dials
 from armlet.types import Bool, Float64, Int64, Interval
+
+LEAST: Final = 0.01  # of all weight that lies outside of a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class Estimates:
         off, covariances = sums.matched.estimate()  # by how much models are off, where there is something to see it by
         weights = np.where(sums.matched.agreed > 0, sums.matched.totals[..., 0], np.nan)[..., np.newaxis]
         expected = sums.expected.sum(axis=0) / n
-        corrections = (sums.groups[..., 1:] - off * sums.groups[..., :1]) / weights
+        part = sums.groups[..., :1]
+        # as far as each group moves them by being there: the jackknife, since a group that weighs much hides its error
+        corrections = (sums.groups[..., 1:] - off * part) / weights / np.maximum(1.0 - part / weights, LEAST)
         influences = (sums.expected - expected * count) / n + corrections
         ess = np.broadcast_to(sums.matched.effective_rows[..., np.newaxis], off.shape)
         if units is not None:
@@ -75,6 +79,15 @@ class Estimates:
     def se(self, groups: int) -> Float64:
         """Return standard errors, (P, q), by so many groups that have rows."""
         return np.asarray(np.sqrt((self.influences**2).sum(axis=0) * groups / max(1, groups - 1)))
+
+    def effective_groups(self) -> Float64:
+        """Return how many groups of equal squares would say as much about errors, (P, q): Kish's count, of u^2.
+
+        It is a third of the groups where they are alike and normal, and fewer where few make up most of an error: then
+        the error is known badly, and its quantile is that of a t with as few degrees of freedom.
+        """
+        squares, fourth = (self.influences**2).sum(axis=0), (self.influences**4).sum(axis=0)
+        return np.asarray(np.divide(squares**2, fourth, out=np.ones_like(squares), where=fourth > 0.0))
 
     def skewness(self) -> Float64:
         """Return the skewness of errors, (P, q); 0 where there is no error."""
@@ -167,7 +180,8 @@ class Judge:
     def _intervals(self, stands: Bool) -> tuple[dict[str, Float64], dict[str, Float64], dict[str, Float64], float]:
         """Return values and the ends of intervals by outcome, and the level of each interval."""
         found, names = self._estimates, self._found.names
-        errors, skewness, most = found.se(self._groups), found.skewness(), float(self._groups)
+        errors, skewness = found.se(self._groups), found.skewness()
+        counts = np.minimum(found.ess, found.effective_groups())
         spent = {name: self._spent(name) for name in self._asked.names}
         which = np.column_stack([stands & np.isnan(spent[name]) for name in names])
         each = joint_level(found.influences.reshape(len(found.influences), -1), which.ravel(), self._level)
@@ -177,8 +191,8 @@ class Judge:
             estimated = np.isnan(spent[name])
             values[name][estimated] = found.values[estimated, place]
             for at in np.flatnonzero(which[:, place]).tolist():
-                value, se, ess = (float(part[at, place]) for part in (found.values, errors, found.ess))
-                ends = mean_interval(value, se, min(ess, most), each, rewards)[0]
+                value, se, ess = (float(part[at, place]) for part in (found.values, errors, counts))
+                ends = mean_interval(value, se, ess, each, rewards)[0]
                 if ends is not None:
                     low[name][at], high[name][at] = _skewed(ends, se, float(skewness[at, place]), each, rewards)
         return values, low, high, each
