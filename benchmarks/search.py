@@ -3,7 +3,7 @@
     python benchmarks/search.py             # both, medians of interleaved rounds; about 2 minutes, 1 GB
     python benchmarks/search.py search      # 1,000 policies race on 10,240 rows, d = K = 20, of noise: none drops out
     python benchmarks/search.py dials       # 100 policies with 100 dials each on 10^6 rows, d = 10, K = 5: sums alone
-    python benchmarks/search.py pareto      # the same by armlet.evaluate(log, policies, dials=...), 2 outcomes; 2 GB
+    python benchmarks/search.py pareto      # the same by armlet.evaluate(log, policies, dials=...), 2 outcomes
 
 One thread. numpy has one product of matrices an arm, sequences of all policies at once and a look every 1,024 rows, as
 the search itself had before it was compiled; for dials a product for every outcome and one for all dials, on a part of
@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
@@ -28,13 +27,13 @@ for name in ("OMP", "OPENBLAS", "MKL"):
 
 import numpy as np  # noqa: E402 - after the number of threads
 
+from armlet import Bandit, ContextualEpsilonGreedy, Log  # noqa: E402
 from armlet.evaluation.dials import DialSums, sum_dials  # noqa: E402
 from armlet.evaluation.evaluate import evaluate  # noqa: E402
 from armlet.evaluation.rows import BLOCK, Rows, open_rows, rows_of  # noqa: E402
 from armlet.evaluation.search import HEAT, search  # noqa: E402
 from armlet.inference.sequences import GammaExponential  # noqa: E402
-from armlet.log import Roles, compact, from_table  # noqa: E402
-from armlet.log.imports import TableLog  # noqa: E402
+from armlet.log import compact  # noqa: E402
 from armlet.testing.logs import HeldBlocks  # noqa: E402
 
 ROUNDS = 5
@@ -129,37 +128,31 @@ def measure_dials(n: int, outcomes: int, policies: int = 100, dials: int = 100) 
 
 
 def measure_pareto(n: int, policies: int = 100, dials: int = 100) -> Iterator[dict[str, Any]]:
-    rows, rng = noise(n, 10, 5), np.random.default_rng(2)
-    rows = replace(rows, outcomes={"quality": rng.random(n), "cost": rng.random(n)})
-    thetas, weighed = rng.standard_normal((policies, 2, 5, 10)), _curve(dials, 2)
-    given = [dict(zip(("quality", "cost"), map(float, dial), strict=True)) for dial in weighed]
+    rng = np.random.default_rng(2)
+    thetas, names = rng.standard_normal((policies, 2, 5, 10)), ("quality", "cost")
+    given = [dict(zip(names, map(float, dial), strict=True)) for dial in _curve(dials, 2)]
     shape = {"rows": n, "policies": policies, "dials": dials, "outcomes": 2, "dim": 10, "arms": 5}
-    held = HeldBlocks(rows, range(5))
+    rows = noise(n, 10, 5)
+    held = HeldBlocks(replace(rows, outcomes={name: rng.random(n) for name in names}), range(5))
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "log.parquet"
-        compact(_table(rows), path)
-        del rows
-        for where, log in (("memory", held), ("parquet", path)):
+        for where, log in (("memory", held), ("parquet", _written(n, Path(folder)))):
             started = process_time()
             found = evaluate(log, thetas, dials=given)
-            taken = process_time() - started
             between = process_time()
             for _ in range(2):
-                for block in open_rows(log):
-                    del block
-            reading = {"reading_seconds": round(process_time() - between, 2)}
-            told = {"seconds": round(taken, 2), **reading, "values": len(found), "each": round(found.each, 6)}
-            yield shape | {"log": where} | told | {"peak_mb": getrusage(RUSAGE_SELF).ru_maxrss // 1024}
+                sum(len(block) for block in open_rows(log))
+            taken = {"seconds": round(between - started, 2), "reading_seconds": round(process_time() - between, 2)}
+            yield shape | {"log": where} | taken | {"values": len(found)}
 
 
-def _table(rows: Rows) -> TableLog:
-    """The same rows as a table of another system."""
-    import pyarrow as pa
-
-    features = {f"x{i}": rows.X[:, i] for i in range(rows.X.shape[1])}
-    parts = {f"reward_{name}": part for name, part in (rows.outcomes or {}).items()}
-    told = {"arm": rows.arm, "reward": rows.reward, "p": rows.propensity}
-    return from_table(pa.table(features | parts | told), Roles(tuple(features), "arm", "reward", "p"))
+def _written(n: int, folder: Path) -> Path:
+    """Write a log of a bandit that explores always, and compact it."""
+    rng, policy = np.random.default_rng(3), ContextualEpsilonGreedy(p=float(n))
+    with Log(folder / "log.jsonl") as log:
+        bandit = Bandit(range(5), 10, policy=policy, outcomes={"quality": 1.0, "cost": -1.0}, seed=1, log=log)
+        for x, (quality, cost) in zip(rng.standard_normal((n, 10)), rng.random((n, 2)).tolist(), strict=True):
+            bandit.learn(bandit.decide(x), {"quality": quality, "cost": cost})
+    return compact(folder / "log.jsonl", folder / "log.parquet")
 
 
 def _curve(dials: int, outcomes: int) -> np.ndarray:

@@ -11,8 +11,10 @@ import pytest
 import armlet
 from armlet.errors import EvaluationError
 from armlet.evaluation import ParetoCurve
+from armlet.evaluation.gate import gate
 from armlet.evaluation.pareto.curve import standings
 from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.search import search
 from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64, Int64
 
@@ -407,6 +409,27 @@ def test_a_log_of_a_bandit_values_its_dials(tmp_path: Path) -> None:
     found = armlet.evaluate(path, {"model": bandit}, dials=8)
     saved = armlet.evaluate(path, {"model": str(tmp_path / "model.armlet")}, dials=8)
     assert saved.to_dict() == found.to_dict()
+    armlet.log.compact(path, tmp_path / "decisions.parquet")
+    again = armlet.evaluate(tmp_path / "decisions.parquet", {"model": bandit}, dials=8)
+    for name in WEIGHTS:
+        np.testing.assert_allclose(again.values[name], found.values[name], rtol=1e-12)
+    assert again.standing == found.standing
     assert found.counted == ("cost",)
     found.save(tmp_path / "pareto.html")
     assert "Pareto curve" in (tmp_path / "pareto.html").read_text()
+
+
+# ---- other evaluations of such logs
+
+
+def test_other_evaluations_are_of_what_default_weights_make_of_outcomes() -> None:
+    table, bandit = drawn(2000, 23), trained()
+    plain = {name: column for name, column in table.items() if not name.startswith("reward_")}
+    for target in (bandit, "large", "own"):
+        with_parts, without = (armlet.evaluate(log_of(each), {"new": target}) for each in (table, plain))
+        assert with_parts["new"].value == without["new"].value
+    ends = (-2.0, 3.0)
+    assert gate(log_of(table), bandit, reward_range=ends).gain == gate(log_of(plain), bandit, reward_range=ends).gain
+    thetas = np.random.default_rng(1).standard_normal((20, 3, 3))
+    both = [search(log_of(each), thetas, reward_range=ends).winner for each in (table, plain)]
+    assert both[0] == both[1]
