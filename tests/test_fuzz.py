@@ -73,7 +73,7 @@ def test_fuzzer_finds_a_refusal_that_changes_something(monkeypatch: pytest.Monke
 
 
 def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Bandit, "predict_expectations", broken)

@@ -49,7 +49,7 @@ struct LogBonus {
     // Before a step that may look for upper bounds: under other weights of outcomes noise is another at every step.
     void refresh_bounds(LazyStatistics& all) const { all.refresh_deviations(noise); }
     void refresh_bounds(LazyStatistics& all, const Step& step, const Coins& coins) const {
-        if (!all.knows_deviations(noise) && may_look_up(all, step, coins)) refresh_bounds(all);
+        if (all.n_outcomes() == 0 || may_look_up(all, step, coins)) refresh_bounds(all);
     }
     Choice choose(const LazyStatistics& all, const Step& step, const Coins& coins) const;
     void probabilities(const LazyStatistics& all, const Step& step, std::span<double> out) const;

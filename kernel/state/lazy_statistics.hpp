@@ -24,9 +24,8 @@ class LazyStatistics : public Statistics {
 
     // What the noise of every arm is taken to be; only after refresh_deviations(), after refresh().
     std::span<const double> deviations() const { return deviations_; }
-    bool knows_deviations(NoiseRule kind) const { return seen_ == changes() && kind == kind_; }
     void refresh_deviations(NoiseRule kind) {
-        if (knows_deviations(kind)) return;
+        if (seen_ == changes() && kind == kind_) return;
         refresh_fits();
         Statistics::deviations(kind, deviations_);
         seen_ = changes(), kind_ = kind;

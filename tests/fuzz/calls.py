@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from armlet import Decision
-from fuzz import policies, records, upkeep, values
+from fuzz import outcomes, policies, records, upkeep, values
 from fuzz.faults import Fault, View, plain, require, same_moment
 from fuzz.session import FOLDER, PLENTY, Call, Session
 
@@ -77,6 +77,7 @@ def eligible(s: Session) -> Any:
 
 def decide(s: Session) -> Call:
     x, arms, asked = context(s), eligible(s), s.rng.choice(ASKED)
+    more = {"weights": outcomes.dial(s), **outcomes.unit(s)}
 
     def check(d: Decision, before: View) -> None:
         require(d.marginal or asked is None, lambda: "a propensity is not marginal, though it was asked for")
@@ -85,7 +86,7 @@ def decide(s: Session) -> Call:
         check_played(d.arm, d.propensity, before, arms)
         keep(s, d)
 
-    return Call("decide", lambda: s.bandit.decide(x, eligible=arms, propensity=asked), "decides", check)
+    return Call("decide", lambda: s.bandit.decide(x, eligible=arms, propensity=asked, **more), "decides", check)
 
 
 def check_played(arm: object, propensity: float, before: View, arms: Any) -> None:
@@ -103,7 +104,11 @@ def keep(s: Session, decision: Decision) -> None:
 
 
 def decide_many(s: Session) -> Call:
-    (X, _), arms, asked = contexts(s), eligible(s), s.rng.choice(ASKED)
+    (X, n_rows), arms, asked, dial = contexts(s), eligible(s), s.rng.choice(ASKED), outcomes.dial(s)
+    of = outcomes.unit(s)
+    more = {"weights": dial, "epoch": of.get("epoch"), "units": [of["unit"], None] * n_rows if of else None}
+    if of and s.rng.random() < 0.8:
+        more["units"] = [s.rng.choice((of["unit"], None)) for _ in range(n_rows)]
 
     def check(ds: Any, before: View) -> None:
         n = len(ds)
@@ -116,17 +121,20 @@ def decide_many(s: Session) -> Call:
         with contextlib.suppress(IndexError, TypeError):
             ds[s.rng.choice([-1, n, n + 1, -n - 1, 2**31, 2**63, -(2**70), "0", None, 0.5])]
 
-    return Call("decide_many", lambda: s.bandit.decide_many(X, eligible=arms, propensity=asked), "decides", check)
+    return Call(
+        "decide_many", lambda: s.bandit.decide_many(X, eligible=arms, propensity=asked, **more), "decides", check
+    )
 
 
 def learn(s: Session) -> Call | None:
     if not s.decisions:
         return None
-    d, reward = s.rng.choice(s.decisions), s.number()
+    d, reward = s.rng.choice(s.decisions), outcomes.reward(s)
     more = {"weight": s.number()} if s.rng.random() < 0.2 else {}
 
     def check(_: None, before: View) -> None:
-        require(d.learned and s.bandit.t == before.t, lambda: f"learned, but the decision says {d.learned}")
+        whole = not s.learned or set(d.reward or ()) == set(s.learned)
+        require(d.learned == whole and s.bandit.t == before.t, lambda: f"learned, but the decision says {d.learned}")
 
     return Call("learn", lambda: s.bandit.learn(d, reward, **more), "changes", check, d)
 
@@ -141,7 +149,7 @@ def learn_strange(s: Session) -> Call:
     def check(_: None, __: View) -> None:
         raise Fault("a decision of a bandit that this one never met was learned")
 
-    return Call("learn of a stranger", lambda: s.bandit.learn(d, 1.0), "changes", check, d)
+    return Call("learn of a stranger", lambda: s.bandit.learn(d, outcomes.good_reward(s)), "changes", check, d)
 
 
 def strange(s: Session) -> Decision:
@@ -157,7 +165,7 @@ def learn_many(s: Session) -> Call | None:
         some = [d for d in some if not d.learned]
     if s.rng.random() < 0.1:
         some.append(strange(s) if s.rng.random() < 0.5 else s.rng.choice(s.decisions))
-    rewards = values.column(s.rng, [s.number() for _ in some], s.deed)
+    rewards = outcomes.rewards(s, len(some), s.number)
     weights = values.column(s.rng, [s.number() for _ in some], s.deed)
     chosen = {"weights": weights} if s.rng.random() < 0.2 else {}
     one = some[0] if some else None
@@ -169,8 +177,7 @@ def logged(s: Session) -> Call:
     X, n = contexts(s)
     arms = values.column(s.rng, [upkeep.label(s) if s.rng.random() < 0.1 else known(s) for _ in range(n)], s.deed)
     plain_rewards = s.rng.random() < 0.6
-    rewards = [float(s.rng.randrange(2)) if plain_rewards else s.number() for _ in range(n)]
-    held = rewards if plain_rewards else values.column(s.rng, rewards, s.deed)
+    held = outcomes.rewards(s, n, (lambda: float(s.rng.randrange(2))) if plain_rewards else s.number)
     marks = values.column(s.rng, [s.rng.choice([True, False, 0, 1]) for _ in range(n)], s.deed)
     explored = s.rng.choice([None, True, True, False, marks])
     name = s.rng.choice(("partial_fit", "partial_fit", "fit"))
@@ -199,12 +206,12 @@ def known(s: Session) -> Any:
 
 def amend(s: Session) -> Call | None:
     """Correct or forget."""
-    done = [d for d in s.decisions if d.learned]
+    done = [d for d in s.decisions if d.reward is not None]
     if not (done or s.decisions):
         return None
     d = s.rng.choice(done or s.decisions)
-    old = d.reward if s.rng.random() < 0.8 and d.learned else s.number()
-    new = s.number()
+    old = d.reward if s.rng.random() < 0.8 and d.reward is not None else outcomes.reward(s)
+    new = outcomes.other_rewards(s, old)
     if s.rng.random() < 0.5:
         return Call("correct", lambda: s.bandit.correct(d, old, new), "changes", check_clock(s), d)
     return Call("forget", lambda: s.bandit.forget(d, old), "changes", check_clock(s), d)
@@ -217,19 +224,21 @@ def expire(s: Session) -> Call | None:
 
     def check(_: Any, before: View) -> None:
         require(d.expired and not d.learned, lambda: f"{d!r} was expired, but says otherwise")
-        same_moment(s.bandit, before, "expire ends a wait", but_for="under_way")
+        now = before._replace(spending=s.bandit._spending)  # a cost may be waited for no more
+        same_moment(s.bandit, now, "expire ends a wait", but_for="under_way")
 
     return Call("expire", lambda: s.bandit.expire(d), "changes", check, d)
 
 
 def read(s: Session) -> Call:
-    (X, _), arms = contexts(s), eligible(s)
+    (X, _), arms, dial = contexts(s), eligible(s), outcomes.dial(s)
     kind = s.rng.randrange(4)
     if kind == 0:
-        return Call("predict_expectations", lambda: s.bandit.predict_expectations(X), "reads")
+        return Call("predict_expectations", lambda: s.bandit.predict_expectations(X, weights=dial), "reads")
     if kind == 1:
-        return Call("predict", lambda: s.bandit.predict(X, eligible=arms), "reads")
-    return Call("predict_proba", lambda: s.bandit.predict_proba(X, eligible=arms), "reads", chances_check(s, arms))
+        return Call("predict", lambda: s.bandit.predict(X, eligible=arms, weights=dial), "reads")
+    check = chances_check(s, arms)
+    return Call("predict_proba", lambda: s.bandit.predict_proba(X, eligible=arms, weights=dial), "reads", check)
 
 
 def inspect(s: Session) -> Call:
@@ -265,6 +274,7 @@ def restored(s: Session) -> Call | None:
     parts: dict[str, Any] = {
         "id": d.id, "arm": d.arm, "propensity": d.propensity, "explored": d.explored, "x": d.x,
         "reward": d.reward, "weight": d.weight, "tag": d.tag, "optimistic": d.optimistic, "marginal": d.marginal,
+        "unit": d.unit, "epoch": d.epoch, "weights": d.weights, "learned": d.learned,
     }  # fmt: skip
     if s.rng.random() < 0.6:
         part = s.rng.choice(list(parts))
@@ -287,5 +297,5 @@ def restored(s: Session) -> Call | None:
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (
     *[decide] * 6, *[decide_many] * 3, *[learn] * 7, *[learn_many] * 2, *[logged] * 3, *[amend] * 3, *[read] * 3,
-    expire, inspect, learn_strange, restored, *records.MENU, *upkeep.MENU,
+    expire, inspect, learn_strange, restored, *records.MENU, *upkeep.MENU, *outcomes.MENU,
 )  # fmt: skip

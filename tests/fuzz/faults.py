@@ -34,6 +34,8 @@ class View(NamedTuple):
     arms: tuple[Label, ...]
     retired: tuple[Label, ...]
     arrays: tuple[tuple[str, str, tuple[int, ...], bytes], ...]
+    spending: object  # of a budget
+    epoch: int | None  # that units are in
 
 
 def plain(label: object) -> Label:
@@ -48,12 +50,15 @@ def look(bandit: Bandit) -> View:
     except Exception as error:
         raise Fault(f"the state cannot be read: {error!r:.300}") from error
     arrays = tuple((name, a.dtype.str, a.shape, a.tobytes()) for name, a in sorted(held.items()))
-    return View(bandit.t, tuple(map(plain, bandit.arms)), tuple(map(plain, bandit.arms.retired)), arrays)
+    labels, retired = tuple(map(plain, bandit.arms)), tuple(map(plain, bandit.arms.retired))
+    return View(bandit.t, labels, retired, arrays, bandit._spending, bandit._epoch)
 
 
 def difference(before: View, after: View, but_for: str | None = None) -> str:
     """Describe which parts differ, but for an array; nothing if none does."""
-    parts = [name for name in ("t", "arms", "retired") if getattr(before, name) != getattr(after, name)]
+    parts = [
+        name for name in ("t", "arms", "retired", "spending", "epoch") if getattr(before, name) != getattr(after, name)
+    ]
     old, new = ({entry[0]: entry for entry in view.arrays} for view in (before, after))
     names = sorted((old.keys() | new.keys()) - {but_for})
     parts += [f"array {name}" for name in names if old.get(name) != new.get(name)]

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from armlet import Bandit, Decision
+from armlet.errors import BudgetError
 from fuzz import policies, values
 from fuzz.faults import REFUSALS, Fault, Hostility, View, look, plain, require, same_moment
 
@@ -50,21 +51,38 @@ class Session:
             "normalize": rng.choice((None, None, "l2")),
         }
         self.labels: list[Any] = [rng.choice((f"arm {i}", i)) for i in range(self.n_arms)]
+        self.take_outcomes(case)
         try:
             self.bandit = self.make(case)
         except ValueError:  # a policy that is not for so few or so many
             self.policy, self.n_arms, self.dim, self.features = policies.ordinary(name), 4, 3, None
             self.labels, self.settings["features"] = ["arm 0", "arm 1", 2, 3], None
             self.bandit = self.make(case)
-        self.other, self.stranger = self.make(case + 1), self.make(case + 2)
+        self.other, self.stranger = self.make(case + 1), self.make(case + 2, budget=None)
         self.decisions: list[Decision] = []
         self.path = folder / f"{case}.armlet"
         self.moment = look(self.bandit)
         self.meddled, self.busy, self.patience = False, False, 0
 
-    def make(self, seed: int) -> Bandit:
+    def take_outcomes(self, case: int) -> None:
+        """Let one case in three have several outcomes, if its policy takes them."""
+        from fuzz import outcomes  # which draws for sessions
+
+        self.learned: list[str] = []  # outcomes
+        if case % 3 != 1 or self.rogue:
+            return
+        plain = self.settings
+        self.settings = {**plain, **outcomes.settings(self.rng)}
+        try:
+            self.make(case)
+        except ValueError:
+            self.settings = plain
+        else:
+            self.learned = [name for name in self.settings["outcomes"] if name not in self.settings.get("known", {})]
+
+    def make(self, seed: int, **others: Any) -> Bandit:
         """Build a bandit like this case's, with a seed of its own."""
-        return Bandit(self.labels, self.dim, policy=self.policy, seed=seed, **self.settings)
+        return Bandit(self.labels, self.dim, policy=self.policy, seed=seed, **{**self.settings, **others})
 
     def number(self) -> Any:
         """Draw a number to call with."""
@@ -89,6 +107,7 @@ class Session:
     def meddle(self) -> None:
         """Call the bandit while it is inside another call."""
         self.busy, self.meddled, b = True, True, self.bandit
+        reward: Any = dict.fromkeys(self.learned, 1.0) if self.learned else 1.0
         arm = self.rng.choice(b.arms)
         x = np.ones((1, self.dim))
         try:
@@ -100,9 +119,11 @@ class Session:
                     lambda: b.retire_arm(arm),
                     lambda: b.restore_arm(arm),
                     lambda: b.decide(x[0]),
-                    lambda: b.learn(self.rng.choice(self.decisions or [b.decide(x[0])]), 1.0),
+                    lambda: b.learn(self.rng.choice(self.decisions or [b.decide(x[0])]), reward),
                     lambda: b.predict_proba(x),
                     lambda: b.merge(b),
+                    lambda: b.replace(known={name: dict.fromkeys(b.arms, 0.5) for name in self.settings["known"]}),
+                    lambda: b.replace(outcomes=dict.fromkeys(self.settings["outcomes"], 2.0)),
                     lambda: b.partial_fit(x, [arm], [1.0], explored=True),
                 ],
             )()
@@ -147,7 +168,9 @@ class Session:
         if call.effect == "reads":
             same_moment(self.bandit, self.moment, f"{call.name} only reads")
         if call.effect == "decides" and not self.meddled:
-            same_moment(self.bandit, before._replace(t=self.bandit.t), f"{call.name} only decides", but_for="under_way")
+            b = self.bandit
+            now = before._replace(t=b.t, spending=b._spending, epoch=b._epoch)
+            same_moment(b, now, f"{call.name} only decides", but_for="under_way")
         if call.check is not None and not self.meddled:
             call.check(answer, before)
 
@@ -159,6 +182,9 @@ class Session:
             object.__setattr__(b.policy, "order", None)  # a pickled bandit has a policy of its own
         try:
             chances = b.predict_proba(x)
+        except BudgetError:
+            require(self.learned != [], lambda: "predict_proba of a bandit without a budget names one")
+            return
         except Exception as error:
             raise Fault(f"predict_proba of a sound bandit raised {error!r:.300}") from error
         retired = set(map(plain, b.arms.retired))

@@ -75,7 +75,7 @@ def busy_elsewhere(s: Session) -> None:
     o, rng = s.other, s.rng
     try:
         d = o.decide([s.scale * rng.uniform(-1, 1) for _ in range(s.dim)])
-        o.learn(d, float(rng.randrange(2)))
+        o.learn(d, dict.fromkeys(s.learned, rng.random()) if s.learned else float(rng.randrange(2)))
         if rng.random() < 0.3:
             o.add_arm(f"arm {rng.randrange(12)}")
         if rng.random() < 0.2:
@@ -145,6 +145,10 @@ def another(s: Session) -> Call:
         "features": [["a", "a"], "abc", [1, 2], values.Fights(s.deed, ["a"]), [], None],
         "objective": ["maximum", None, 1, values.Fights(s.deed), [], np.zeros(2)],
         "normalize": ["l1", 2, values.Fights(s.deed), [], np.zeros(2)],
+        "outcomes": [{}, {"a": 0.0}, {1: 1.0}, {"a": values.hostile_number(s.rng, s.deed)}, values.Fights(s.deed), 3],
+        "known": [{"cost": {}}, {"cost": {"arm 0": s.number()}}, values.Fights(s.deed), 3],
+        "budget": ["cost", 3, values.Fights(s.deed)],
+        "epoch": [0, -1, 2.0, True, "7", values.hostile_number(s.rng, s.deed)],
         "seed": [-1, 2**128, 1.5, "1", True, values.hostile_number(s.rng, s.deed)],
     }
     for name in s.rng.sample(list(wrong), s.rng.choice((1, 1, 2))):

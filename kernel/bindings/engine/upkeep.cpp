@@ -203,7 +203,7 @@ void Engine::merge(nb::object other, const nb::list& labels, const nb::list& ret
             }
             policy.attr("check")(arms_.size() + fresh.size(), dim_, t);
             if (outcomes_)
-                for (const auto& label : fresh) outcomes_->check_price(label);
+                for (const auto& label : fresh) outcomes_->check_price(key_of(label));
             nb::object trial = state.attr("copy")(), rehearsal = state.attr("copy")();
             for (std::size_t i = 0; i < fresh.size(); ++i) trial.attr("add_arm")(), rehearsal.attr("add_arm")();
             trial.attr("merge")(other, into);

@@ -161,8 +161,9 @@ void Outcomes::check_price(nb::handle label) const {
 void Outcomes::take_prices(const nb::list& labels) {
     prices_.assign(known_.size(), {});
     for (nb::handle label : labels) {
-        check_price(label);
-        for (std::size_t k = 0; k < known_.size(); ++k) prices_[k].push_back(nb::cast<double>(price_lists_[k][label]));
+        const nb::object key = key_of(label);  // no code of a subclass is asked
+        check_price(key);
+        for (std::size_t k = 0; k < known_.size(); ++k) prices_[k].push_back(nb::cast<double>(price_lists_[k][key]));
     }
 }
 

@@ -48,7 +48,7 @@ class Outcomes {
 
     // Looks up the prices of these arms.
     void take_prices(const nb::list& labels);
-    void check_price(nb::handle label) const;
+    void check_price(nb::handle key) const;  // there is one of that arm
     // The k-th known outcome of an arm.
     double price(std::size_t k, std::size_t arm) const { return prices_[k][arm]; }
     // What known outcomes of an arm are worth by the usual weights.

@@ -63,7 +63,8 @@ class Outcomes:
     @property
     def engine(self) -> tuple[Any, ...]:
         """What the engine is made with."""
-        return list(self.weights), list(self.weights.values()), dict(self.known), dict(self.ranges)
+        prices = {name: dict(one) for name, one in self.known.items()}  # its own, which nobody else can change
+        return list(self.weights), list(self.weights.values()), prices, dict(self.ranges)
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
         """Return the same outcomes with other weights; those left out stay."""
@@ -189,6 +190,11 @@ def _weights(given: object) -> dict[str, float]:
     return found
 
 
+def _plain(label: Arm) -> Arm:
+    """Return a label that compares as what it is, whatever its class says."""
+    return str.__str__(label) if isinstance(label, str) else label
+
+
 def _prices(given: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, float]]:
     advice = "give the value for every arm, such as {'cost': {'small': 0.001, 'large': 0.03}}"
     if not isinstance(given, Mapping):
@@ -198,9 +204,9 @@ def _prices(given: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, 
     for name, prices in given.items():
         if not isinstance(prices, Mapping) or not prices:
             raise InvalidTypeError(f"known[{name!r}] is {prices!r}; {advice}")
-        out[name] = {
-            columns.check_label(arm): _weight(f"known[{name!r}][{arm!r}]", price) for arm, price in prices.items()
-        }
+        labels = [_plain(columns.check_label(arm)) for arm in prices]
+        found = [_weight(f"known[{name!r}][{arm!r}]", price) for arm, price in prices.items()]
+        out[name] = dict(zip(labels, found, strict=True))
     return out
 
 
