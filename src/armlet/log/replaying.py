@@ -34,7 +34,7 @@ class Past(Protocol):
     def decide(self, bandit: Bandit, event: Event) -> Decision | None:
         """Play a decision; return it if it was decided again."""
 
-    def get(self, event: Event, reward: Any = None) -> Decision:
+    def get(self, event: Event, reward: Reward | None = None) -> Decision:
         """Return the decision that an event is about, which has learned this reward if one is given."""
 
 
