@@ -51,7 +51,7 @@ def lay_dials(given: object, curve: tuple[str, str] | None, asked: Asked, blocks
     """Read dials as users give them."""
     y, x = _axes(curve, asked)
     default = asked.weights
-    if isinstance(given, int) and not isinstance(given, bool):
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if not 2 <= given <= MOST:
             raise ArgumentError("{dials} is {value}; give 2 or more, or a list of weights", value=given)
         weights = dict.fromkeys(asked.names, 0.0) | {y: 1.0} if default is None else {**default}
