@@ -57,7 +57,7 @@ def lay_dials(given: object, curve: tuple[str, str] | None, asked: Asked, blocks
         weights = dict.fromkeys(asked.names, 0.0) | {y: 1.0} if default is None else {**default}
         senses = (_sense(weights[y], 1.0), _sense(weights[x], -1.0))
         weights[y] = weights[y] or senses[0]
-        swept = [{**weights, x: each} for each in _sweep(given, weights, (y, x), senses[1], asked, blocks)]
+        swept = [{**weights, x: each} for each in _sweep(int(given), weights, (y, x), senses[1], asked, blocks)]
         return Dials(asked.names, tuple(swept), (y, x), senses)
     laid = tuple(_read(each, asked, default) for each in _listed(given))
     total = {name: sum(dial[name] for dial in laid) for name in (y, x)}
