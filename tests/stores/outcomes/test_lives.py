@@ -14,6 +14,7 @@ from armlet.stores.tally import Tally
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
 from stores.outcomes.life import Clock, LoopLife, make, opened
+from support.examples import scaled
 from support.stores import rebuilt
 
 BUDGET = armlet.Budget("cost", total=60.0, horizon=200)
@@ -63,7 +64,7 @@ def test_rows_lead_to_what_a_loop_knows(how: dict[str, Any], place: Place) -> No
         check(store)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(seed=st.integers(0, 2**32), how=st.sampled_from(HOW))
 def test_any_life_can_be_played_again(seed: int, how: dict[str, Any]) -> None:
     clock = Clock()

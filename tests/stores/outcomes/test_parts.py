@@ -15,6 +15,7 @@ from armlet.stores import Loop, Memory, Store
 from armlet.stores.rewards import MOST_NAMES
 from armlet.testing.stores import Place
 from stores.outcomes.life import Clock, opened
+from support.examples import scaled
 
 OUTCOMES = {"quality": 1.0, "cost": -4.0}
 
@@ -371,7 +372,7 @@ def test_the_truth_leaves_nothing_of_the_proxy() -> None:
             assert ones[name].tobytes() == others[name].tobytes()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=scaled(10), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_the_truth_leaves_nothing_of_any_proxy_but_rounding(seed: int) -> None:
     with Store(Memory()) as store, Store(Memory()) as other:
