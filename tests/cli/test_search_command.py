@@ -68,7 +68,7 @@ def test_a_model_of_other_arms_or_of_these_very_rows_is_refused(log: Path) -> No
     other = armlet.Bandit(["north", "west"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
     with pytest.raises(ValueError, match="has no arm 'south'"):
         search_around(log, other, 5, seed=1, reward_range=(0, 1))
-    rows = armlet.evaluation.rows.open_rows(log)[0]
+    rows = armlet.evaluation.sources.open_rows(log)[0]
     same = armlet.Bandit(["north", "south"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
     same.partial_fit(rows.X, [("north", "south")[arm] for arm in rows.arm], rows.reward, explored=True)
     with pytest.raises(armlet.errors.EvaluationError, match="was trained on them"):

@@ -18,8 +18,9 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.gate import gate
 from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.evaluation.rows import open_rows, rows_of
+from armlet.evaluation.rows import rows_of
 from armlet.evaluation.search import Found, search
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.verdict import Verdict
 from armlet.report.result import Result
 from armlet.testing.logs import HeldBlocks

@@ -13,10 +13,11 @@ import pytest
 import armlet
 from armlet import Bandit
 from armlet.errors import ArgumentError, EvaluationError
-from armlet.evaluation import rows as rows_module
+from armlet.evaluation import compacted
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import Rows, open_rows, rows_of
+from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import read_target
 from armlet.log.events import EXPLORATION
 from armlet.parallel import make_pool
@@ -259,7 +260,7 @@ def test_processes_and_dask_give_the_same_bytes_from_parquet(tmp_path: Path, mon
         for i in range(300):
             bandit.learn(bandit.decide([i / 300]), float(i % 3))
     monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
-    monkeypatch.setattr(rows_module, "BLOCK", 64)
+    monkeypatch.setattr(compacted, "BLOCK", 64)
     blocks = open_rows(armlet.log.compact(tmp_path / "log.jsonl"))
     assert len(blocks) == 5
     here, there = (evaluate(blocks, ["a", bandit], pool=pool, workers=2) for pool in ("serial", "processes"))

@@ -10,8 +10,9 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.evaluation import rows as rows_module
-from armlet.evaluation.rows import Rows, open_rows
+from armlet.evaluation import compacted, spooled
+from armlet.evaluation.rows import Rows
+from armlet.evaluation.sources import open_rows
 from armlet.log import compact, from_dsjson, from_obp
 from armlet.log.events import FORMAT, SCHEMA
 
@@ -82,10 +83,11 @@ def test_parquet_and_json_lines_give_the_same_columns(tmp_path: Path) -> None:
 def test_blocks_cut_anywhere_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_eventful_log(tmp_path / "log.jsonl")
     once = whole(tmp_path / "log.jsonl")
-    monkeypatch.setattr(rows_module, "BLOCK", 64)
-    monkeypatch.setattr(rows_module, "_PART", 16)
+    monkeypatch.setattr(spooled, "BLOCK", 64)
+    monkeypatch.setattr(spooled, "_PART", 16)
+    monkeypatch.setattr(compacted, "BLOCK", 64)
     monkeypatch.setattr("armlet.log.exporting.ROWS", 32)
-    monkeypatch.setattr(rows_module, "_BATCH", 24)
+    monkeypatch.setattr(compacted, "_BATCH", 24)
     compact(tmp_path / "log.jsonl")
     for name in ("log.jsonl", "log.parquet"):
         blocks = open_rows(tmp_path / name)

@@ -12,8 +12,9 @@ import pytest
 import armlet
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.gate import gate
-from armlet.evaluation.rows import Rows, open_rows, rows_of
+from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.search import search
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import FOLDS, OpenUnits, fold_of
 from armlet.inputs.outcomes import Outcomes
 from armlet.log.tables import Roles

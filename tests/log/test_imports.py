@@ -17,7 +17,7 @@ import pytest
 import armlet
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.evaluation.gate import gate
-from armlet.evaluation.rows import open_rows
+from armlet.evaluation.sources import open_rows
 from armlet.inputs.outcomes import Outcomes
 from armlet.log.exporting import write
 from armlet.log.imports import from_dsjson, from_obp, from_table

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.errors import ArgumentError, BudgetError, InvalidValueError
-from armlet.evaluation.rows import open_rows
+from armlet.evaluation.sources import open_rows
 from armlet.inputs.outcomes import Outcomes
 from armlet.log import replaying
 from armlet.log.reader import LogFile, read_file

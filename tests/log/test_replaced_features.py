@@ -15,8 +15,8 @@ import pytest
 import armlet
 from armlet import Bandit, Decision, Encoder, Log, Policy
 from armlet.errors import ArgumentError
-from armlet.evaluation import rows as evaluation_rows
-from armlet.evaluation.rows import open_rows
+from armlet.evaluation import spooled
+from armlet.evaluation.sources import open_rows
 from armlet.inputs.feature_change import FeatureChange
 from armlet.log import compact, replaying, resume
 from armlet.log.events import InvalidEventError, check_event, encode_event
@@ -217,7 +217,7 @@ def test_rows_from_before_are_evaluated_as_the_bandit_counts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in (("BLOCK", 16), ("_PART", 8)):
-        monkeypatch.setattr(evaluation_rows, name, size)
+        monkeypatch.setattr(spooled, name, size)
     path = tmp_path / "a.jsonl"
     life = Life(path, armlet.ContextualEpsilonGreedy(p=60))
     life.run(25)

@@ -79,7 +79,7 @@ void Spending::refuse(const std::string& what) const {
     nb::str left = nb::str("{:g}").format(std::max(plan.total - pacer_.spent(), 0.0));
     fail("BudgetError", "the budget is hard and has " + text(left) + " of " + text(plan.total) + " left, " +
                             (outcome_.is_learned ? "some of it kept back for costs to come, and " : "and ") + what +
-                            "; or go on with a larger one: replace(budget=...)");
+                            "; or go on with a larger one: replace(budget=...), of a loop change(budget=...)");
 }
 
 void Spending::merge(std::span<const double> values) {

@@ -154,8 +154,10 @@ NamedNumbers Outcomes::named(const Dial& dial) const {
 void Outcomes::check_price(nb::handle label) const {
     for (std::size_t k = 0; k < known_.size(); ++k)
         if (!price_lists_[k].contains(label))
-            fail(PyExc_ValueError, "known has no " + text(known_[k]) + " of arm " + quoted(label) +
-                                       "; give it first: replace(known=...) with the prices of all arms, that one too");
+            fail(PyExc_ValueError,
+                 "known has no " + text(known_[k]) + " of arm " + quoted(label) +
+                     "; give it first: replace(known=...) with the prices of all arms, that one too; of a loop: "
+                     "add_arm(..., known=...)");
 }
 
 void Outcomes::take_prices(const nb::list& labels) {

@@ -91,7 +91,7 @@ def evaluate(a: argparse.Namespace) -> Answer:
     """
     from armlet.evaluation.evaluate import evaluate
     from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.sources import open_rows
     from armlet.parallel import silent
 
     _check_out(a)
@@ -168,7 +168,7 @@ def rejection_replay(a: argparse.Namespace) -> Answer:
     """
     from armlet.evaluation import rejection_replay as replayed
     from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.sources import open_rows
     from armlet.inputs.named import parse_named
     from armlet.simulation.compare import make_policy
 
@@ -224,7 +224,7 @@ def gate(a: argparse.Namespace) -> Answer:
     """
     from armlet.evaluation.gate import gate
     from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.rows import open_rows
+    from armlet.evaluation.sources import open_rows
 
     _check_out(a)
     with open_log(a) as log:

@@ -47,7 +47,8 @@ from armlet.evaluation.pareto.sweep import DialsLike
 from armlet.evaluation.pareto.value import value_dials
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Difference, Evaluation, Point, Value
-from armlet.evaluation.rows import Blocks, open_rows
+from armlet.evaluation.rows import Blocks
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import Logged, Target, TargetLike, read_target, split_own, through_encoders
 from armlet.evaluation.units import largest_unit as find_largest
 from armlet.evaluation.units import refuse_units

@@ -26,7 +26,8 @@ from armlet.errors import ArgumentError, DecisionError, EvaluationError, Invalid
 from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
 from armlet.evaluation.monitor import ValueSequence, cut_at_looks
 from armlet.evaluation.provenance import provenance
-from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import (
     Logged,
     Target,

@@ -23,7 +23,8 @@ from armlet import kernel
 from armlet.bandit import Bandit
 from armlet.errors import LogError
 from armlet.evaluation.provenance import Provenance, provenance
-from armlet.evaluation.rows import Blocks, Rows, open_rows
+from armlet.evaluation.rows import Blocks, Rows
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import Z, rough_t_quantile
 from armlet.log.reader import Source

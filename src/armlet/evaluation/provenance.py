@@ -66,7 +66,7 @@ def provenance(blocks: Blocks, function: Callable[..., object], **given: object)
 
     Examples
     --------
-    >>> from armlet.evaluation.rows import open_rows
+    >>> from armlet.evaluation.sources import open_rows
     >>> from armlet.log import from_obp
     >>> blocks = open_rows(from_obp({"action": [1], "reward": [0], "pscore": [0.5], "context": [[1.0]]}))
     >>> provenance(blocks, open_rows, log="same").call

@@ -23,7 +23,8 @@ from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
 from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
-from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, open_rows, randomized_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import BanditTarget
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
