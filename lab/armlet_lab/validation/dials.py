@@ -81,6 +81,11 @@ def drawn(rng: np.random.Generator, case: Case) -> HeldBlocks:
     return HeldBlocks(rows, ARMS)
 
 
+def log_of(seed: int, case: Case) -> HeldBlocks:
+    """Return the log of a seed."""
+    return drawn(Seeds(seed, "dials").rng("log"), case)
+
+
 def _played(rng: np.random.Generator, design: Design, n: int, X: Float64) -> tuple[Int64, dict[str, Any]]:
     drawn_arm = rng.choice(len(ARMS), size=n, p=CHANCE)
     if design != "rarely":
@@ -183,7 +188,7 @@ def coverage(case: Case, seeds: Sequence[int]) -> dict[str, float]:
     truth, (valued, dials) = true_values(case.targets), targets(case.targets)
     told = []
     for seed in seeds:
-        found = armlet.evaluate(drawn(Seeds(seed, "dials").rng("log"), case), valued, dials=dials, checks="none")
+        found = armlet.evaluate(log_of(seed, case), valued, dials=dials, checks="none")
         judged = float(np.mean([word != "not judged" for word in found.standing[1:]]))
         told.append((*covers(found, truth), found.each, judged))
     return dict(zip(("together", "single", "each", "judged"), np.mean(told, axis=0).tolist(), strict=True))
@@ -191,7 +196,7 @@ def coverage(case: Case, seeds: Sequence[int]) -> dict[str, float]:
 
 def drawing(seed: int) -> str:
     """Return the curve of one log, as SVG."""
-    log = drawn(Seeds(seed, "dials").rng("log"), Case("by chance", "noise", 5000, ONE))
+    log = log_of(seed, Case("by chance", "noise", 5000, ONE))
     found = armlet.evaluate(log, bandit(), dials=20)
     return svg(found.plot(), key="pareto", alt=found.answer)
 
