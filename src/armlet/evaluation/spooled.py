@@ -39,7 +39,7 @@ class SpooledBlocks(Blocks):
         spooler = _Spooler(self._folder)
         about, self.arms, self.n = spooler.spool(events)
         super().__init__(about)
-        self.name, self.period = _name(events, about), spooler.period
+        self.name, self.period = name_of(events, about), spooler.period
         self._units, self._paid = spooler.has_units, spooler.paid
 
     def __getstate__(self) -> dict[str, Any]:
@@ -238,7 +238,8 @@ class _Spooler:
         paid.flush()
 
 
-def _name(events: Events, about: Event) -> str:
+def name_of(events: Events, about: Event) -> str:
+    """Return what a log is called: its file, its loop, or where it comes from."""
     loop = about.get("loop")
     return str(getattr(events, "name", None) or (f"loop {loop}" if loop else about.get("origin")) or "events in memory")
 

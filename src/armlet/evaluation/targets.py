@@ -265,14 +265,15 @@ def split_own(targets: object, arms: tuple[Arm, ...], mode: Mode) -> tuple[list[
     """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
     if mode not in get_args(Mode):
         raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
-    named = _named(targets)
+    named = named_targets(targets)
     if not named:
         raise ArgumentError("{targets} is empty; give a policy to value")
     own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
     return [read_target(name, target, arms, mode) for name, target in named.items() if name not in own], own
 
 
-def _named(targets: object) -> dict[str, object]:
+def named_targets(targets: object) -> dict[str, object]:
+    """Return targets as users give them by name: alone, in a list, or in a mapping."""
     if isinstance(targets, Mapping):
         return {str(name): target for name, target in targets.items()}
     several = list(targets) if isinstance(targets, list | tuple) else [targets]
