@@ -45,6 +45,7 @@ class ContextReader:
 
     dim: int
     features: tuple[str, ...] | None = None
+    what: str = "context"  # what errors call a row
 
     @property
     def plain(self) -> ContextReader:
@@ -65,12 +66,12 @@ class ContextReader:
         given = self._in_order(x) if self._is_named(x) else x
         if type(given) is list and (plain := self._floats(given)) is not None:
             return plain
-        values = as_array(given, "context", self.features)
+        values = as_array(given, self.what, self.features)
         if values.shape != (self.dim,):
             raise self._wrong_row(given, values.shape)
         checked = as_float64(values)
         if checked is None:
-            raise first_refused(given, "context", self.features)
+            raise first_refused(given, self.what, self.features)
         return checked
 
     def matrix(self, X: Contexts) -> Float64:
@@ -90,7 +91,7 @@ class ContextReader:
             return self._one_by_one(X) if stacked is None else stacked
         # an isinstance of the protocol takes ten microseconds; a Series speaks it too, but is no table
         is_table = hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", (0, 0))) == 2
-        values = self._table(cast("ArrowTable", X)) if is_table else as_array(X, "contexts")
+        values = self._table(cast("ArrowTable", X)) if is_table else as_array(X, f"{self.what}s")
         if values.shape == (0,):
             values = values.reshape(0, self.dim)
         if values.ndim != 2 or values.shape[1] != self.dim:
@@ -119,7 +120,7 @@ class ContextReader:
     def _in_order(self, x: Any) -> list[float]:
         if self.features is None:
             raise InvalidTypeError(
-                f"context is a {type(x).__name__} but the bandit has no feature names; "
+                f"{self.what} is a {type(x).__name__} but the bandit has no feature names; "
                 f"pass features=[...] to Bandit, or give a list of {self.dim} values"
             )
         if type(x) is dict and len(x) == len(self.features):
@@ -130,10 +131,11 @@ class ContextReader:
         named = x if isinstance(x, Mapping) else dict(x)
         if named.keys() != set(self.features):
             if isinstance(x, Mapping) or not named.keys().isdisjoint(self.features):
-                check_names(list(named), self.features, "context")
+                check_names(list(named), self.features, self.what)
             raise InvalidValueError(
-                f"context is a {type(x).__name__} with the labels {reprlib.repr(list(named))}, none of them a feature; "
-                f"label its values {reprlib.repr(list(self.features))}, or give them in this order with .to_numpy()"
+                f"{self.what} is a {type(x).__name__} with the labels {reprlib.repr(list(named))}, none of them a "
+                f"feature; label its values {reprlib.repr(list(self.features))}, or give them in this order with "
+                ".to_numpy()"
             )
         return [named[name] for name in self.features]
 
@@ -161,7 +163,7 @@ class ContextReader:
     def _table(self, table: ArrowTable) -> Float64:
         if self.features is None:
             raise InvalidValueError(
-                f"contexts are a {type(table).__name__} but the bandit has no feature names to match its "
+                f"{self.what}s are a {type(table).__name__} but the bandit has no feature names to match its "
                 "columns; pass features=[...] to Bandit, or give a matrix such as table.to_numpy()"
             )
         from armlet.inputs.arrow import read_columns  # not before a table comes: most never do
@@ -169,30 +171,31 @@ class ContextReader:
         columns = read_columns(table, self.features)
         for name, column in columns.items():
             if column.nulls.size > 0:
-                where = f"row {column.nulls[0]}: context[{name!r}]"
+                where = f"row {column.nulls[0]}: {self.what}[{name!r}]"
                 raise InvalidValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
         return np.column_stack([column.values for column in columns.values()])
 
     def _wrong_row(self, given: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
-            what = f"context is {reprlib.repr(given)} ({type(given).__name__})"
+            what = f"{self.what} is {reprlib.repr(given)} ({type(given).__name__})"
             return InvalidTypeError(f"{what}; give a row of {self.dim} real numbers")
         if len(shape) == 1:
-            return InvalidValueError(f"dim is {self.dim} but the context has {shape[0]} values; got shape {shape}")
+            return InvalidValueError(f"dim is {self.dim} but the {self.what} has {shape[0]} values; got shape {shape}")
         if len(shape) == 2:
-            return InvalidValueError(f"context has shape {shape}; use decide_many for a table, or x[0] for one row")
-        return InvalidValueError(f"context has shape {shape}; give a row of {self.dim} values")
+            return InvalidValueError(f"{self.what} has shape {shape}; use decide_many for a table, or x[0] for one row")
+        return InvalidValueError(f"{self.what} has shape {shape}; give a row of {self.dim} values")
 
     def _wrong_matrix(self, X: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
-            what = f"contexts are {reprlib.repr(X)} ({type(X).__name__})"
+            what = f"{self.what}s are {reprlib.repr(X)} ({type(X).__name__})"
             return InvalidTypeError(f"{what}; give a matrix, a list of rows or mappings, or a table")
         if len(shape) == 1:
-            return InvalidValueError(f"contexts have shape {shape}; for one context give [x], or X.reshape(1, -1)")
+            fix = f"for one {self.what} give [x], or X.reshape(1, -1)"
+            return InvalidValueError(f"{self.what}s have shape {shape}; {fix}")
         if len(shape) == 2:
-            what = f"dim is {self.dim} but the contexts have {shape[1]} columns"
+            what = f"dim is {self.dim} but the {self.what}s have {shape[1]} columns"
             return InvalidValueError(f"{what}; got shape {shape}")
-        return InvalidValueError(f"contexts have shape {shape}; give a matrix of shape (N, {self.dim})")
+        return InvalidValueError(f"{self.what}s have shape {shape}; give a matrix of shape (N, {self.dim})")
 
 
 def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tuple[str, ...] | None, int]:
