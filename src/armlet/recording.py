@@ -130,7 +130,7 @@ class _Elsewhere:
             "with a log of its own"
         )
 
-    open = on_decision = on_decisions = on_event = on_events = _refuse
+    open = on_decision = on_decisions = on_actions = on_event = on_events = _refuse
 
 
 def attach(bandit: Engine, recorder: Recorder, now: model_file.Model, digest: Callable[[], str]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, LogError
 from armlet.kernel import Decision
@@ -273,7 +274,7 @@ class _Auditor:
             self._sealer.add(line)
             self._crc = carried(line)
             played = play(self.bandit, event, self._past)
-            if isinstance(played, Decision):
+            if isinstance(played, Decision | ActionDecision):
                 what = _first_difference(event, played.to_dict()) or _guards_differ(event, self._past.guarded)
         return what
 

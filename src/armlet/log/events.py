@@ -1,8 +1,9 @@
 """The events of a log: what each holds, as a line of JSON and back, and what is raised where one cannot be read.
 
 An event has a number, a kind, a time and fields of its kind. The first is the start, which says whose decisions follow.
-Its `schema` is counted up whenever an older reader would misread what is written; fields that a reader does not know
-are left alone. `KINDS` is the one table of what an event may hold: writers and readers check against it.
+Its `schema` is counted up whenever an older reader would misread what is written; a log says the least that it needs,
+and fields that a reader does not know are left alone. `KINDS` is the one table of what an event may hold, `VARIANTS` of
+how those of actions with features differ: writers and readers check against them.
 
 Every line ends with a check value of itself and all lines before it. The check value, CRC-32 carried on from line to
 line, finds and names a line that was changed, dropped or moved by accident; what proves a log against others is its
@@ -38,6 +39,8 @@ from armlet.types import Arm, Bool, Int64
 
 FORMAT: Final = "armlet log"
 SCHEMA: Final = 3
+ACTION_SCHEMA: Final = 4
+"""Of logs of actions with features, which have tables of them and name no arms."""
 
 Event: TypeAlias = dict[str, Any]
 """`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
@@ -46,6 +49,8 @@ HEAD: Final = ("seq", "kind", "at")
 EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
 RESERVED: Final = frozenset({*HEAD, "crc", "id"})
 """Names that a note cannot give to fields of its own."""
+EVEN: Final = 1e-9
+"""By which the sum of probabilities may differ from 1."""
 LAST: Final = 253_402_300_800_000_000 - 1
 """The last microsecond of the year 9999, after which calendars give up."""
 MOST: Final = 2**63 - 1
@@ -266,6 +271,18 @@ def _is_budget(value: object) -> bool:
     return len(lengths) == 1 and COUNT.holds(lengths[0]) and type(value.get("hard", False)) is bool
 
 
+def _is_added(value: object) -> bool:
+    """Whether a value is labels, which may be none, and as many rows of numbers."""
+    if type(value) is not dict or value.keys() != {"labels", "Z"} or not TABLE.holds(value["Z"]):
+        return False
+    labels = value["labels"]
+    return (labels == [] or _is_arms(labels)) and len(labels) == len(value["Z"])
+
+
+def _is_support(value: object) -> bool:
+    return _is_pairs(value) and all(_is_share(p) and p > 0.0 for _, p in value)  # type: ignore[attr-defined]
+
+
 def _is_fill(value: object) -> bool:
     return type(value) is dict and _is_numbers(list(value.values()))
 
@@ -275,6 +292,7 @@ _FLOATS: Final = {float}
 _NUMBERS: Final = "numbers, each with a point or an exponent and up to 1e40 in size"
 _ID: Final = re.compile(r"[0-9]{1,19}-[0-9a-f]{16}").fullmatch
 _HEX: Final = re.compile(r"[0-9a-f]+").fullmatch
+_HASH: Final = re.compile(r"[0-9a-f]{64}").fullmatch
 
 ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
 COUNT: Final = Check(lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0 to 2^63 - 1")
@@ -288,6 +306,7 @@ SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0")
 TRUTH: Final = Check(lambda value: type(value) is bool, "true or false")
 TEXT: Final = Check(_is_text, "a text")
 DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits")
+HASH: Final = Check(lambda value: type(value) is str and _HASH(value) is not None, "64 hexadecimal digits")
 LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named")
 NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}")
 SHARES: Final = Check(_list_of(_is_share), "a list of numbers from 0.0 to 1.0")
@@ -316,6 +335,8 @@ COLUMNS: Final = Check(
 )
 BUDGET: Final = Check(_is_budget, "an object with outcome, total, and horizon or period")
 PAIR: Final = Check(lambda value: _list_of(COUNT.holds)(value) and len(value) == 2, "two whole numbers")
+ADDED: Final = Check(_is_added, f"an object with labels, no two alike, and Z, as many rows of {_NUMBERS}")
+SUPPORT: Final = Check(_is_support, "a list of pairs of an action, no two alike, and a number above 0.0 and up to 1.0")
 OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
 
 # ---- kinds
@@ -342,6 +363,15 @@ _DECIDE: Final[Fields] = {
     "event": Optional(TEXT),
 }
 _GUARDED: Final[Fields] = {"control": Optional(CONTROL), "shadow": Optional(SHADOW)}  # of loops with guards
+_ACTION_DECIDE: Final[Fields] = {
+    **{name: _DECIDE[name] for name in ("id", "t", "x")},
+    "z": _or_null(NUMBERS),
+    "actions": HASH,
+    "n_actions": COUNT,
+    **{name: _DECIDE[name] for name in ("eligible", "arm", "propensity")},
+    "support": _or_null(SUPPORT),
+    **{name: _DECIDE[name] for name in ("explored", "optimistic", *EXPLORATION, "greedy", "design", "tag", "event")},
+}
 _START: Final[Fields] = {
     "format": TEXT,
     "schema": COUNT,
@@ -366,6 +396,21 @@ _START: Final[Fields] = {
     "start_model": Optional(DIGEST),
     "origin": Optional(TEXT),
     "guards": Optional(OBJECT),
+}
+_ACTION_START: Final[Fields] = {
+    **{name: check for name, check in _START.items() if name not in ("arms", "retired")},
+    "action_dim": DIM,
+    "action_features": Optional(_or_null(TEXTS)),
+}
+_ACTIONS: Final[Fields] = {
+    "hash": HASH,
+    "names": Optional(_or_null(TEXTS)),
+    "labels": Optional(ARMS),
+    "Z": Optional(TABLE),
+    "from": Optional(HASH),
+    "add": Optional(ADDED),
+    "remove": Optional(LABELS),
+    "name": Optional(TEXT),
 }
 _REWARD: Final[Fields] = {"id": ID, "reward": REWARD, "weight": WEIGHT, "decision": Optional(OBJECT)}
 _PLAYED: Final[Fields] = {"played": Optional(LABEL)}  # instead of the arm that was decided: no reward of that one
@@ -393,6 +438,7 @@ REPLACED: Final = ("policy", "features", "reward_range", "outcomes", "budget", "
 
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
+    "actions": _ACTIONS,
     "decide": {**_DECIDE, **_GUARDED},
     "learn": _LEARN,
     "correct": {**_CORRECT, "decision": Optional(OBJECT), **_PLAYED},
@@ -412,29 +458,69 @@ KINDS: Final[Mapping[str, Fields]] = {
 }
 """What an event of a kind holds. A new kind is one line here, and one in `replaying.PLAYS` or in `UNPLAYED`."""
 
+VARIANTS: Final[Mapping[str, tuple[str, Fields]]] = {
+    "start": ("action_dim", _ACTION_START),
+    "decide": ("actions", {**_ACTION_DECIDE, "shadow": Optional(SHADOW)}),
+}
+"""Of kinds that hold something else in a log of actions with features: the field by which they are told, and what."""
+
 DECIDE: Final = tuple(_DECIDE)
 """The fields of a decision, in the order in which they are written."""
+ACTION_DECIDE: Final = tuple(_ACTION_DECIDE)
+"""Those of a decision among actions with features."""
 OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstance(check, Optional))
 """Left out where there are none: the probabilities of all arms, a dial, a unit, and what others call the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
 ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
 """Kinds of events that change which arms there are."""
+OF_ARMS: Final = ARM_CHANGES - {"merge"}
+"""Kinds that a log of actions with features has not: its tables say what can be played."""
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
 """Kinds of events that change nothing in a bandit."""
 
-_CHECKS: Final = {
-    kind: tuple(
-        (name, (check.check if isinstance(check, Optional) else check).holds, isinstance(check, Optional))
+
+def _prepared(fields: Fields) -> tuple[tuple[str, Check, bool], ...]:
+    return tuple(
+        (name, check.check if isinstance(check, Optional) else check, isinstance(check, Optional))
         for name, check in fields.items()
     )
-    for kind, fields in KINDS.items()
-}
+
+
+_CHECKS: Final = {kind: _prepared(fields) for kind, fields in KINDS.items()}
+_VARIANT_CHECKS: Final = {kind: (told_by, _prepared(fields)) for kind, (told_by, fields) in VARIANTS.items()}
 _MISSING: Final = object()
 
 
-def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> None:
-    """Refuse an event that its kind does not allow.
+class Shape(NamedTuple):
+    """How many values contexts have, and, in a log of actions with features, actions."""
+
+    dim: int
+    action_dim: int | None = None
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Shape:
+        """Return the shape that a start tells."""
+        return cls(about["dim"], about.get("action_dim"))
+
+
+def shape_after(event: Event, shape: Shape | None) -> Shape | None:
+    """Return the shape of a log after an event.
+
+    Examples
+    --------
+    >>> shape_after({"kind": "replace", "features": ["age", "height"], "fill": {"height": 0.0}}, Shape(1))
+    Shape(dim=2, action_dim=None)
+    """
+    if event["kind"] == "start":
+        return Shape.of(event)
+    if shape is None or event["kind"] != "replace" or "features" not in event:
+        return shape
+    return shape._replace(dim=len(event["features"]))
+
+
+def check_event(event: Event, seq: int, name: str, shape: Shape | None = None) -> None:
+    """Refuse an event that its kind does not allow, or, given its shape, the log.
 
     Examples
     --------
@@ -451,15 +537,21 @@ def check_event(event: Event, seq: int, name: str, dim: int | None = None) -> No
         raise InvalidEventError(name, seq, kind, f"its number is {_short(event.get('seq'))}")
     if type(at) is not int or not 0 <= at <= LAST:
         raise InvalidEventError(name, seq, kind, f"at is {_short(at)}, not microseconds since 1970")
-    for field, holds, optional in _CHECKS[kind]:
+    for field, (holds, words), optional in _checks_of(event):
         value = event.get(field, _MISSING)
         if value is _MISSING:
             if not optional:
                 raise InvalidEventError(name, seq, kind, f"{field} is missing")
         elif not holds(value):
-            raise InvalidEventError(name, seq, kind, f"{field} is {_short(value)}, not {_words(kind, field)}")
-    if why := _contradiction(event, dim):
+            raise InvalidEventError(name, seq, kind, f"{field} is {_short(value)}, not {words}")
+    if why := _misplaced(event, shape) or _contradiction(event, shape):
         raise InvalidEventError(name, seq, kind, why)
+
+
+def _checks_of(event: Event) -> tuple[tuple[str, Check, bool], ...]:
+    kind = event["kind"]
+    told_by, checks = _VARIANT_CHECKS.get(kind, ("kind", _CHECKS[kind]))
+    return checks if told_by in event else _CHECKS[kind]
 
 
 def check_fields(kind: str, fields: Mapping[str, Any], name: str) -> None:
@@ -467,25 +559,83 @@ def check_fields(kind: str, fields: Mapping[str, Any], name: str) -> None:
     check_event({"seq": 0, "kind": kind, "at": 0, **fields}, 0, name)
 
 
-def _contradiction(event: Event, dim: int | None) -> str | None:
+def _misplaced(event: Event, shape: Shape | None) -> str | None:
+    """Return why an event cannot be in a log, if so: some are of arms, and some of actions with features."""
+    kind = event["kind"]
+    if shape is None or not (kind in VARIANTS or kind in OF_ARMS or kind == "actions"):
+        return None
+    is_of_actions = kind == "actions" or (kind in VARIANTS and VARIANTS[kind][0] in event)
+    if is_of_actions == (shape.action_dim is not None):
+        return None
+    has, about = ("arms", "actions with features") if is_of_actions else ("actions with features", "arms")
+    return f"it is about {about}, but the log has {has}"
+
+
+def _contradiction(event: Event, shape: Shape | None) -> str | None:
     """Return how two fields of an event contradict each other, if they do."""
     kind = event["kind"]
     if kind == "decide":
         if event["id"][:-17].lstrip("0") != str(event["t"]).lstrip("0"):
             return f"its id is {event['id']}, but its step {event['t']}"
-        if dim is not None and event["x"] is not None and len(event["x"]) != dim:
-            return f"x has {len(event['x'])} values, but contexts have {dim}"
-    elif kind == "start":
-        features, retired = event.get("features"), event.get("retired", [])
-        if features is not None and (len(features) != event["dim"] or len(set(features)) != len(features)):
-            return f"features has {len(features)} names, some of them alike, or dim, {event['dim']}, is another number"
-        if not set(retired) <= set(event["arms"]):
-            return "retired names an arm that is not among arms"
-        return _impossible_outcomes(event)
-    elif kind == "correct":
+        if shape is not None and event["x"] is not None and len(event["x"]) != shape.dim:
+            return f"x has {len(event['x'])} values, but contexts have {shape.dim}"
+        return _impossible_choice(event, shape) if "actions" in event else None
+    if kind == "start":
+        return _impossible_start(event) or _impossible_outcomes(event)
+    if kind == "actions":
+        return _impossible_table(event, shape)
+    if kind == "correct":
         return _other_outcomes(event["old_reward"], event["new_reward"])
-    elif kind == "replace":
+    if kind == "replace":
         return _unclear_replacement(event) or _impossible_outcomes(event)
+    return None
+
+
+def _impossible_start(event: Event) -> str | None:
+    schema = ACTION_SCHEMA if "action_dim" in event else SCHEMA
+    if event["schema"] != schema:
+        return f"schema is {event['schema']}, but a log with {'actions' if schema > SCHEMA else 'arms'} has {schema}"
+    for prefix in ("", "action_"):
+        features, dim = event.get(f"{prefix}features"), event.get(f"{prefix}dim", 0)
+        if features is not None and (len(features) != dim or len(set(features)) != len(features)):
+            told = f"{prefix}features has {len(features)} names, some of them alike"
+            return f"{told}, or {prefix}dim, {dim}, is another number"
+    if not set(event.get("retired", ())) <= set(event.get("arms", ())):
+        return "retired names an arm that is not among arms"
+    return None
+
+
+def _impossible_choice(event: Event, shape: Shape | None) -> str | None:
+    """Return why nobody can have chosen that action with that probability, if so."""
+    z, eligible, arm = event["z"], event["eligible"], event["arm"]
+    if shape is not None and z is not None and len(z) != shape.action_dim:
+        return f"z has {len(z)} values, but actions have {shape.action_dim}"
+    if eligible is not None and arm not in eligible:
+        return f"arm is {arm!r}, which is not among eligible"
+    if event["support"] is None:
+        return None
+    support = dict(event["support"])
+    if support.get(arm) != event["propensity"]:
+        return f"propensity is {event['propensity']}, but by support {support.get(arm)}"
+    if abs(sum(support.values()) - 1.0) > EVEN:
+        return f"the probabilities of support add up to {sum(support.values())}"
+    outside = None if eligible is None else next((label for label in support if label not in eligible), None)
+    return None if outside is None else f"support has {outside!r}, which is not among eligible"
+
+
+def _impossible_table(event: Event, shape: Shape | None) -> str | None:
+    """Return why an event is not a table of actions, whole or by what changed, if so."""
+    given = {name for name in ("labels", "Z", "from", "add", "remove") if name in event}
+    if given not in ({"labels", "Z"}, {"from", "add", "remove"}):
+        return f"it has {' and '.join(sorted(given)) or 'no table'}; give labels and Z, or from, add and remove"
+    labels, Z = (event if "Z" in event else event["add"])["labels"], (event if "Z" in event else event["add"])["Z"]
+    if len(labels) != len(Z):
+        return f"it has {len(labels)} labels, but {len(Z)} rows in Z"
+    widths = {*map(len, Z)} | (set() if shape is None or shape.action_dim is None else {shape.action_dim})
+    if len(widths) > 1:
+        return f"Z has rows of {' and '.join(map(str, sorted(widths)))} values" + (
+            "" if shape is None else f", but actions have {shape.action_dim}"
+        )
     return None
 
 
@@ -523,24 +673,6 @@ def _unclear_replacement(event: Event) -> str | None:
     return f"fill has {_short(wrong[0])}, which is not among features" if wrong else None
 
 
-def width_after(event: Event, dim: int | None) -> int | None:
-    """Return how many values contexts have after an event, if before it they have `dim`.
-
-    Examples
-    --------
-    >>> width_after({"kind": "replace", "features": ["age", "height"], "fill": {"height": 0.0}}, 1)
-    2
-    """
-    if event["kind"] == "start":
-        return int(event["dim"])
-    return len(event["features"]) if event["kind"] == "replace" and "features" in event else dim
-
-
-def _words(kind: str, field: str) -> str:
-    check = KINDS[kind][field]
-    return (check.check if isinstance(check, Optional) else check).words
-
-
 def _short(value: object) -> str:
     try:
         text = repr(value)
@@ -556,14 +688,14 @@ def check_start(event: Event, name: str) -> None:
     --------
     >>> check_start({"seq": 0, "kind": "start", "format": "armlet log", "schema": 1}, "old.jsonl")
     Traceback (most recent call last):
-    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads schema 3 only: use the one that wrote it
+    armlet.errors.LogError: old.jsonl is a log of schema 1; this version reads 3 and 4 only: use the one that wrote it
     """
     if event.get("kind") != "start" or event.get("format") != FORMAT:
         raise LogError(f"{name} is not an Armlet log: its first line is not a start", 0)
-    if event.get("schema") != SCHEMA:
-        found = _short(event.get("schema"))
+    if event.get("schema") not in (SCHEMA, ACTION_SCHEMA):
+        found, reads = _short(event.get("schema")), f"{SCHEMA} and {ACTION_SCHEMA}"
         raise LogError(
-            f"{name} is a log of schema {found}; this version reads schema {SCHEMA} only: use the one that wrote it", 0
+            f"{name} is a log of schema {found}; this version reads {reads} only: use the one that wrote it", 0
         )
 
 
@@ -582,9 +714,9 @@ def encode_event(event: Event, crc: int) -> tuple[bytes, int]:
     return json_line(event["seq"], event["kind"], event["at"], fields, crc)
 
 
-def encode_checked(event: Event, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[bytes, int]:
+def encode_checked(event: Event, seq: int, crc: int, name: str, shape: Shape | None = None) -> tuple[bytes, int]:
     """Encode an event of any origin, or refuse it by name."""
-    check_event(event, seq, name, dim)
+    check_event(event, seq, name, shape)
     return _encode(event, crc, name)
 
 
@@ -647,7 +779,7 @@ def carried(line: bytes) -> int:
         return -1
 
 
-def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -> tuple[Event, int]:
+def decode(line: bytes, seq: int, crc: int, name: str, shape: Shape | None = None) -> tuple[Event, int]:
     r"""Read the line of event `seq`, which follows one of check value `crc`; refuse any other.
 
     Examples
@@ -662,10 +794,10 @@ def decode(line: bytes, seq: int, crc: int, name: str, dim: int | None = None) -
     found = zlib.crc32(line[:-_TAIL], crc)
     if line[-_TAIL:] != b',"crc":"%08x"}\n' % found:
         raise DamagedLineError(name, seq, _kind_of(line), CHANGED)
-    return parse(line, seq, name, dim), found
+    return parse(line, seq, name, shape), found
 
 
-def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Event:
+def parse(line: bytes, seq: int | None, name: str, shape: Shape | None = None) -> Event:
     """Read the event of a line without comparing its check value; of any number, if `seq` is None."""
     event: Event
     try:
@@ -676,7 +808,7 @@ def parse(line: bytes, seq: int | None, name: str, dim: int | None = None) -> Ev
         del event["crc"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DamagedLineError(name, seq or 0, _kind_of(line), f"it is not an event: {explain(error)}") from error
-    check_event(event, number, name, dim)
+    check_event(event, number, name, shape)
     if _encode(event, 0, name)[0][:-_TAIL] != line[:-_TAIL]:
         why = "it would not be written with these bytes: a key is there twice, or the spelling is not Armlet's"
         raise DamagedLineError(name, number, event["kind"], why)
@@ -733,6 +865,8 @@ class Roster:
     """All arms that a log has had so far, each under one index, and which of them may be played."""
 
     def __init__(self, about: Mapping[str, Any]) -> None:
+        if "arms" not in about:
+            raise LogError("the log is of actions with features, which have tables in place of arms", 0)
         self.labels: list[Arm] = list(about["arms"])
         self.places: dict[Arm, int] = {label: place for place, label in enumerate(self.labels)}
         self._order = list(range(len(self.labels)))  # as the bandit counts them at this moment

@@ -21,7 +21,7 @@ import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.log.events import Event, Events, carried, encode_checked, reading
-from armlet.log.parquet import Contexts, Labels, Layout, Rewarded, events_beside, names_of, note_columns
+from armlet.log.parquet import Contexts, Labels, Layout, Rewarded, events_beside, feature_names, names_of, note_columns
 from armlet.log.parts import Prices, parts_of
 from armlet.log.reader import LogFile, Source, read
 from armlet.types import Float64, Int64
@@ -223,18 +223,29 @@ class _Compactor:
 
     def _learn_kinds(self, event: Event) -> None:
         kind = event["kind"]
-        labels = event["arms"] if kind == "start" else [event["arm"]] if kind in ("decide", "add_arm") else []
+        if kind == "start":
+            labels = event.get("arms", [])
+        elif kind == "actions":
+            labels = event["labels"] if "labels" in event else event["add"]["labels"]
+        else:
+            labels = [event["arm"]] if kind in ("decide", "add_arm") else []
         for label in labels:
             small = isinstance(label, str) or -(2**63) <= label < 2**63
             self._kinds.add("json" if not small else "str" if isinstance(label, str) else "int")
 
     def _layout(self, about: Event) -> Layout:
         dim = int(about["dim"])
-        features = tuple(about.get("features") or (str(i) for i in range(dim)))
         labels: Labels = next(iter(self._kinds)) if len(self._kinds) == 1 else "json"
         names, learned = names_of(about)
         return Layout(
-            dim=dim, features=features, labels=labels, contexts=self._contexts, outcomes=names, learned=learned
+            dim=dim,
+            features=feature_names(about),
+            labels=labels,
+            contexts=self._contexts if dim else "columns",  # Parquet has no values of no bytes
+            outcomes=names,
+            learned=learned,
+            action_dim=about.get("action_dim"),
+            action_features=feature_names(about, "action_"),
         )
 
     def _rows(self, places: Places, layout: Layout, file: Any, side: gzip.GzipFile) -> Iterator[dict[str, Any]]:

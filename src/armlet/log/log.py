@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
+from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit, from_bytes, load
 from armlet.disk import give_up_in_children, write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.kernel import Decision, Decisions
+from armlet.log.action_tables import Tables
 from armlet.log.events import (
+    ACTION_SCHEMA,
     FORMAT,
     RESERVED,
     SCHEMA,
@@ -36,6 +39,7 @@ from armlet.log.writer import Flush, Journal
 from armlet.types import Policy
 
 if TYPE_CHECKING:
+    from armlet.actions.table import ActionTable
     from armlet.log.parquet import ParquetLog
 
 CHECKPOINT: Final = 1000  # events from one digest of the state to the next
@@ -83,6 +87,7 @@ class Log:
         self._append: Callable[[str, Event], int] = self._refuse  # the journal's own, once it is there
         self._digest: Callable[[], str] | None = None
         self._replayed: tuple[int, str] | None = None  # so many events, and the digest of the state that they lead to
+        self._tables = Tables()  # of actions, as far as readers keep them
         self._due = CHECKPOINT  # the number of events at which a checkpoint is
 
     # ---- reading
@@ -165,7 +170,8 @@ class Log:
 
     def _begin(self, journal: Journal, start: bytes, about: Mapping[str, Any]) -> None:
         """Write the start line, then the start model: a log without any is one that nothing was decided in yet."""
-        fields = {"format": FORMAT, "schema": SCHEMA, **about, "start_model": hashlib.sha256(start).hexdigest()}
+        schema = ACTION_SCHEMA if "action_dim" in about else SCHEMA
+        fields = {"format": FORMAT, "schema": schema, **about, "start_model": hashlib.sha256(start).hexdigest()}
         try:
             journal.sink.truncate(0)
             journal.seal_by(start)
@@ -205,15 +211,35 @@ class Log:
         replay(LogFile(self.path), bandit)
         return bandit.digest()
 
-    def on_decision(self, decision: Decision) -> None:
+    def on_actions(self, table: ActionTable, name: str | None = None) -> None:
+        """Append the table of the next decision, or one that was prepared under a name, unless readers keep it."""
+        fields = self._tables.fields(table, name)
+        if fields is not None:
+            self._append("actions", fields)
+            self._tables.take(table, name)
+
+    def on_decision(self, decision: Decision | ActionDecision) -> None:
         """Append a decision."""
-        if self._append("decide", decision.to_dict()) >= self._due:
+        n_events = self._append("decide", decision.to_dict())
+        if isinstance(decision, ActionDecision):
+            self._use(decision)
+        if n_events >= self._due:
             self._checkpoint()
 
-    def on_decisions(self, decisions: Decisions) -> None:
+    def on_decisions(self, decisions: Decisions | Sequence[ActionDecision]) -> None:
         """Append the decisions of a batch, all or none."""
-        if self._begun().append_all("decide", [decision.to_dict() for decision in decisions]) >= self._due:
+        n_events = self._begun().append_all("decide", [decision.to_dict() for decision in decisions])
+        for decision in decisions:
+            if isinstance(decision, ActionDecision):
+                self._use(decision)
+        if n_events >= self._due:
             self._checkpoint()
+
+    def _use(self, decision: ActionDecision) -> None:
+        """Take note that readers meet its table with it."""
+        table = None if decision.actions is None else self._tables.find(decision.actions)
+        if table is not None:
+            self._tables.use(table)
 
     def on_event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append what else changes a bandit."""

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_arg
 from armlet.errors import LogError, load_pyarrow
 from armlet.inputs.outcomes import Outcomes
 from armlet.log.events import (
+    ACTION_DECIDE,
     CHANGED,
     DECIDE,
     EXPLORATION,
@@ -34,6 +35,7 @@ from armlet.log.events import (
     Event,
     MissingFileError,
     NotALogError,
+    Shape,
     carried,
     check_event,
     check_ordinary,
@@ -55,6 +57,8 @@ REWARD: Final = ("reward", "weight", "learned_seq", "rewarded_at", "learned_crc"
 NOTE: Final = ("outcomes", "source")
 OF_OUTCOMES: Final = ("outcomes", "learned")
 """Fields of a layout that one reward does without."""
+OF_ACTIONS: Final = ("action_dim", "action_features")
+"""Fields of a layout that arms do without."""
 Row: TypeAlias = tuple[Event, Event | None, dict[str, Any]]
 """A decision, the event in which its reward was learned, if its columns hold it, and the row."""
 _BATCH: Final = 2**12
@@ -91,19 +95,31 @@ class Layout:
     contexts: Contexts
     outcomes: tuple[str, ...] = ()  # all of them, where there are several
     learned: tuple[str, ...] = ()  # those of them that no price list has
+    action_dim: int | None = None  # of actions with features
+    action_features: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """How many values contexts and actions have."""
+        return Shape(self.dim, self.action_dim)
 
     def schema(self, about: Mapping[str, Any]) -> Any:
         """Return the pyarrow schema, with what the log says of itself as metadata."""
         pa = importlib.import_module("pyarrow")
         label = pa.int64() if self.labels == "int" else pa.string()
         word, time = pa.dictionary(pa.int32(), pa.string()), pa.timestamp("us", tz="UTC")
-        x = [("x", pa.binary(8 * self.dim))]
+        x, z = [("x", pa.binary(8 * self.dim))], [("z", pa.list_(pa.float64()))]
         if self.contexts == "columns":
             x = [(f"x.{name}", pa.float64()) for name in self.features]
+            z = [(f"z.{name}", pa.float64()) for name in self.action_features]
+        table = [("actions", word), ("n_actions", pa.int64())]
+        support = [("support", pa.list_(label)), ("support_probabilities", pa.list_(pa.float64()))]
         fields = [
             *(("id", pa.string()), ("seq", pa.int64()), ("decided_at", time), ("t", pa.int64())),
             *x,
+            *([] if self.action_dim is None else [*z, *table]),
             *(("eligible", pa.list_(label)), ("arm", label), ("propensity", pa.float64())),
+            *([] if self.action_dim is None else support),
             *((name, pa.bool_()) for name in ("explored", "optimistic")),
             *((name, pa.float64()) for name in EXPLORATION),
             *(("greedy", pa.bool_()), ("design", word), ("probabilities", pa.list_(pa.float64())), ("tag", pa.int64())),
@@ -116,16 +132,17 @@ class Layout:
             *((name, pa.string()) for name in ("outcomes", "source")),
             *(("crc", pa.uint32()), ("learned_crc", pa.uint32()), ("line", pa.binary())),
         ]
-        told = {name: value for name, value in asdict(self).items() if self.outcomes or name not in OF_OUTCOMES}
+        unused = {*(() if self.outcomes else OF_OUTCOMES), *(OF_ACTIONS if self.action_dim is None else ())}
+        told = {name: value for name, value in asdict(self).items() if name not in unused}
         metadata = {METADATA: json.dumps({"about": dict(about), "layout": told}).encode()}
         return pa.schema(fields, metadata=metadata)
 
     def check(self, about: Mapping[str, Any], name: str) -> None:
         """Refuse a layout that is not that of a log which starts so."""
-        features = about.get("features")
-        named = tuple(features) if features is not None else tuple(str(i) for i in range(about["dim"]))
-        same = type(self.dim) is int and (self.dim, self.features) == (about["dim"], named)
+        same = type(self.dim) is int and (self.dim, self.features) == (about["dim"], feature_names(about))
         same = same and (self.outcomes, self.learned) == names_of(about)
+        actions = (about.get("action_dim"), feature_names(about, "action_"))
+        same = same and type(self.action_dim) is type(actions[0]) and (self.action_dim, self.action_features) == actions
         if not same or self.labels not in get_args(Labels) or self.contexts not in get_args(Contexts):
             raise LogError(f"{name} is damaged: its layout is not that of its start")
 
@@ -133,11 +150,17 @@ class Layout:
 
     def fits(self, event: Event) -> bool:
         """Whether a row can hold a decision so that the same line can be written again."""
-        names = tuple(name for name in DECIDE if name in event or name not in OPTIONAL)
-        arms = (event["arm"], *(event["eligible"] or ()))
-        if "weights" in event and not self.outcomes:
+        known = DECIDE if self.action_dim is None else ACTION_DECIDE
+        names = tuple(name for name in known if name in event or name not in OPTIONAL)
+        arms = (event["arm"], *(event["eligible"] or ()), *(arm for arm, _ in event.get("support") or ()))
+        if ("weights" in event and not self.outcomes) or self._is_lost(event):
             return False
         return tuple(event) == HEAD + names and all(map(self._holds, arms))  # the schema has checked the types
+
+    def _is_lost(self, event: Event) -> bool:
+        """Whether no column could tell that a context, or an action, was not kept from one that has no values."""
+        no_x, no_z = event["x"] is None, self.action_dim is not None and event["z"] is None
+        return self.contexts == "columns" and ((no_x and self.dim == 0) or (no_z and self.action_dim == 0))
 
     def _holds(self, arm: object) -> bool:
         if self.labels == "json":
@@ -157,7 +180,18 @@ class Layout:
             row["weights"] = json.dumps(event["weights"]) if "weights" in event else None
         row |= {"seq": event["seq"], "decided_at": event["at"], "arm": self._label(event["arm"]), "crc": crc}
         row["eligible"] = None if eligible is None else [self._label(arm) for arm in eligible]
-        return row | self._packed(event["x"])
+        return row | self._packed(event["x"]) | ({} if self.action_dim is None else self._action_columns(event))
+
+    def _action_columns(self, event: Event) -> dict[str, Any]:
+        z, support = event["z"], event["support"]
+        row = {name: event[name] for name in ("actions", "n_actions")} | {"z": z}
+        if self.contexts == "columns":
+            del row["z"]
+            values = [None] * len(self.action_features) if z is None else z
+            row |= {f"z.{name}": value for name, value in zip(self.action_features, values, strict=True)}
+        row["support"] = None if support is None else [self._label(arm) for arm, _ in support]
+        row["support_probabilities"] = None if support is None else [p for _, p in support]
+        return row
 
     def _packed(self, x: Sequence[float] | None) -> dict[str, Any]:
         if self.contexts == "columns":
@@ -179,7 +213,7 @@ class Layout:
             decision, reward = self._decision(row, name), self.learn_event(row)
             for event in (decision, reward):
                 if event is not None:
-                    check_event(event, _number(event), name, self.dim)
+                    check_event(event, _number(event), name, self.shape)
             if (decision["seq"], decision["kind"]) != (row["seq"], "decide"):
                 raise LogError(f"{name} is damaged: row {row['seq']} holds the line of another event")
             yield decision, reward, row
@@ -190,15 +224,32 @@ class Layout:
         eligible = row["eligible"]
         event: Event = {"seq": row["seq"], "kind": "decide", "at": row["decided_at"], "id": row["id"], "t": row["t"]}
         event["x"] = self._unpacked(row)
+        if self.action_dim is not None:
+            event |= {"z": self._action_of(row), "actions": row["actions"], "n_actions": row["n_actions"]}
         event["eligible"] = None if eligible is None else [self._arm(label) for label in eligible]
-        event["arm"] = self._arm(row["arm"])
-        event |= {name: row[name] for name in _PLAIN[:-1]}
+        event |= {"arm": self._arm(row["arm"]), "propensity": row["propensity"]}
+        if self.action_dim is not None:
+            event["support"] = self._support_of(row)
+        event |= {name: row[name] for name in _PLAIN[1:-1]}
         if row["probabilities"] is not None:
             event["probabilities"] = row["probabilities"]
         event["tag"] = row["tag"]
         if row.get("weights") is not None:
             event["weights"] = json.loads(row["weights"])
         return event | {name: row[name] for name in ("unit", "epoch", "event") if row[name] is not None}
+
+    def _action_of(self, row: dict[str, Any]) -> list[float] | None:
+        if self.contexts == "columns":
+            values = [row[f"z.{name}"] for name in self.action_features]
+            return None if values and values[0] is None else values
+        found: list[float] | None = row["z"]
+        return found
+
+    def _support_of(self, row: dict[str, Any]) -> list[list[Any]] | None:
+        labels, shares = row["support"], row["support_probabilities"]
+        if labels is None and shares is None:
+            return None
+        return [[self._arm(label), p] for label, p in zip(labels, shares, strict=True)]
 
     def _arm(self, label: Any) -> Arm:
         arm: Arm = json.loads(label) if self.labels == "json" else label
@@ -256,6 +307,12 @@ class Layout:
 def _number(event: Event) -> int:
     seq = event["seq"]
     return seq if type(seq) is int and seq >= 0 else 0
+
+
+def feature_names(about: Mapping[str, Any], whose: Literal["", "action_"] = "") -> tuple[str, ...]:
+    """Return what columns of features are called: by their names, or by their numbers."""
+    features = about.get(f"{whose}features")
+    return tuple(features if features is not None else map(str, range(about.get(f"{whose}dim") or 0)))
 
 
 def names_of(about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,6 +17,7 @@ from armlet.log.events import (
     PIECE,
     Event,
     Events,
+    Shape,
     carried,
     check_head,
     check_ordinary,
@@ -24,7 +25,7 @@ from armlet.log.events import (
     parse,
     read_lines,
     reading,
-    width_after,
+    shape_after,
 )
 
 if TYPE_CHECKING:
@@ -82,21 +83,21 @@ class LogFile:
     def with_lines(self) -> Iterator[tuple[bytes, Event]]:
         """Yield every event with its line; refuse a line that is not as it was written."""
         offset = crc = decisions = 0
-        dim: int | None = None
+        shape: Shape | None = None
         self.unfinished = 0
         with reading(self.name), self._open() as file:
             for seq, line in enumerate(read_lines(file, self.name)):
                 if not line.endswith(b"\n"):
                     self.unfinished = len(line)
                     break
-                event, crc = decode(line, seq, crc, self.name, dim)
+                event, crc = decode(line, seq, crc, self.name, shape)
                 if event["kind"] == "decide":
                     if decisions == STRIDE * len(self._steps):  # a log only grows: an earlier reading may know them
                         self._steps.append(event["t"])
                         self._offsets.append(offset)
                     decisions += 1
                 else:
-                    dim = width_after(event, dim)
+                    shape = shape_after(event, shape)
                 yield line, event
                 offset += len(line)
         if offset == 0:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from armlet.actions.decision import ActionDecision
+from armlet.actions.policies import ACTION_POLICIES
 from armlet.bandit import Bandit, from_bytes
 from armlet.errors import ArmletError, InvalidValueError, LogError, StoreError
 from armlet.inputs.budget import Budget
@@ -18,24 +20,37 @@ from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
+from armlet.log.action_tables import Tables
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
 from armlet.policies import find_policy
 from armlet.types import Reward
 
+if TYPE_CHECKING:
+    from armlet.actions.table import ActionTable
+
 RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 
 Find = Callable[[str], Event | None]
+AnyDecision: TypeAlias = Decision | ActionDecision
 
 
 class Past(Protocol):
     """The decisions that events are about."""
 
-    def decide(self, bandit: Bandit, event: Event) -> Decision | None:
+    def decide(self, bandit: Any, event: Event) -> AnyDecision | None:
         """Play a decision; return it if it was decided again."""
 
-    def get(self, event: Event, reward: Reward | None = None) -> Decision:
+    def get(self, event: Event, reward: Reward | None = None) -> AnyDecision:
         """Return the decision that an event is about, which has learned this reward if one is given."""
+
+
+@runtime_checkable
+class ActionPast(Past, Protocol):
+    """A past that keeps the tables of actions that decisions choose from."""
+
+    def on_actions(self, event: Event) -> ActionTable:
+        """Take a table, and return it."""
 
 
 @runtime_checkable
@@ -51,18 +66,30 @@ class LoggedPast:
 
     def __init__(self, find: Find | None = None) -> None:
         self._find = find
-        self._recent: dict[str, Decision] = {}
-        self._before: dict[str, Decision] = {}
-        self._partial: dict[str, Decision] = {}  # from before these, with outcomes of which some are to come
+        self._tables = Tables()
+        self._recent: dict[str, AnyDecision] = {}
+        self._before: dict[str, AnyDecision] = {}
+        self._partial: dict[str, AnyDecision] = {}  # from before these, with outcomes of which some are to come
         self._changes: list[tuple[int, FeatureChange]] = []  # after which step
         self._copies: set[str] = set()  # found, or made with guards: those do not carry their contexts by themselves
         self.guarded: Mapping[str, Any] = {}  # what the guards had to do with the last one
 
-    def decide(self, bandit: Bandit, event: Event) -> Decision:
+    def on_actions(self, event: Event) -> ActionTable:
+        """Take a table, and return it."""
+        table = self._tables.decode(event)
+        self._tables.take(table, event.get("name"))
+        return table
+
+    def decide(self, bandit: Any, event: Event) -> AnyDecision:
         """Decide again, and remember the decision."""
         asked: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
         asked |= {name: event[name] for name in ("weights", "unit", "epoch") if name in event}
-        if isinstance(bandit, GuardedBandit):
+        decision: AnyDecision
+        if "actions" in event:
+            table = self._tables.get(event["actions"], event)
+            self._tables.use(table)
+            decision = bandit.decide(event["x"], table, **asked, propensity="marginal")
+        elif isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:
             decision = bandit.decide(event["x"], **asked, propensity="marginal")
@@ -83,11 +110,11 @@ class LoggedPast:
         self._before, self._recent = self._recent, {}
         self._copies &= self._before.keys() | self._partial.keys()
 
-    def get(self, event: Event, reward: Reward | None = None) -> Decision:
+    def get(self, event: Event, reward: Reward | None = None) -> AnyDecision:
         """Return the decision that an event is about."""
         name = event["id"]
         if "decision" in event:  # made elsewhere, or by another process: its record is all that was known of it
-            return Decision.from_dict(event["decision"])
+            return read_decision(event["decision"])
         decision = self._recent.get(name) or self._before.get(name) or self._partial.get(name)
         if decision is not None:
             return decision
@@ -98,7 +125,7 @@ class LoggedPast:
             found = {**found, "reward": reward, "weight": event.get("weight", 1.0)}
         elif "expired" in event:
             found = {**found, "expired": event["expired"]}
-        decision = Decision.from_dict({**found, "x": self._carried(found["t"], found["x"])})
+        decision = read_decision({**found, "x": self._carried(found["t"], found["x"])})
         self._recent[name] = decision
         self._copies.add(name)
         return decision
@@ -109,7 +136,7 @@ class LoggedPast:
         for name in self._copies:
             for kept in (self._recent, self._before, self._partial):
                 if (decision := kept.get(name)) is not None and len(decision.x):
-                    kept[name] = Decision.from_dict({**decision.to_dict(), "x": change.carry(decision.x).tolist()})
+                    kept[name] = read_decision({**decision.to_dict(), "x": change.carry(decision.x).tolist()})
 
     def _carried(self, t: int, x: list[float] | None) -> list[float] | None:
         for after, change in self._changes:
@@ -118,23 +145,36 @@ class LoggedPast:
         return x
 
 
+def read_decision(record: Mapping[str, Any]) -> AnyDecision:
+    """Restore a decision from its record: one among actions names their table."""
+    return ActionDecision.from_dict(record) if "actions" in record else Decision.from_dict(dict(record))
+
+
 # ---- what each kind does
 
 
-def _learn(bandit: Bandit, event: Event, past: Past) -> None:
+def _actions(bandit: Any, event: Event, past: Past) -> None:
+    if not isinstance(past, ActionPast):
+        raise LogError(f"event {event['seq']:,} is a table of actions, which nothing here keeps", event["seq"])
+    table = past.on_actions(event)
+    if "name" in event:
+        bandit.prepare(event["name"], table)
+
+
+def _learn(bandit: Any, event: Event, past: Past) -> None:
     bandit.learn(past.get(event), event["reward"], weight=event["weight"])
 
 
-def _correct(bandit: Bandit, event: Event, past: Past) -> None:
+def _correct(bandit: Any, event: Event, past: Past) -> None:
     old = event["old_reward"]
     bandit.correct(past.get(event, old), old, event["new_reward"])
 
 
-def _forget(bandit: Bandit, event: Event, past: Past) -> None:
+def _forget(bandit: Any, event: Event, past: Past) -> None:
     bandit.forget(past.get(event, event["reward"]), event["reward"])
 
 
-def _partial_fit(bandit: Bandit, event: Event, _: Past) -> None:
+def _partial_fit(bandit: Any, event: Event, _: Past) -> None:
     bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
 
 
@@ -159,7 +199,8 @@ def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that mu
 def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any]]:
     """Return the arguments of the call that an event is a record of; or, of several outcomes, of those it takes."""
     if "policy" in event:
-        return [{"policy": find_policy(event["policy"]["name"])(**event["policy"]["settings"])}]
+        name, settings = event["policy"]["name"], event["policy"]["settings"]
+        return [{"policy": (ACTION_POLICIES.get(name) or find_policy(name))(**settings)}]
     if "reward_range" in event:
         return [{"reward_range": event["reward_range"]}]
     if "outcomes" in event:
@@ -181,7 +222,8 @@ def _reweighed(new: Outcomes, old: Outcomes | None) -> list[dict[str, Any]]:
     return weights + known + ranges
 
 
-PLAYS: Final[Mapping[str, Callable[[Bandit, Event, Past], object]]] = {
+PLAYS: Final[Mapping[str, Callable[[Any, Event, Past], object]]] = {
+    "actions": _actions,
     "decide": lambda bandit, event, past: past.decide(bandit, event),
     "learn": _learn,
     "correct": _correct,
