@@ -331,6 +331,7 @@ def _find_source(
         schema = file.schema_arrow
     log = _log_of(schema)
     if log is not None:
+        _check_arms(log, paths[0])
         explored = explored or "explored"
         weight = weight or "weight"
         told = log["about"].get("outcomes")
@@ -366,6 +367,13 @@ def _log_of(schema: Any) -> dict[str, Any] | None:
     """Return what a compacted log says of itself; None if it is not one."""
     saved = (schema.metadata or {}).get(b"armlet")
     return None if saved is None else dict(json.loads(saved))
+
+
+def _check_arms(log: dict[str, Any], path: Path) -> None:
+    """Refuse a log of actions with features, which this would learn as if they were arms."""
+    if "action_dim" in log["about"]:
+        text = "{data} is {name}, a log of actions with features; read it, and let an ActionBandit learn the table: "
+        raise ArgumentError(f"{text}bandit.partial_fit(pyarrow.parquet.read_table(path))", name=path.name)
 
 
 def _contexts(

@@ -131,16 +131,26 @@ def log_html(title: str, path: Path, open_log: Callable[[], LogFile | ParquetLog
     except LogError as error:
         return notebook.fragment(title, notebook.note(str(error)))
     policy = about.get("policy") or {}
-    features = about.get("features")
+    if "action_dim" in about:
+        played = {"actions": f"tables of {_features(about, 'action_')}"}
+    else:
+        played = {"arms": notebook.listed(about.get("arms") or [])}
     told = {
         "policy": policy.get("name"),
-        "arms": notebook.listed(about.get("arms") or []),
-        "features": notebook.listed(features) if features else f"{about.get('dim')} without names",
+        **played,
+        "features": _features(about),
         "objective": about.get("objective"),
         "size": f"{path.stat().st_size:,} bytes",
         "start model": f"{path.stem}.start.armlet",
     }
     return notebook.fragment(title, notebook.facts(told))
+
+
+def _features(about: Mapping[str, Any], whose: str = "") -> str:
+    from armlet.report import notebook
+
+    names = about.get(f"{whose}features")
+    return notebook.listed(names) if names else f"{about.get(f'{whose}dim')} without names"
 
 
 def read(log: Source) -> Events:

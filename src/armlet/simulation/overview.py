@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armlet.actions.policies import ACTION_POLICIES
 from armlet.disk import Json, write_atomically
 from armlet.environments import ENVIRONMENTS
 from armlet.inference.intervals import SHORTEST, band, doubling_ratio, paired_difference
@@ -98,7 +99,8 @@ def describe(thing: Json) -> str:
 
 
 def _defaults(name: str) -> dict[str, object]:
-    kind = POLICIES.get(name) or ENVIRONMENTS.get(name) or plugged_policies().get(name)
+    kind: object = POLICIES.get(name) or ACTION_POLICIES.get(name) or ENVIRONMENTS.get(name)
+    kind = kind or plugged_policies().get(name)
     return {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
 
 
