@@ -10,7 +10,7 @@ import pytest
 from armlet import datasets
 from armlet.cli import main
 from armlet.datasets import feedback, table
-from armlet.errors import ArgumentError
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.log import from_dataset, from_obp, read
 from support.tables import made_recommendations, made_trial, make_wheel, pinned_to
 
@@ -50,6 +50,21 @@ def test_both_loggers_of_a_campaign_share_their_features() -> None:
     first, second = datasets.open_bandit("random", "women"), datasets.open_bandit("bts", "women")
     assert first.features == second.features
     assert not np.array_equal(first.X, second.X)
+
+
+def test_items_of_a_campaign_have_features_in_the_order_of_its_arms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARMLET_CACHE", str(tmp_path / "cache"))
+    text = ",item_id,item_feature_0,item_feature_1\n0,1,0.5,shirt\n1,0,-2,shoe\n"
+    wheel = make_wheel(tmp_path, dict.fromkeys(feedback.ITEMS.files.values(), text), feedback.ITEMS)
+    monkeypatch.setattr(feedback, "ITEMS", pinned_to(wheel, feedback.ITEMS))
+    datasets.fetch(feedback.ITEMS, wheel=wheel)
+    names, Z = datasets.open_bandit_items("men")
+    assert names == ("item_feature_0", "item_feature_1=shirt", "item_feature_1=shoe")
+    assert Z.tolist() == [[-2.0, 0.0, 1.0], [0.5, 1.0, 0.0]]
+    with pytest.raises(InvalidValueError, match="campaign is 'kids'; choose from all, men, women"):
+        datasets.open_bandit_items("kids")  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("fetched")

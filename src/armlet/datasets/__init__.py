@@ -6,7 +6,16 @@ from typing import Final, cast
 
 from armlet.datasets.answers import ROUTER, Answers, Half, router
 from armlet.datasets.collection import KEEL, Collection, cache_folder, fetch, is_fetched, load_table, place, table_names
-from armlet.datasets.feedback import ACTG175, OPEN_BANDIT, Campaign, Feedback, Logger, actg175, open_bandit
+from armlet.datasets.feedback import (
+    ACTG175,
+    OPEN_BANDIT,
+    Campaign,
+    Feedback,
+    Logger,
+    actg175,
+    open_bandit,
+    open_bandit_items,
+)
 from armlet.datasets.ratings import MOVIELENS, Ratings, movielens
 from armlet.datasets.table import SKLEARN, DatasetError, Installed, Table, load_installed, read_table
 from armlet.errors import InvalidValueError
@@ -33,6 +42,7 @@ __all__ = [
     "movielens",
     "names",
     "open_bandit",
+    "open_bandit_items",
     "place",
     "read_table",
     "router",

@@ -151,6 +151,17 @@ OPEN_BANDIT: Final = Collection(
     licence="the package is under Apache-2.0; no terms are stated for the data apart",
 )
 
+ITEMS: Final = Collection(
+    name=OPEN_BANDIT.name,
+    package=OPEN_BANDIT.package,
+    version=OPEN_BANDIT.version,
+    sha256="8b6a39117cdd522ccf8d7dc80b1d38d14b7f054131c5bf70403d8c1fab1ff930",
+    files={campaign: f"obp/dataset/obd/random/{campaign}/item_context.csv" for campaign in CAMPAIGNS},
+    about="features of the items of the Open Bandit Dataset",
+    licence=OPEN_BANDIT.licence,
+)
+"""In the same wheel as the logs, but no log."""
+
 
 def open_bandit(logger: Logger = "random", campaign: Campaign = "all") -> Feedback:
     """Read one of the six logs, in the order of time. `armlet data fetch open-bandit` comes first.
@@ -184,6 +195,20 @@ def open_bandit(logger: Logger = "random", campaign: Campaign = "all") -> Feedba
         slots=_whole(columns["position"])[order],
         at=at[order],
     )
+
+
+def open_bandit_items(campaign: Campaign = "all") -> tuple[tuple[str, ...], Float64]:
+    """Read the features of a campaign's items: their names, and a row for each item, (items, f).
+
+    One number and flags for three hashed categories, the rows in the order of the items' numbers, which are the arms of
+    `open_bandit`. `armlet data fetch open-bandit` comes first.
+    """
+    if campaign not in CAMPAIGNS:
+        raise InvalidValueError(f"campaign is {campaign!r}; choose from {', '.join(CAMPAIGNS)}")
+    columns = columns_of(table_text(ITEMS, campaign))
+    order = np.argsort(_whole(columns["item_id"]))
+    names, Z = encode_named({name: column for name, column in columns.items() if name.startswith("item_feature")})
+    return names, Z[order]
 
 
 def _read(logger: str, campaign: str) -> tuple[int, dict[str, list[str]]]:
