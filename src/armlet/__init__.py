@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from armlet import errors as errors
 from armlet import policies as policies
 from armlet.bandit import Bandit as Bandit
-from armlet.bandit import from_bytes as from_bytes
-from armlet.bandit import load as load
 from armlet.errors import ArmletError as ArmletError
 from armlet.kernel import Decision as Decision
 from armlet.kernel import Decisions as Decisions
@@ -23,10 +21,18 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet import stores as stores
     from armlet import testing as testing
     from armlet import theory as theory
+    from armlet.actions.bandit import ActionBandit as ActionBandit
+    from armlet.actions.decision import ActionDecision as ActionDecision
+    from armlet.actions.policies import SharedOptimism as SharedOptimism
+    from armlet.actions.policies import SharedThompson as SharedThompson
+    from armlet.actions.table import ActionTable as ActionTable
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
     from armlet.inputs.budget import Budget as Budget
     from armlet.inputs.encoder import Encoder as Encoder
+    from armlet.inputs.hashed import HashedFeatures as HashedFeatures
+    from armlet.loading import from_bytes as from_bytes
+    from armlet.loading import load as load
     from armlet.log import Log as Log
     from armlet.log import audit as audit
     from armlet.log.fitting import fit_parquet as fit_parquet
@@ -35,18 +41,26 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
 
 _LOADED = (
     *("ArmletError", "Bandit", "Decision", "Decisions", "Policy", "Statistics"),
-    *("errors", "from_bytes", "load", "policies"),
+    *("errors", "policies"),
 )
 _LAZY = {  # name -> its module, imported on first use so that `import armlet` stays fast
+    "ActionBandit": "armlet.actions.bandit",
+    "ActionDecision": "armlet.actions.decision",
+    "ActionTable": "armlet.actions.table",
     "Budget": "armlet.inputs.budget",
     "Encoder": "armlet.inputs.encoder",
+    "HashedFeatures": "armlet.inputs.hashed",
     "Log": "armlet.log",
+    "SharedOptimism": "armlet.actions.policies",
+    "SharedThompson": "armlet.actions.policies",
     "advise": "armlet.advice",
     "audit": "armlet.log",
     "environments": None,
     "evaluate": "armlet.evaluation.evaluate",
     "evaluation": None,
     "fit_parquet": "armlet.log.fitting",
+    "from_bytes": "armlet.loading",
+    "load": "armlet.loading",
     "log": None,
     "open_store": "armlet.stores",
     "stores": None,

@@ -38,7 +38,7 @@ from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
-from armlet.types import Arm, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot, State
+from armlet.types import Arm, Array, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot, State
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -946,32 +946,7 @@ def load(
     seed: int | Literal["random"] | None = None,
     log: Recorder | None = None,
 ) -> Bandit:
-    """Read a bandit back from its file; it decides as the saved one would, bit for bit.
-
-    Parameters
-    ----------
-    path
-        A file written by `Bandit.save`; or a binary file object, which is read to its end.
-    policy
-        The policy, if it is not one of Armlet's own.
-    seed
-        A seed of its own, as in `Bandit.replace`, for one of several processes that load the same file, or after a
-        restart from a file that is older than the last decision: otherwise the same ids come again for other contexts.
-        Pending decisions of the file's own seed can still be learned.
-    log
-        Receives every state change from now on, as in `Bandit`.
-
-    Examples
-    --------
-    >>> import io, armlet
-    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1)
-    >>> file = io.BytesIO()
-    >>> bandit.save(file)
-    >>> _ = file.seek(0)
-    >>> worker = armlet.load(file, seed=2)
-    >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
-    False
-    """
+    """Read a bandit back from its file, as `armlet.load` does, which reads an `ActionBandit` too."""
     from armlet import model_file
 
     if policy is not None:
@@ -985,15 +960,7 @@ def load(
 
 
 def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
-    """Read a bandit back from what `Bandit.to_bytes` returned; nothing in it is ever executed.
-
-    Examples
-    --------
-    >>> import armlet
-    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=4), seed=1)
-    >>> armlet.from_bytes(bandit.to_bytes()).decide([1.0]).id == bandit.decide([1.0]).id
-    True
-    """
+    """Read a bandit back from what `Bandit.to_bytes` returned, as `armlet.from_bytes` does."""
     from armlet import model_file
 
     if policy is not None:
@@ -1002,6 +969,13 @@ def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | Non
     if log is not None:
         bandit._attach_log(log)
     return bandit
+
+
+def from_parts(name: str, header: dict[str, Any], arrays: dict[str, Array], policy: Policy | None) -> Bandit:
+    """Make a bandit of the header and the arrays of a model file; errors call it by its name."""
+    from armlet import model_file
+
+    return _from_model(model_file.restore(name, header, arrays, find_policy, policy), Bandit)
 
 
 def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:

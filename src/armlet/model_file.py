@@ -67,12 +67,12 @@ def encode(model: Model) -> bytes:
 
 def read(source: Source, find: Find, given: Policy | None) -> Model:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
-    return _checked(origin(source), *disk.read_model(source), find, given)
+    return restore(origin(source), *disk.read_model(source), find, given)
 
 
 def decode(data: bytes, find: Find, given: Policy | None) -> Model:
     """Read a model from the bytes of its file."""
-    return _checked(origin(data), *disk.decode_model(data), find, given)
+    return restore(origin(data), *disk.decode_model(data), find, given)
 
 
 def digest(model: Model) -> str:
@@ -129,7 +129,7 @@ def _parts(model: Model) -> tuple[dict[str, Json], dict[str, disk.Array]]:
             state.restore_arrays(arrays)
     except REFUSALS as error:
         raise InvalidValueError(
-            f"this bandit cannot be saved, since no file of it could be loaded: {_why(error)}"
+            f"this bandit cannot be saved, since no file of it could be loaded: {why(error)}"
         ) from error
     return header, _arrays(model)
 
@@ -144,11 +144,12 @@ def _arrays(model: Model) -> dict[str, Array]:
     return {**model.state.arrays(), **{MET + name: array for name, array in met.items()}}
 
 
-def _checked(
-    name: str, header: dict[str, Any], arrays: dict[str, disk.Array], find: Find, given: Policy | None
-) -> Model:
+def restore(name: str, header: dict[str, Any], arrays: dict[str, Array], find: Find, given: Policy | None) -> Model:
+    """Make a model of the parts of a file, or say what is wrong with them."""
+    if header.get("kind") == "actions":
+        raise ModelFileError(f"{name}: the file holds an ActionBandit, not a Bandit; read it with armlet.load")
     try:
-        policy = _read_policy(header["policy"], find, given)
+        policy = read_policy(header["policy"], find, given)
         told = _told(header, policy)
         n_arms, dim = len(told.arms), told.settings.dim
         own = {name: array for name, array in arrays.items() if not name.startswith(MET)}
@@ -163,7 +164,7 @@ def _checked(
         _try(policy, state, told)
         epoch = _epoch_under_way(header, policy, told, met)
     except REFUSALS as error:
-        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {_why(error)}") from error
+        raise ModelFileError(f"{name}: the file does not describe a usable bandit: {why(error)}") from error
     return Model(**told._asdict(), state=state, epoch=epoch)
 
 
@@ -179,7 +180,7 @@ def _epoch_under_way(
 ) -> EpochUnderWay | None:
     if "epoch_start" not in header and not arrays:
         return None
-    numbers = _listed(header, "epoch_start")
+    numbers = listed(header, "epoch_start")
     if [type(each) for each in numbers] != [int, int] or not (0 <= numbers[0] < 2**63 and 1 <= numbers[1] <= told.t):
         raise InvalidValueError(f"epoch_start is {numbers!r}, not the number of an epoch and a step up to {told.t}")
     state = _restored(told.settings, len(told.arms), arrays)
@@ -230,7 +231,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
     settings = Settings(
         policy=policy,
         dim=header["dim"],
-        features=None if names is None else tuple(_listed(header, "features")),
+        features=None if names is None else tuple(listed(header, "features")),
         objective=objective,
         normalize=header["normalize"],
         reward_range=check_reward_range(header["reward_range"], policy, objective),
@@ -239,17 +240,17 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         outcomes=_outcomes(header.get("outcomes")),
         budget=_budget(header.get("budget")),
     )
-    arms = check_labels(_listed(header, "arms"))
+    arms = check_labels(listed(header, "arms"))
     if settings.outcomes is not None:
         settings.outcomes.check_arms(arms)
-    retired = [check_label(arm) for arm in _listed(header, "retired")]
+    retired = [check_label(arm) for arm in listed(header, "retired")]
     if len(set(retired)) != len(retired) or not set(retired) < set(arms):
         raise InvalidValueError(
             f"the retired arms are {reprlib.repr(retired)}, which are not some but not all of its arms"
         )
     if type(header["t"]) is not int or not 0 <= header["t"] < 2**63:
         raise InvalidValueError(f"the clock is {header['t']!r}, not a number of decisions")
-    seed, *streams = (_seed(stream) for stream in (header["seed"], *_listed(header, "streams")))
+    seed, *streams = (read_seed(stream) for stream in (header["seed"], *listed(header, "streams")))
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
         raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
@@ -283,30 +284,34 @@ def _budget(saved: Any) -> Budget | None:
 def _spending(header: dict[str, Any]) -> Float64 | None:
     if header.get("budget") is None:
         return None
-    values = np.array(_listed(header, "spending"), dtype=np.float64)
+    values = np.array(listed(header, "spending"), dtype=np.float64)
     if values.shape != (10,) or not np.isfinite(values).all() or (values[[0, 2, 4, 6, 7, 9]] < 0.0).any():
         raise InvalidValueError(f"the spending of its budget is {reprlib.repr(header['spending'])}, which it cannot be")
     return values
 
 
-def _seed(saved: Any) -> int:
+def read_seed(saved: Any) -> int:
+    """Return a seed of a header."""
     if saved is None:
         raise InvalidValueError("there is no seed")
     return check_seed(saved)
 
 
-def _listed(header: dict[str, Any], name: str) -> list[Any]:
+def listed(header: dict[str, Any], name: str) -> list[Any]:
+    """Return a list of a header."""
     value = header[name]
     if not isinstance(value, list):
         raise InvalidTypeError(f"{name} is {reprlib.repr(value)}, not a list")
     return value
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
+    """Return what an error says."""
     return str(error) or type(error).__name__  # a lack of memory comes without words
 
 
-def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Policy:
+def read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Policy:
+    """Return the policy of a header; `given`, if the registry has it not."""
     name, settings = saved["name"], saved["settings"]
     try:
         kind = find(name) if given is None else type(given)
@@ -321,12 +326,12 @@ def _read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Pol
     return policy
 
 
-def policy_header(policy: Policy) -> dict[str, Json]:
+def policy_header(policy: object) -> dict[str, Json]:
     """Return the name of a policy and its settings, as plain JSON types."""
     return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
 
 
-def _policy_settings(policy: Policy) -> dict[str, Any]:
+def _policy_settings(policy: object) -> dict[str, Any]:
     if not dataclasses.is_dataclass(policy):
         raise InvalidTypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
     settings = {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}

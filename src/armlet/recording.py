@@ -135,13 +135,20 @@ class _Elsewhere:
 
 def attach(bandit: Engine, recorder: Recorder, now: model_file.Model, digest: Callable[[], str]) -> None:
     """Pass a recorder the bandit as it is `now`, and every change from now on; or leave the bandit as it was."""
-    for name in ("open", "on_decision", "on_decisions", "on_event", "on_events"):
+    bandit._attach(begin(recorder, model_file.encode(now), model_file.describe(now), digest))
+
+
+def begin(
+    recorder: Recorder, start: bytes, about: Fields, digest: Callable[[], str], others: Sequence[str] = ()
+) -> Recording:
+    """Open a recorder, which must have all methods of the protocol, and some others."""
+    for name in ("open", "on_decision", "on_decisions", "on_event", "on_events", *others):
         if not callable(getattr(recorder, name, None)):
             raise InvalidTypeError(
                 f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own"
             )
-    recorder.open(model_file.encode(now), model_file.describe(now), digest)
-    bandit._attach(Recording(recorder))
+    recorder.open(start, about, digest)
+    return Recording(recorder)
 
 
 def merge_fields(settings: Settings, other: Snapshot) -> Fields:

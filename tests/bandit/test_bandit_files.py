@@ -33,7 +33,8 @@ def path(tmp_path: Path) -> Path:
 
 def saved_and_loaded(bandit: Bandit, path: Path, **options: Any) -> Bandit:
     bandit.save(path)
-    return armlet.load(path, **options)
+    loaded: Bandit = armlet.load(path, **options)
+    return loaded
 
 
 def header_of(path: Path) -> dict[str, Any]:

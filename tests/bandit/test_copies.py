@@ -145,7 +145,7 @@ def test_bytes_that_are_no_model_are_refused() -> None:
         with pytest.raises(ModelFileError):
             armlet.from_bytes(damaged)
     with pytest.raises(TypeError):
-        armlet.from_bytes("text")  # type: ignore[arg-type]
+        armlet.from_bytes("text")  # type: ignore[call-overload]
 
 
 def test_pickle_of_a_policy_that_cannot_be_saved_says_so() -> None:

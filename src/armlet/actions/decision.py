@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.columns import check_label, reward, weight
 from armlet.inputs.contexts import ContextReader
 from armlet.types import Arm, Float64
+
+if TYPE_CHECKING:
+    from armlet.recording import Recording
 
 NOT_KEPT: Float64 = np.empty(0)
 
@@ -35,7 +38,7 @@ class ActionDecision:
 
     __slots__ = (
         *("actions", "arm", "eligible", "expired", "greedy", "id", "key", "learned", "marginal", "n_actions"),
-        *("optimistic", "probabilities", "propensity", "reward", "support", "t", "weight", "x", "z"),
+        *("optimistic", "probabilities", "propensity", "recorded", "reward", "support", "t", "weight", "x", "z"),
     )
 
     id: str
@@ -67,8 +70,8 @@ class ActionDecision:
     """(n,): the probability of every row of the table in order; None unless decide was asked for them."""
     optimistic: bool
     """Whether the coin made it a step that plays the highest bound."""
-    greedy: bool
-    """Whether the action has the highest estimate, or one of several; False where an optimistic step did not look."""
+    greedy: bool | None
+    """Whether the action has the highest estimate, or one of several; None where nobody looked."""
     learned: bool
     """Whether a reward was learned from it."""
     expired: bool
@@ -77,6 +80,8 @@ class ActionDecision:
     """The reward learned, if any."""
     weight: float
     """The weight with which it was learned."""
+    recorded: Recording | None
+    """The log that received it, if there is one in this process."""
 
     explored = False  # no step plays at random; what the coins choose is in the support
     design: Literal["choice"] = "choice"
@@ -136,12 +141,15 @@ class ActionDecision:
         made.support = _support(record.get("support"))
         made.probabilities = None
         made.marginal = record.get("marginal", True) is not False
-        made.optimistic, made.greedy = bool(record.get("optimistic")), bool(record.get("greedy"))
+        made.optimistic, made.greedy = bool(record.get("optimistic")), record.get("greedy")
         given = record.get("reward")
         made.learned, made.reward = given is not None, None if given is None else reward(given)
         made.weight = weight(record.get("weight", 1.0))
-        made.expired = bool(record.get("expired"))
+        made.expired, made.recorded = bool(record.get("expired")), None
         return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
 
     def __copy__(self) -> ActionDecision:
         return self  # one decision is learned once, by all who hold it

@@ -185,7 +185,7 @@ def find_action_policy(name: str) -> type[ActionPolicy]:
     return ACTION_POLICIES[name]
 
 
-def check_action_policy_given(policy: object) -> ActionPolicy:
+def check_given(policy: object) -> ActionPolicy:
     """Refuse what is not a policy of action bandits."""
     if isinstance(policy, type):
         raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
 from armlet.inputs.columns import check_label, listed
 from armlet.inputs.contexts import ContextReader
+from armlet.reference.pair_model import ActionRows
 from armlet.types import Arm, Bool, Float64
 
 UInt64 = npt.NDArray[np.uint64]
@@ -50,7 +51,7 @@ class ActionTable:
     ('coffee', 'milk')
     """
 
-    __slots__ = ("_hash", "_keys", "_places", "features", "labels", "names")
+    __slots__ = ("_hash", "_keys", "_places", "_rows", "features", "labels", "names")
 
     labels: tuple[Arm, ...]
     """The labels in order: numbers first, then texts by the alphabet."""
@@ -90,6 +91,14 @@ class ActionTable:
         self.features.setflags(write=False)
         self._hash: str | None = None
         self._keys: UInt64 | None = None
+        self._rows: ActionRows | None = None
+
+    @property
+    def rows(self) -> ActionRows:
+        """What the kernel keeps of it."""
+        if self._rows is None:
+            self._rows = ActionRows(self.features, self.keys)
+        return self._rows
 
     @property
     def hash(self) -> str:

@@ -186,6 +186,12 @@ class Flags:
         return {"column": self.column, "kind": self.kind, "texts": list(self.texts), "other": self.other}
 
 
+def bucket_of(text: str, n: int) -> int:
+    """Return the bucket of a text, one of n: the same on every machine."""
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % n
+
+
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """A 1 in the bucket that a hash of the text says: any number of texts in so many places, known or not.
@@ -218,8 +224,7 @@ class Buckets:
         out[np.arange(table.n_rows), buckets[found.codes]] = 1.0
 
     def _bucket(self, text: str) -> int:
-        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "little") % self.n
+        return bucket_of(text, self.n)
 
     def to_dict(self) -> dict[str, Any]:
         return {"column": self.column, "kind": self.kind, "n": self.n}

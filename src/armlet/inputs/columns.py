@@ -20,6 +20,7 @@ from armlet.types import Arm, Bool, Float64, Int64
 if TYPE_CHECKING:
     from armlet.inputs.contexts import ContextReader
     from armlet.inputs.outcomes import Outcomes
+    from armlet.inputs.settings import Reader
 
 # Contexts, rewards, weights and settings. Any float32 is below it. A row then adds w x x' <= 1e120 to a sum, so that no
 # number of rows overflows it, and estimates, widths and their squares stay finite too. NaN and infinity fail the same
@@ -352,7 +353,7 @@ def read_logged(table: object, reader: ContextReader, outcomes: Outcomes | None 
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: propensity[0] is 0.0; give a number above 0 and at most 1
     """
-    names, column = _open(table)
+    names, column = open_table(table)
     for name, right in MISNAMED.items():
         if name in names and right not in names:
             raise InvalidValueError(f"the table has a column {name}; call it {right}")
@@ -384,11 +385,11 @@ def _rewards(names: list[str], column: Callable[[str], Any], n: int, outcomes: O
 
 def _all_replaces(names: list[str], column: Callable[[str], Any], n: int, outcomes: Outcomes | None) -> Float64:
     if outcomes is None:
-        return _replaces(column("replaces"), n) if "replaces" in names else np.full(n, np.nan)
+        return taken_back(column("replaces"), n) if "replaces" in names else np.full(n, np.nan)
     given = _by_name("replaces", names, column, outcomes)
     if not given:
         return np.full((n, len(outcomes.learned)), np.nan)
-    found = outcomes.matrix(given, n, "replaces", _replaces)
+    found = outcomes.matrix(given, n, "replaces", taken_back)
     some = np.flatnonzero(np.isnan(found).any(axis=1) & ~np.isnan(found).all(axis=1))
     if some.size:
         raise InvalidValueError(f"replaces has some outcomes of row {some[0]} and not others; give all, or none")
@@ -402,7 +403,8 @@ def _by_name(role: str, names: list[str], column: Callable[[str], Any], outcomes
     return {name: column(f"{role}_{name}") for name in outcomes.learned if f"{role}_{name}" in names}
 
 
-def _open(table: Any) -> tuple[list[str], Callable[[str], Any]]:
+def open_table(table: Any) -> tuple[list[str], Callable[[str], Any]]:
+    """Return the names of the columns of a log, and what leads from a name to its column."""
     if isinstance(table, Mapping):
         return list(table), table.__getitem__
     for names in ("column_names", "columns"):  # pyarrow; pandas and polars
@@ -442,7 +444,7 @@ def _whole(values: Any, name: str, least: int, most: int, n: int | None = None) 
     return np.ascontiguousarray(numbers.astype(np.int64))
 
 
-def _replaces(values: Any, n: int, name: str = "replaces") -> Float64:
+def taken_back(values: Any, n: int, name: str = "replaces") -> Float64:
     """Read the rewards that others replace; null or NaN where there is none."""
     numbers = _raw(values)
     if numbers.shape != (n,):
@@ -455,13 +457,18 @@ def _replaces(values: Any, n: int, name: str = "replaces") -> Float64:
 
 def _contexts(names: list[str], column: Callable[[str], Any], reader: ContextReader, n: int) -> Float64:
     if "x" in names:
-        X = reader.matrix(_rows(column("x"), n))
-        if len(X) != n:
-            raise InvalidValueError(f"x has {len(X)} rows and t {n}; give one for each")
-        return X
+        return read_rows(column("x"), "x", reader, n)
     if reader.features is None or not set(reader.features) <= set(names):
         raise InvalidValueError(f"the table has no column x, and none for every feature; it has {reprlib.repr(names)}")
     return np.column_stack([rewards(column(name), n, name) for name in reader.features])
+
+
+def read_rows(values: Any, name: str, reader: Reader, n: int) -> Float64:
+    """Read a column of n rows of numbers: lists, arrays, or float64 as bytes."""
+    rows = reader.matrix(_rows(values, n))
+    if len(rows) != n:
+        raise InvalidValueError(f"{name} has {len(rows)} rows and t {n}; give one for each")
+    return rows
 
 
 def _rows(values: Any, n: int) -> Any:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -497,6 +497,20 @@ def _is_count(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
 
 
+class RowEncoder(Protocol):
+    """What makes the numbers of a row: an `Encoder`, or `HashedFeatures`."""
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a row becomes."""
+
+    def encode(self, row: Row) -> Float64:
+        """Return the numbers of one row, (d,)."""
+
+    def matrix(self, X: Any) -> Float64:
+        """Return the numbers of every row, (N, d)."""
+
+
 @dataclass(frozen=True, slots=True)
 class EncodingReader:
     """Reads contexts by column, or, as a `ContextReader` does, the numbers that they became.
@@ -510,12 +524,13 @@ class EncodingReader:
     array([[1., 0., 0.]])
     """
 
-    encoder: Encoder
+    encoder: RowEncoder
+    what: str = "context"  # what errors call a row
 
     @property
     def plain(self) -> ContextReader:
         """What reads the numbers."""
-        return ContextReader(self.encoder.dim)
+        return ContextReader(self.encoder.dim, what=self.what)
 
     def row(self, x: Context) -> Float64:
         """Read one context: a mapping from columns to values, or d numbers."""

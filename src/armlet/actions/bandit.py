@@ -1,0 +1,861 @@
+"""The bandit that users hold where arms have features: one model over pairs, prepared tables, a clock and a seed.
+
+Contexts, actions and rewards are checked here, once; everything inside trusts them. Any thread may call at any time:
+threads take turns. A decision over a prepared table of n actions costs O(n d) in the kernel; learning O(D^2), D the
+terms of a pair, and now and then a solve, O(D^3).
+"""
+
+from __future__ import annotations
+
+import base64
+import reprlib
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.actions import file
+from armlet.actions.decision import ActionDecision
+from armlet.actions.law import Asked, Played, play
+from armlet.actions.policies import ActionPolicy, SharedOptimism
+from armlet.actions.settings import ActionSettings, AnyEncoder, check_side
+from armlet.actions.table import ActionTable, action_keys
+from armlet.disk import give_up_in_children
+from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError, MergeError, UnknownNameError, choices
+from armlet.inputs import columns
+from armlet.inputs.actions import ActionSource, PairRows, dense, dense_row, read_actions, read_pairs
+from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends
+from armlet.kernel import coins
+from armlet.types import Arm, Bool, Context, Contexts, Float64, Mode
+
+if TYPE_CHECKING:
+    from armlet.actions.recording import ActionRecorder
+    from armlet.disk import Target
+    from armlet.recording import Fields, Recording
+    from armlet.reference.pair_model import PairModel
+
+Actions: TypeAlias = str | ActionTable | ActionSource
+"""Actions at the border: the name of a prepared table, a table, features by label, (labels, Z), or a data frame."""
+
+LAST: Final = 2**63 - 1  # step
+EMPTY: Float64 = np.empty(0)
+
+
+class _Lock:
+    """The lock of a bandit without a log; a forked child has one of its own."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        give_up_in_children(self)
+
+    def forked(self) -> None:
+        self.lock = threading.RLock()  # the other may have been copied while a thread held it
+
+
+class ActionBandit:
+    """A contextual bandit whose arms have features: `decide` among the actions of a table, play, `learn`.
+
+    One model of all actions, over features of the pair: what is learned of one action tells about those like it, so
+    actions may come and go at every decision, and a new one is understood at once.
+
+    Parameters
+    ----------
+    dim
+        Values in a context; may be left out if `features` are named. 0, or neither: there are no contexts.
+    action_dim
+        Values of an action; may be left out if `action_features` are named.
+    features, action_features
+        Names of these values, for contexts and actions given as mappings or tables.
+    encoder, action_encoder
+        A fitted `armlet.Encoder`, for contexts or actions that are rows of text, categories and numbers; or
+        `armlet.HashedFeatures(n)`, for any names.
+    policy
+        `armlet.SharedOptimism()`, low regret with nothing to set; or `armlet.SharedThompson()`, for logs that are to be
+        evaluated.
+    objective
+        "max" for rewards, "min" for costs.
+    reward_range
+        (lowest, highest): rewards outside are refused.
+    seed
+        All randomness of decisions is a function of it and of the step; 0 <= seed < 2^128, random if left out.
+    log
+        Receives every state change, in order: an `armlet.Log`, or any `armlet.actions.recording.ActionRecorder`.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.ActionBandit(features=["age"], action_features=["price", "sweet"], seed=7)
+    >>> drinks = {"tea": {"price": 2.0, "sweet": 0}, "cocoa": {"price": 3.0, "sweet": 1}}
+    >>> decision = bandit.decide({"age": 9}, drinks)
+    >>> bandit.learn(decision, 1.0)
+    >>> decision.propensity, decision.n_actions
+    (0.5, 2)
+    >>> bandit.decide({"age": 8}, drinks | {"lemonade": [2.5, 1.0]}, eligible=["tea", "lemonade"]).arm
+    'lemonade'
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        action_dim: int | None = None,
+        *,
+        features: Iterable[str] | None = None,
+        action_features: Iterable[str] | None = None,
+        encoder: AnyEncoder | None = None,
+        action_encoder: AnyEncoder | None = None,
+        policy: ActionPolicy | None = None,
+        objective: Objective = "max",
+        reward_range: tuple[float, float] | None = None,
+        seed: int | None = None,
+        log: ActionRecorder | None = None,
+    ) -> None:
+        encoder, names, width = check_side(encoder, features, dim, "")
+        action_encoder, action_names, action_width = check_side(action_encoder, action_features, action_dim, "action_")
+        settings = ActionSettings(
+            policy=SharedOptimism() if policy is None else policy,
+            dim=width,
+            features=names,
+            action_dim=action_width,
+            action_features=action_names,
+            objective=objective,
+            reward_range=None if reward_range is None else ends("reward_range", reward_range),
+            encoder=encoder,
+            action_encoder=action_encoder,
+        )
+        state = file.new_state(settings)
+        self._set(file.ActionModel(settings=settings, t=0, seed=check_seed(seed), streams=(), state=state, tables={}))
+        if log is not None:
+            self._attach_log(log)
+
+    def _set(self, model: file.ActionModel) -> None:
+        self._settings, self._t, self._seed, self._streams = model.settings, model.t, model.seed, model.streams
+        self._state, self._tables = model.state, dict(model.tables)
+        self._reader, self._action_reader = model.settings.reader, model.settings.action_reader
+        self._recording: Recording | None = None
+        self._turn: _Lock | Recording = _Lock()
+
+    @classmethod
+    def _from_model(cls, model: file.ActionModel) -> Self:
+        bandit = cls.__new__(cls)
+        bandit._set(model)
+        return bandit
+
+    def _attach_log(self, log: ActionRecorder) -> None:
+        from armlet.recording import begin  # not before it is needed: files slow down `import armlet`
+
+        now = self._model()
+        start, about = file.encode(now), file.describe(now)
+        recording = begin(log, start, about, self.digest, ("on_actions",))
+        self._recording = self._turn = recording
+
+    # ---- decisions
+
+    def prepare(self, name: str, table: ActionSource | ActionTable) -> ActionTable:
+        """Keep a table under a name, so that `decide(x, name)` chooses from it without reading it again.
+
+        Parameters
+        ----------
+        name
+            Of the table; one that has it already is replaced.
+        table
+            What `decide` takes as actions.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.ActionBandit(1, 1, seed=1)
+        >>> bandit.prepare("drinks", {"tea": [2.0], "milk": [1.0]})
+        <ActionTable of 2 actions with 1 features: 'milk', 'tea'>
+        >>> bandit.decide([0.5], "drinks").arm
+        'milk'
+        >>> _ = bandit.prepare("drinks", bandit.tables["drinks"].changed(remove=["milk"]))
+        >>> bandit.decide([0.5], "drinks").arm
+        'tea'
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidTypeError(f"name is {name!r}; give a text")
+        if isinstance(table, str):
+            raise InvalidTypeError(f"table is the text {table!r}; give the actions themselves")
+        made = self.table(table)
+        with self._turn.lock:
+            if self._recording is not None:
+                self._recorder.on_actions(made, name)
+            self._tables[name] = made
+        return made
+
+    @property
+    def tables(self) -> Mapping[str, ActionTable]:
+        """The prepared tables by name, a copy; those that a file has the names of alone are left out."""
+        return {name: table for name, table in self._tables.items() if isinstance(table, ActionTable)}
+
+    def table(self, actions: Actions) -> ActionTable:
+        """Return actions as `decide` reads them: the table whose order `predict_proba` has.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> armlet.ActionBandit(1, 1).table({"tea": [2.0], "milk": [1.0]}).labels
+        ('milk', 'tea')
+        """
+        if isinstance(actions, ActionTable):
+            self._check_table(actions)
+            return actions
+        if isinstance(actions, str):
+            found = self._tables.get(actions)
+            if isinstance(found, ActionTable):
+                return found
+            raise self._no_table(actions, found)
+        labels, Z = read_actions(actions, self._action_reader)
+        return ActionTable._of(labels, Z, self._settings.action_features)
+
+    def _check_table(self, table: ActionTable) -> None:
+        s = self._settings
+        if table.dim != s.action_dim:
+            raise InvalidValueError(
+                f"action_dim is {s.action_dim} but the table has {table.dim} features; give as many"
+            )
+        if table.names is not None and s.action_features is not None and table.names != s.action_features:
+            raise InvalidValueError(f"the table's features are {table.names}; the bandit's are {s.action_features}")
+
+    def _no_table(self, name: str, known: str | None) -> Exception:
+        if known is not None:
+            return InvalidValueError(f"table {name!r} was saved by its hash alone, {known}; prepare it again")
+        near = choices(name, self._tables) if self._tables else "there are none yet"
+        return UnknownNameError(f"no table {name!r} was prepared; call prepare({name!r}, table) first, or {near}")
+
+    def decide(
+        self,
+        x: Context | None,
+        actions: Actions,
+        *,
+        eligible: Iterable[Arm] | Bool | None = None,
+        t: int | None = None,
+        propensity: Literal["marginal"] | None = None,
+        probabilities: Literal["all"] | None = None,
+    ) -> ActionDecision:
+        """Choose an action for one context, and advance the clock.
+
+        Parameters
+        ----------
+        x
+            A numpy row, a list, or a mapping by feature name; None if there are no contexts.
+        actions
+            What can be chosen: features by label, a pair (labels, Z), a data frame or Arrow table with a column `arm`
+            or an index of labels, an `ActionTable`, or the name of a prepared one.
+        eligible
+            Those of them that may be played this time: labels, or a boolean for each row of the table in its order.
+        t
+            The step to decide, with the coins of that step; later than the clock. The next step if left out.
+        propensity
+            "marginal" for a propensity and a support over all coins: what an evaluation needs. Left out, a decision
+            looks for the candidates of its own kind of step alone (`decision.marginal` is False). Decisions of a bandit
+            with a log, and those with `probabilities="all"`, always have the marginal one.
+        probabilities
+            "all" for `decision.probabilities`, those of every row of the table.
+        """
+        _check_words(propensity, probabilities)
+        row = self._context(x)
+        with self._turn.lock:
+            table = self.table(actions)
+            allowed = None if eligible is None else table.mask(eligible)
+            step = self._step(t)
+            marginal = propensity is not None or probabilities is not None or self._recording is not None
+            played = self._play(row, table, allowed, step, marginal=marginal)
+            return self._made(row, table, allowed, step, played, is_asked=probabilities is not None)
+
+    def _context(self, x: Any) -> Float64:
+        if x is None and self._settings.dim == 0:
+            return EMPTY
+        return self._reader.row(dense_row(x))
+
+    def _step(self, t: int | None) -> int:
+        step = self._t + 1 if t is None else check_step(t)
+        if not self._t < step <= LAST:
+            raise InvalidValueError(
+                f"t is {step} but the clock stands at {self._t} and goes forward only, up to 2^63 - 1; give a later "
+                "step"
+            )
+        return step
+
+    def _play(self, x: Float64, table: ActionTable, allowed: Bool | None, t: int, *, marginal: bool) -> Played:
+        n = len(table) if allowed is None else int(np.count_nonzero(allowed))
+        asked = Asked(self._state, x, table.rows, t, self._seed, coins(self._seed, t), allowed, n)
+        return play(self._settings.policy, asked, marginal=marginal)
+
+    def _made(
+        self, x: Float64, table: ActionTable, allowed: Bool | None, t: int, played: Played, *, is_asked: bool
+    ) -> ActionDecision:
+        """Make the decision, record it, and advance the clock."""
+        labels, support = table.labels, played.support
+        d = ActionDecision.__new__(ActionDecision)
+        d.id, d.t, d.arm = f"{t}-{coins(self._seed, t).mark:016x}", t, labels[played.row]
+        d.x, d.z, d.key = _frozen(x), table.features[played.row], int(table.keys[played.row])
+        d.actions, d.n_actions = table.hash, len(table)
+        d.eligible = None if allowed is None else tuple(labels[place] for place in np.flatnonzero(allowed).tolist())
+        d.propensity, d.marginal = played.propensity, played.marginal
+        d.support = None if support is None else {labels[row]: chance for row, chance in support.items()}
+        d.probabilities = _chances(played, len(table), allowed) if is_asked else None
+        d.optimistic, d.greedy = played.optimistic, played.greedy
+        d.learned, d.expired, d.reward, d.weight, d.recorded = False, False, None, 1.0, None
+        if self._recording is not None:
+            self._recorder.on_actions(table, None)
+        self._t = t
+        if self._recording is not None:
+            d.expired = True  # until it is recorded
+            self._recorder.on_decision(cast(Any, d))
+            d.expired, d.recorded = False, self._recording
+        return d
+
+    def decide_many(
+        self,
+        X: Contexts,
+        actions: Actions | Sequence[Actions],
+        *,
+        eligible: Iterable[Arm] | Bool | None = None,
+        t: int | None = None,
+        propensity: Literal["marginal"] | None = None,
+    ) -> list[ActionDecision]:
+        """Choose for many contexts: the same decisions, bit for bit, as one by one.
+
+        Parameters
+        ----------
+        X
+            One context a row.
+        actions
+            One table for all rows, or a list of tables, one for each.
+        eligible, propensity
+            As in `decide`, for all rows.
+        t
+            The step of the first row.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.ActionBandit(1, 1, seed=1)
+        >>> [decision.t for decision in bandit.decide_many([[0.5], [1.0]], {"tea": [2.0], "milk": [1.0]})]
+        [1, 2]
+        """
+        _check_words(propensity, None)
+        rows = self._reader.matrix(dense(X))
+        with self._turn.lock:
+            if isinstance(actions, list):
+                if len(actions) != len(rows):
+                    raise InvalidValueError(f"actions has {len(actions)} tables for {len(rows)} contexts; give as many")
+                tables = [self.table(each) for each in actions]
+            else:
+                tables = [self.table(cast(Actions, actions))] * len(rows)
+            masks = [None if eligible is None else table.mask(eligible) for table in tables]
+            step = self._step(t)
+            self._step(step + len(rows))
+            marginal = propensity is not None or self._recording is not None
+            made = []
+            for place, (x, table, allowed) in enumerate(zip(rows, tables, masks, strict=True)):
+                played = self._play(x, table, allowed, step + place, marginal=marginal)
+                made.append(self._made(x, table, allowed, step + place, played, is_asked=False))
+            return made
+
+    # ---- rewards
+
+    def learn(self, decision: ActionDecision, reward: float, *, weight: float = 1.0) -> None:
+        """Learn the reward of a decision: late, out of order, or never, but only once.
+
+        Parameters
+        ----------
+        decision
+            What `decide` gave, or a record of it (`ActionDecision.from_dict`): its table may be gone.
+        reward
+            Any finite number; a cost if the objective is "min".
+        weight
+            How much it counts, a positive number.
+        """
+        value, size = self._reward(reward), columns.weight(weight)
+        with self._turn.lock:
+            self._check_learnable(decision)
+            self._record("learn", lambda: {**self._about(decision), "reward": value, "weight": size})
+            self._add(decision, value, size)
+
+    def learn_many(
+        self, decisions: Sequence[ActionDecision], rewards: npt.ArrayLike, *, weights: npt.ArrayLike | None = None
+    ) -> None:
+        """Learn the rewards of many decisions, all or none."""
+        given = list(decisions)
+        values = [self._reward(value) for value in columns.rewards(rewards, len(given)).tolist()]
+        sizes = columns.weights(weights, len(given)).tolist()
+        if len({id(decision) for decision in given}) < len(given):
+            raise DecisionError("decisions holds one decision more than once; learn it once")
+        rows = list(zip(given, values, sizes, strict=True))
+        with self._turn.lock:
+            for decision in given:
+                self._check_learnable(decision)
+            if self._recording is not None:
+                many = [{**self._about(d), "reward": value, "weight": size} for d, value, size in rows]
+                self._recorder.on_events("learn", many)
+            for decision, value, size in rows:
+                self._add(decision, value, size)
+
+    def _add(self, d: ActionDecision, value: float, weight: float) -> None:
+        self._state.add(d.key, d.x, d.z, self._settings.sign * value, weight)
+        d.learned, d.reward, d.weight = True, value, weight
+
+    def correct(self, decision: ActionDecision, old_reward: float, new_reward: float) -> None:
+        """Replace the reward that was learned from a decision, exactly but for rounding."""
+        old, new, sign = columns.reward(old_reward, "old_reward"), self._reward(new_reward), self._settings.sign
+        with self._turn.lock:
+            d = self._check_learned(decision, old, "old_reward")
+            state = self._state.copy()
+            state.correct(d.key, d.x, d.z, sign * old, sign * new, d.weight)
+            fields = {"old_reward": old, "new_reward": new, "weight": d.weight}
+            self._record("correct", lambda: {**self._about(d), **fields})
+            self._state, d.reward = state, new
+
+    def forget(self, decision: ActionDecision, reward: float) -> None:
+        """Take back what was learned from a decision, exactly but for rounding; it may be learned again."""
+        value = columns.reward(reward)
+        with self._turn.lock:
+            d = self._check_learned(decision, value, "reward")
+            state = self._state.copy()
+            state.remove(d.key, d.x, d.z, self._settings.sign * value, d.weight)
+            self._record("forget", lambda: {**self._about(d), "reward": value, "weight": d.weight})
+            self._state, d.learned, d.expired, d.reward = state, False, True, None
+
+    def expire(self, decision: ActionDecision) -> None:
+        """Stop waiting for the reward of a decision, which will not come. If it comes after all, it can be learned."""
+        with self._turn.lock:
+            d = self._known(decision)
+            if d.learned:
+                raise DecisionError(
+                    f"decision {d.id} was learned already, with reward {d.reward}, so nobody waits for it; take it "
+                    "back with forget(decision, reward)"
+                )
+            if d.expired:
+                raise DecisionError(
+                    f"decision {d.id} was expired already, or its reward was forgotten, so nobody waits for it; "
+                    "leave it out"
+                )
+            self._record("expire", lambda: self._about(d))
+            d.expired = True
+
+    def _reward(self, value: float) -> float:
+        found, ends = columns.reward(value), self._settings.reward_range
+        if ends is not None and not ends[0] <= found <= ends[1]:
+            raise InvalidValueError(
+                f"reward is {found} but reward_range is {ends}; leave it out, or take a wider range: "
+                "replace(reward_range=...)"
+            )
+        return found
+
+    def _known(self, decision: ActionDecision) -> ActionDecision:
+        """Refuse a decision that this bandit cannot have made."""
+        if not isinstance(decision, ActionDecision):
+            raise InvalidTypeError(
+                f"decision is {reprlib.repr(decision)} ({type(decision).__name__}); give what decide returned, or "
+                "ActionDecision.from_dict of its record"
+            )
+        mark = decision.id.rpartition("-")[2]
+        if not any(mark == f"{coins(seed, decision.t).mark:016x}" for seed in (self._seed, *self._streams)):
+            raise DecisionError(
+                f"decision {decision.id} was made by another bandit; learn it there, or merge that bandit into this one"
+            )
+        return decision
+
+    def _check_learnable(self, decision: ActionDecision) -> None:
+        d = self._known(decision)
+        if d.learned:
+            raise DecisionError(
+                f"decision {d.id} was learned already, with reward {d.reward}; change it with correct(decision, "
+                "old_reward, new_reward)"
+            )
+        self._check_kept(d)
+
+    def _check_kept(self, d: ActionDecision) -> None:
+        s = self._settings
+        for name, values, dim in (("context", d.x, s.dim), ("action", d.z, s.action_dim)):
+            if len(values) == 0 < dim:
+                raise InvalidValueError(
+                    f"decision {d.id} was kept without its {name}, so nothing can be learned from it"
+                )
+            if len(values) != dim:
+                raise InvalidValueError(
+                    f"decision {d.id} has {len(values)} values of its {name} but the bandit has {dim}; it is another's"
+                )
+
+    def _check_learned(self, decision: ActionDecision, value: float, name: str) -> ActionDecision:
+        d = self._known(decision)
+        if not d.learned:
+            raise DecisionError(f"decision {d.id} has no reward yet; learn(decision, reward) comes first")
+        if d.reward != value:
+            raise InvalidValueError(
+                f"{name} is {value} but decision {d.id} was learned with {d.reward}; pass that reward"
+            )
+        self._check_kept(d)
+        return d
+
+    # ---- records
+
+    @property
+    def _recorder(self) -> ActionRecorder:
+        assert self._recording is not None
+        return cast("ActionRecorder", self._recording.recorder)
+
+    def _record(self, kind: str, fields: Callable[[], Fields]) -> None:
+        if self._recording is not None:
+            self._recorder.on_event(kind, fields())
+
+    def _about(self, d: ActionDecision) -> dict[str, Any]:
+        """Return the id of a decision, and its record if the recorder did not receive it."""
+        told: dict[str, Any] = {"id": d.id} | ({"expired": True} if d.expired and not d.learned else {})
+        return told if d.recorded is self._recording else {**told, "decision": d.to_dict()}
+
+    # ---- logs
+
+    def partial_fit(self, table: object) -> None:
+        """Learn from a log's table of decisions, as `learn` would learn them one by one, bit for bit; all or nothing.
+
+        Parameters
+        ----------
+        table
+            A mapping of columns, a pandas or polars data frame, or an Arrow table, in the order of learning:
+
+            - x, z: the context, and the features of the action that was played: one row of numbers, or float64 as
+              bytes, each; arm, its label; reward;
+            - weight (1): if there is such a column;
+            - replaces: the reward that was learned before and that `reward` takes the place of, as in `correct`; null
+              or NaN in rows that are new.
+
+            Columns of other names are ignored. The clock stays: `replace(t=)` sets it.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.ActionBandit(1, 1, seed=1)
+        >>> bandit.partial_fit({"x": [[0.5], [0.1]], "z": [[1.0], [2.0]], "arm": ["milk", "tea"], "reward": [0, 1]})
+        >>> bandit.predict([0.3], {"water": [0.0], "coffee": [3.0]})
+        'coffee'
+        """
+        rows = read_pairs(table, self._reader.plain, self._action_reader.plain)
+        for value in rows.rewards.tolist():
+            self._reward(value)
+        with self._turn.lock:
+            state = self._state.copy()
+            self._learn_rows(state, rows)
+            self._record("learn_logged", lambda: {"columns": _columns(rows)})
+            self._state = state
+
+    def _learn_rows(self, state: PairModel, rows: PairRows) -> None:
+        keys = action_keys(rows.arms, rows.Z + 0.0).tolist()
+        sign, X, Z = self._settings.sign, rows.X, rows.Z + 0.0
+        olds = rows.replaces.tolist()
+        for i, (value, weight) in enumerate(zip(rows.rewards.tolist(), rows.weights.tolist(), strict=True)):
+            if olds[i] == olds[i]:
+                state.correct(keys[i], X[i], Z[i], sign * olds[i], sign * value, weight)
+            else:
+                state.add(keys[i], X[i], Z[i], sign * value, weight)
+
+    # ---- reading: never random, never changes anything
+
+    def predict(self, x: Context | None, actions: Actions, *, eligible: Iterable[Arm] | Bool | None = None) -> Arm:
+        """Return the action with the highest estimate; the first in the table's order of those that tie."""
+        row, table = self._context(x), self.table(actions)
+        allowed = None if eligible is None else table.mask(eligible)
+        with self._turn.lock:
+            return table.labels[int(self._state.greedy(row, table.rows, allowed)[0])]
+
+    def predict_expectations(self, x: Context | None, actions: Actions) -> Float64:
+        """Return the estimated reward (or cost) of every action, (n,), in the table's order."""
+        row, table = self._context(x), self.table(actions)
+        with self._turn.lock:
+            return self._settings.sign * self._state.estimates(row, table.rows)
+
+    def predict_proba(
+        self,
+        x: Context | None,
+        actions: Actions,
+        *,
+        mode: Mode = "exploring",
+        eligible: Iterable[Arm] | Bool | None = None,
+    ) -> Float64:
+        """Return the probability of each action, (n,), in the table's order.
+
+        Parameters
+        ----------
+        x, actions, eligible
+            As in `decide`.
+        mode
+            "exploring": the policy at this very step, over all its coins. "greedy": what was learned, without
+            exploration; 1 for the highest estimate, shared by those that tie.
+        """
+        check_mode(mode)
+        row, table = self._context(x), self.table(actions)
+        allowed = None if eligible is None else table.mask(eligible)
+        with self._turn.lock:
+            if mode == "greedy":
+                best = self._state.greedy(row, table.rows, allowed)
+                out = np.zeros(len(table))
+                out[best] = 1.0 / len(best)
+                return out
+            played = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
+        return _chances(played, len(table), allowed)
+
+    # ---- merging and copies
+
+    def merge(self, other: ActionBandit) -> None:
+        """Add what another bandit learned, and its count of decisions; its pending decisions may be learned here.
+
+        Workers that started from one model would count it once each: let them ship `worker.difference(model)` instead.
+        """
+        theirs = _other(other, "merge", "other")._model()
+        self._settings.check_same(theirs.settings)
+        with self._turn.lock:
+            state = self._state.copy()
+            state.merge(theirs.state)
+            t = self._t + theirs.t
+            if t > LAST:
+                raise InvalidValueError(f"the clock stands at {self._t} and cannot take {theirs.t} steps more")
+            self._record("merge", lambda: _merged(theirs))
+            seeds = (theirs.seed, *theirs.streams)
+            new = [seed for seed in dict.fromkeys(seeds) if seed not in (self._seed, *self._streams)]
+            self._state, self._t, self._streams = state, t, (*self._streams, *new)
+
+    def __add__(self, other: ActionBandit) -> ActionBandit:
+        """Merge into a new bandit with this one's seed."""
+        if not isinstance(other, ActionBandit):
+            return NotImplemented
+        total = self.copy()
+        total.merge(other)
+        return total
+
+    def difference(self, base: ActionBandit) -> ActionBandit:
+        """Return what was learned since a copy was taken: sums and clock minus those of the copy, exact to rounding.
+
+        Parameters
+        ----------
+        base
+            The model that this bandit started from, as it was then.
+        """
+        then, now = _other(base, "difference", "base")._model(), self._model()
+        self._settings.check_same(then.settings)
+        if now.t < then.t:
+            raise MergeError(f"base has taken {then.t} decisions and this bandit {now.t}; base must be the earlier one")
+        now.state.subtract(then.state)
+        settings = {"settings": now.settings, "seed": now.seed, "streams": now.streams, "tables": {}}
+        return ActionBandit._from_model(file.ActionModel(**cast(Any, settings), t=now.t - then.t, state=now.state))
+
+    def copy(self, *, seed: int | Literal["random"] | None = None) -> Self:
+        """Copy everything but the log, the seed included, or with another `seed`, as in `replace`."""
+        twin = self._from_model(self._model())
+        twin.__dict__.update(self._user_attributes())
+        if seed is not None:
+            twin.replace(seed=seed)
+        return twin
+
+    def replace(
+        self,
+        *,
+        policy: ActionPolicy | None = None,
+        seed: int | Literal["random"] | None = None,
+        t: int | None = None,
+        reward_range: tuple[float, float] | None = None,
+    ) -> None:
+        """Continue with one thing changed; what was learned stays, and pending decisions can still be learned.
+
+        Parameters
+        ----------
+        policy
+            Another policy over the same model: other settings, or the other kind, but the same interactions and
+            intercepts.
+        seed
+            A new seed; "random" draws one from the operating system. One that was in use is refused.
+        t
+            The decisions taken so far, those taken elsewhere included; not fewer than now.
+        reward_range
+            (lowest, highest) from now on.
+        """
+        changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t, "reward_range": reward_range}
+        given = [name for name, value in changes.items() if value is not None]
+        if len(given) != 1:  # so that a refused call has changed nothing
+            raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of {', '.join(changes)}")
+        with self._turn.lock:
+            if policy is not None:
+                self._replace_settings(self._settings.with_policy(policy), "policy")
+            elif reward_range is not None:
+                self._replace_settings(self._settings.with_reward_range(reward_range), "reward_range")
+            elif t is not None:
+                self._advance_to(t)
+            else:
+                self._reseed(check_seed(None if seed == "random" else cast(int, seed)))
+
+    def _replace_settings(self, settings: ActionSettings, name: str) -> None:
+        def fields() -> Fields:
+            from armlet.model_file import policy_header
+
+            told = policy_header(settings.policy) if name == "policy" else list(settings.reward_range or ())
+            return {name: told}
+
+        self._record("replace", fields)
+        self._settings = settings
+
+    def _advance_to(self, t: int) -> None:
+        if t == self._t:
+            return
+        step = self._step(t)
+        self._record("advance", lambda: {"t": step})
+        self._t = step
+
+    def _reseed(self, seed: int) -> None:
+        if seed in (self._seed, *self._streams):
+            raise InvalidValueError(f"seed is {seed}, which was in use; give another one")
+        self._streams, self._seed = (*self._streams, self._seed), seed
+
+    # ---- files
+
+    def save(self, path: Target, *, tables: file.Kept = "all") -> None:
+        """Write one file, whole or not at all; `armlet.load` reads it back.
+
+        Parameters
+        ----------
+        path
+            Or a binary file object, which is written to from where it stands. A new file can be read by its owner
+            alone, since it holds the seed.
+        tables
+            "all": prepared tables are in it. "names": their names and hashes are, and they must be prepared again.
+        """
+        from armlet.disk import write_model
+
+        write_model(path, *file.parts(self._model(), tables))
+
+    def to_bytes(self, *, tables: file.Kept = "all") -> bytes:
+        """Return what `save` would write; `armlet.from_bytes` reads it back."""
+        return file.encode(self._model(), tables)
+
+    def digest(self) -> str:
+        """Return 64 hexadecimal digits that are equal for bandits that decide and learn alike, apart from the seed."""
+        with self._turn.lock:
+            return file.digest(self._model())
+
+    def _model(self) -> file.ActionModel:
+        with self._turn.lock:
+            return file.ActionModel(
+                settings=self._settings,
+                t=self._t,
+                seed=self._seed,
+                streams=self._streams,
+                state=self._state.copy(),
+                tables=dict(self._tables),
+            )
+
+    def _user_attributes(self) -> dict[str, Any]:
+        """Return what a subclass or a user keeps on it."""
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self.copy()
+        memo[id(self)] = twin
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (type(self), self.to_bytes()), self._user_attributes() or None
+
+    # ---- what it is, and what logs and stores ask of it
+
+    @property
+    def t(self) -> int:
+        """The decisions taken so far."""
+        return self._t
+
+    @property
+    def seed(self) -> int:
+        """The seed of its decisions."""
+        return self._seed
+
+    @property
+    def policy(self) -> ActionPolicy:
+        """The policy: frozen settings."""
+        return self._settings.policy
+
+    @property
+    def settings(self) -> ActionSettings:
+        """What the bandit was made with: policy, features of contexts and actions, encoders, objective, range."""
+        return self._settings
+
+    @property
+    def state(self) -> PairModel:
+        """The model: sums over pairs, intercepts of actions, and what was last solved from them."""
+        return self._state
+
+    def _begin_decision(self, label: Arm, explored: bool) -> None:
+        """Take note of a decision that is read from a store: no decision under way is counted."""
+
+    def __repr__(self) -> str:
+        if "_settings" not in vars(self):
+            return f"<{type(self).__name__} that was not set up>"
+        s = self._settings
+        told = {
+            "dim": s.dim,
+            "action_dim": s.action_dim,
+            "policy": s.policy,
+            "t": self._t,
+            "rows": f"{self._state.n:g}",
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+
+
+_OWN: Final = frozenset(
+    {
+        *("_settings", "_t", "_seed", "_streams", "_state", "_tables"),
+        *("_reader", "_action_reader", "_recording", "_turn"),
+    }
+)
+
+
+def _check_words(propensity: object, probabilities: object) -> None:
+    if propensity not in (None, "marginal"):
+        raise InvalidValueError(f"propensity is {propensity!r}; give 'marginal', or leave it out")
+    if probabilities not in (None, "all"):
+        raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
+
+
+def _other(given: object, verb: str, name: str) -> ActionBandit:
+    if not isinstance(given, ActionBandit):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(given)}; {verb} takes an ActionBandit")
+    return given
+
+
+def _frozen(x: Float64) -> Float64:
+    kept = x.copy()
+    kept.setflags(write=False)
+    return kept
+
+
+def _chances(played: Played, n: int, allowed: Bool | None) -> Float64:
+    if played.support is None:
+        mask = np.ones(n) if allowed is None else allowed.astype(np.float64)
+        return mask * played.propensity
+    out = np.zeros(n)
+    out[list(played.support)] = list(played.support.values())
+    return out
+
+
+def _columns(rows: PairRows) -> dict[str, Any]:
+    """Return a table of `partial_fit` in plain JSON types."""
+    replaces = [None if value != value else value for value in rows.replaces.tolist()]
+    told = {"x": rows.X.tolist(), "z": rows.Z.tolist(), "arm": rows.arms, "reward": rows.rewards.tolist()}
+    return {**told, "weight": rows.weights.tolist(), "replaces": replaces}
+
+
+def _merged(theirs: file.ActionModel) -> Fields:
+    """Describe a merge: what was learned elsewhere, as a model with a seed that nobody used."""
+    safe = file.ActionModel(
+        settings=theirs.settings, t=theirs.t, seed=check_seed(None), streams=(), state=theirs.state, tables={}
+    )
+    return {"model": base64.b64encode(file.encode(safe)).decode()}
+
+
+def _unpickle(kind: type[ActionBandit], data: bytes) -> ActionBandit:
+    from armlet.disk import decode_model
+
+    return kind._from_model(file.restore("the bytes", *decode_model(data)))

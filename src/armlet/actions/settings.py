@@ -1,0 +1,134 @@
+"""What an `ActionBandit` was made with, checked once; what gives its sums their meaning must agree before a merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from armlet.actions.policies import ActionPolicy, check_given
+from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.inputs.contexts import ContextReader, feature_names
+from armlet.inputs.encoder import Encoder, EncodingReader
+from armlet.inputs.hashed import HashedFeatures
+from armlet.inputs.settings import Objective, Range, ends, one_of
+from armlet.types import Int64
+
+if TYPE_CHECKING:
+    from armlet.inputs.settings import Reader
+
+AnyEncoder: TypeAlias = Encoder | HashedFeatures
+Names: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionSettings:
+    """The settings of an `ActionBandit`."""
+
+    policy: ActionPolicy
+    dim: int
+    features: Names | None
+    action_dim: int
+    action_features: Names | None
+    objective: Objective
+    reward_range: Range | None = None
+    encoder: AnyEncoder | None = None
+    action_encoder: AnyEncoder | None = None
+
+    # what only a Bandit has
+    normalize: ClassVar[None] = None
+    outcomes: ClassVar[None] = None
+    budget: ClassVar[None] = None
+    epoch: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        check_given(self.policy)
+        one_of("max", "min")("objective", self.objective)
+        check_side(None, self.features, self.dim, "")
+        check_side(None, self.action_features, self.action_dim, "action_")
+        for encoder, names in ((self.encoder, self.features), (self.action_encoder, self.action_features)):
+            if encoder is not None and encoder.features != names:
+                raise InvalidValueError(f"features is {names} but the encoder gives {encoder.features}")
+        self.products()
+
+    def products(self) -> Int64:
+        """Return the products of features that the model has, (m, 2), or refuse what is too many for it."""
+        return self.policy.products(self.features or self.dim, self.action_features or self.action_dim)
+
+    @property
+    def reader(self) -> Reader:
+        """Turns a user's contexts into rows."""
+        return _reader(self.encoder, self.features, self.dim, "context")
+
+    @property
+    def action_reader(self) -> Reader:
+        """Turns the features of a user's actions into rows."""
+        return _reader(self.action_encoder, self.action_features, self.action_dim, "action")
+
+    @property
+    def sign(self) -> float:
+        """1 for rewards; -1 for costs, of which the model sees the negative."""
+        return 1.0 if self.objective == "max" else -1.0
+
+    def with_policy(self, policy: ActionPolicy) -> ActionSettings:
+        """Return the same settings with another policy over the same model."""
+        check_given(policy)
+        for name in ("interactions", "intercepts"):
+            ours, theirs = getattr(self.policy, name), getattr(policy, name)
+            if ours != theirs:
+                raise InvalidValueError(
+                    f"policy has {name}={theirs!r}, but what was learned has {ours!r}; another model is a new bandit"
+                )
+        return replace(self, policy=policy)
+
+    def with_reward_range(self, reward_range: object) -> ActionSettings:
+        """Return the same settings with another range of rewards."""
+        return replace(self, reward_range=ends("reward_range", reward_range))
+
+    def check_same(self, other: ActionSettings) -> None:
+        """Refuse settings under which sums have another meaning."""
+        names = ("policy", "dim", "features", "action_dim", "action_features", "encoder", "action_encoder", "objective")
+        for what in names:
+            ours, theirs = getattr(self, what), getattr(other, what)
+            if ours != theirs:
+                raise MergeError(f"{what} is {ours!r} here and {theirs!r} there; only sums of the same kind add up")
+
+
+def check_side(
+    encoder: Any, features: Iterable[str] | None, dim: int | None, prefix: str
+) -> tuple[AnyEncoder | None, Names | None, int]:
+    """Return the encoder, the names and the number of the features of contexts, or, with a prefix, of actions.
+
+    Examples
+    --------
+    >>> check_side(None, ["price"], None, "action_"), check_side(None, None, 0, "")
+    ((None, ('price',), 1), (None, None, 0))
+    """
+    if encoder is not None:
+        if not isinstance(encoder, Encoder | HashedFeatures):
+            raise InvalidTypeError(
+                f"{prefix}encoder is {encoder!r}; give an armlet.Encoder that was fitted, or armlet.HashedFeatures(64)"
+            )
+        if features is not None:
+            raise InvalidValueError(f"{prefix}features is {features!r}, but the encoder names them; leave it out")
+        return (encoder.copy(), *feature_names(encoder.features, dim))
+    if prefix == "" and features is None and (dim is None or dim == 0):
+        return None, None, 0
+    if prefix and features is None and dim is None:
+        raise InvalidValueError(
+            "action_dim is None; give action_dim, the number of features of an action, or action_features, their names"
+        )
+    return (None, *feature_names(features, dim))
+
+
+def read_encoder(saved: Any) -> AnyEncoder | None:
+    """Restore an encoder from a model file."""
+    if saved is None:
+        return None
+    if isinstance(saved, dict) and saved.keys() == {"hashed"}:
+        return HashedFeatures(saved["hashed"])
+    return Encoder.from_dict(saved)
+
+
+def _reader(encoder: AnyEncoder | None, features: Names | None, dim: int, what: str) -> Reader:
+    return ContextReader(dim, features, what) if encoder is None else EncodingReader(encoder, what)

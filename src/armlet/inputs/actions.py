@@ -1,0 +1,155 @@
+"""Actions at the border: tables of any kind become labels and a float64 matrix; and logged rows of pairs (x, z).
+
+A table of actions is a mapping from labels to features, a pair (labels, Z), or a data frame or Arrow table with a
+column `arm`, or an index, of labels. Sparse matrices of scipy are taken where they are small enough to be filled in.
+O(n d).
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError
+from armlet.inputs.columns import check_label, labels, listed, open_table, read_rows, rewards, taken_back, weights
+from armlet.types import Arm, ArrowTable, Contexts, Float64
+
+if TYPE_CHECKING:
+    from armlet.inputs.settings import Reader
+
+LABEL: Final = "arm"  # the column of labels
+WIDEST: Final = 2**10  # columns of a sparse matrix that is filled in: no model holds as many
+
+ActionRow: TypeAlias = npt.ArrayLike | Mapping[str, object]
+ActionSource: TypeAlias = (
+    Mapping[str, ActionRow] | Mapping[int, ActionRow] | Mapping[Arm, ActionRow] | tuple[Any, Any] | ArrowTable
+)
+"""Actions at the border: features by label, (labels, Z), or a table with a column or an index of labels."""
+
+
+def dense(values: Any) -> Any:
+    """Fill in a sparse matrix of scipy; leave anything else as it is.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> dense(scipy.sparse.csr_array([[0.0, 2.0]]))
+    array([[0., 2.]])
+    """
+    if not hasattr(values, "toarray"):
+        return values
+    if len(values.shape) == 2 and values.shape[1] > WIDEST:
+        raise InvalidValueError(
+            f"a sparse matrix has {values.shape[1]:,} columns, and one model holds a few hundred features; hash them "
+            "into fewer, with armlet.HashedFeatures, or use Vowpal Wabbit, which is made for that many"
+        )
+    return values.toarray()
+
+
+def dense_row(values: Any) -> Any:
+    """Fill in a sparse row, which may be a matrix of one."""
+    filled = dense(values)
+    return filled.reshape(-1) if filled is not values and filled.shape[:1] == (1,) else filled
+
+
+def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:
+    """Read a table of actions: labels, and their features in the same order, (n, d).
+
+    Examples
+    --------
+    >>> from armlet.inputs.contexts import ContextReader
+    >>> read_actions({"tea": {"price": 2.5}, "milk": {"price": 2}}, ContextReader(1, ("price",), "action"))
+    (['tea', 'milk'], array([[2.5],
+           [2. ]]))
+    >>> read_actions({"tea": {"prize": 2.5}}, ContextReader(1, ("price",), "action"))
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: actions['tea']: action lacks 'price' and has the unknown 'prize'; give ...
+    """
+    if isinstance(given, Mapping):
+        names, rows = list(given), list(given.values())
+    elif isinstance(given, tuple) and len(given) == 2:
+        names, rows = listed("labels of actions", given[0]), given[1]
+    elif hasattr(given, "columns") or hasattr(given, "column_names"):
+        names, rows = _parted(given)
+    else:
+        raise InvalidTypeError(
+            f"actions is {reprlib.repr(given)} ({type(given).__name__}); give features by label, (labels, Z), a table "
+            f"with a column {LABEL!r}, or the name of a table that was prepared"
+        )
+    found = [check_label(name) for name in names]
+    return found, _features(found, rows, reader)
+
+
+def _features(names: list[Arm], rows: Any, reader: Reader) -> Float64:
+    if not names:
+        raise InvalidValueError("actions is empty; give at least one action to choose from")
+    filled = [dense_row(row) for row in rows] if isinstance(rows, list) and hasattr(rows[0], "toarray") else dense(rows)
+    try:
+        return reader.matrix(filled)
+    except ArmletError as error:
+        place, _, rest = str(error).removeprefix("row ").partition(": ")
+        if not (str(error).startswith("row ") and place.isdecimal() and int(place) < len(names)):
+            raise
+        raise type(error)(f"actions[{names[int(place)]!r}]: {rest}") from None
+
+
+def _parted(table: Any) -> tuple[list[object], Any]:
+    """Return the labels of a data frame or an Arrow table, and the rest of it."""
+    columns = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", ()))]
+    if LABEL not in columns:
+        if hasattr(table, "index") and not callable(table.index):  # pandas
+            return list(table.index), table
+        raise InvalidValueError(f"actions has no column {LABEL!r} of labels; it has {', '.join(columns)}")
+    names = labels(table[LABEL], len(table))
+    if hasattr(table, "drop_columns"):  # pyarrow
+        return list(names), table.drop_columns([LABEL])
+    return list(names), table.drop(columns=LABEL) if hasattr(table, "iloc") else table.drop(LABEL)
+
+
+class PairRows(NamedTuple):
+    """A log of pairs in columns of N rows."""
+
+    X: Float64  # (N, d) contexts
+    Z: Float64  # (N, d) features of the actions that were played
+    arms: list[Arm]
+    rewards: Float64
+    weights: Float64
+    replaces: Float64  # NaN where a row is new
+
+
+def read_pairs(table: object, reader: Reader, action_reader: Reader) -> PairRows:
+    """Read the columns x, z, arm and reward, and weight and replaces if they are there.
+
+    Examples
+    --------
+    >>> from armlet.inputs.contexts import ContextReader
+    >>> table = {"x": [[1.0]], "z": [[0.5, 2.0]], "arm": ["tea"], "reward": [1]}
+    >>> read_pairs(table, ContextReader(1), ContextReader(2)).Z
+    array([[0.5, 2. ]])
+    """
+    names, column = open_table(table)
+    missing = [name for name in (LABEL, "reward", "z") if name not in names]
+    if missing:
+        raise InvalidValueError(f"the table has no column {', '.join(missing)}; it has {reprlib.repr(names)}")
+    n = len(column("reward"))
+    has_context = reader.plain.dim > 0
+    if has_context and "x" not in names:
+        raise InvalidValueError(f"the table has no column x; it has {reprlib.repr(names)}")
+    return PairRows(
+        X=read_rows(column("x"), "x", reader, n) if has_context else np.zeros((n, 0)),
+        Z=read_rows(column("z"), "z", action_reader, n),
+        arms=labels(column(LABEL), n),
+        rewards=rewards(column("reward"), n, "reward"),
+        weights=weights(column("weight") if "weight" in names else None, n),
+        replaces=taken_back(column("replaces"), n) if "replaces" in names else np.full(n, np.nan),
+    )
+
+
+def dense_contexts(X: Any) -> Contexts:
+    """Fill in contexts that are a sparse matrix."""
+    filled: Contexts = dense(X)
+    return filled
