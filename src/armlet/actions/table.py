@@ -238,6 +238,11 @@ class ActionTable:
     def __reduce__(self) -> tuple[Any, ...]:
         return ActionTable._of, (list(self.labels), self.features, self.names)
 
+    def _repr_html_(self) -> str:
+        from armlet.report.actions import action_table_html  # not before something is shown
+
+        return action_table_html(self)
+
     def __repr__(self) -> str:
         told = ", ".join(map(repr, self.labels[:NAMED])) + (", ..." if len(self) > NAMED else "")
         return f"<ActionTable of {len(self):,} actions with {self.dim} features: {told}>"
