@@ -20,7 +20,7 @@ from armlet.log.events import ACTION_DECIDE, KINDS, VARIANTS, Event, InvalidEven
 from armlet.log.exporting import compact
 from armlet.log.parquet import Contexts, ParquetLog
 from armlet.log.reader import LogFile
-from support.action_logs import ACTION_DIM, DIM, drawn_table, made_action_events, next_table
+from support.actions.lives import ACTION_DIM, DIM, drawn_table, made_action_events, next_table
 from support.logs import made_events, write_events
 
 SHAPE = Shape(DIM, ACTION_DIM)

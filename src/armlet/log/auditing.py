@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, LogError
@@ -40,7 +41,7 @@ from armlet.report.result import Columns, Result, fields_of
 from armlet.types import Policy
 
 Status: TypeAlias = Literal["ok", "incomplete", "mismatch"]
-Start: TypeAlias = str | os.PathLike[str] | bytes | Bandit
+Start: TypeAlias = str | os.PathLike[str] | bytes | Bandit | ActionBandit
 _UNSEEN: Final = object()
 _SINCE: Final = "an event since the last checkpoint was changed"
 
@@ -126,7 +127,7 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: st
     log
         A path, .jsonl or .parquet, an `armlet.Log`, or `Events`.
     start
-        The model that the log starts from: a path, its bytes, or a Bandit.
+        The model that the log starts from: a path, its bytes, or the bandit itself.
     policy
         The policy, if it is not one of Armlet's own.
     digest
@@ -164,7 +165,7 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: st
 
 
 def _model_bytes(start: Start) -> bytes:
-    if isinstance(start, Bandit):
+    if isinstance(start, Bandit | ActionBandit):
         return start.to_bytes()
     if isinstance(start, bytes):
         return start

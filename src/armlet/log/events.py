@@ -474,7 +474,7 @@ LEARN: Final = ("id", "reward", "weight")
 
 ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
 """Kinds of events that change which arms there are."""
-OF_ARMS: Final = ARM_CHANGES - {"merge"}
+OF_ARMS: Final = ARM_CHANGES - {"merge"} | {"partial_fit"}
 """Kinds that a log of actions with features has not: its tables say what can be played."""
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
 """Kinds of events that change nothing in a bandit."""

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
 from armlet.kernel import Decision, coins, unit_seed
+from armlet.loading import from_bytes
 from armlet.model_file import policy_header
 from armlet.policies import check_given, is_registered
 from armlet.policies.base import compiled_rule

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
 
 from armlet.actions.decision import ActionDecision
-from armlet.bandit import Bandit, from_bytes, load
+from armlet.bandit import Bandit
 from armlet.disk import give_up_in_children, write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.kernel import Decision, Decisions
+from armlet.loading import from_bytes, load
 from armlet.log.action_tables import Tables
 from armlet.log.events import (
     ACTION_SCHEMA,

@@ -11,15 +11,17 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.actions.policies import ACTION_POLICIES
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidValueError, LogError, StoreError
 from armlet.inputs.budget import Budget
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
+from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
@@ -242,7 +244,7 @@ PLAYS: Final[Mapping[str, Callable[[Any, Event, Past], object]]] = {
 """How an event of a kind changes a bandit; kinds that change nothing are `UNPLAYED`."""
 
 
-def play(bandit: Bandit, event: Event, past: Past) -> object:
+def play(bandit: Bandit | ActionBandit, event: Event, past: Past) -> object:
     """Play one event; return the decision if it was decided again."""
     kind = event["kind"]
     if kind in PLAYS:
@@ -257,7 +259,7 @@ def is_unplayable(error: Exception) -> bool:
     return isinstance(error, ArmletError | AttributeError) or is_fault(error)
 
 
-def replay(events: Iterable[Event], bandit: Bandit, past: Past | None = None) -> int:
+def replay(events: Iterable[Event], bandit: Bandit | ActionBandit, past: Past | None = None) -> int:
     """Play a log again on a bandit, which is changed as the one that wrote it was; return the number of events.
 
     Parameters

@@ -1,0 +1,260 @@
+"""Logs of action bandits: replayed bit for bit, audited, continued, compacted; whatever is changed is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armlet
+from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
+from armlet.actions.policies import ActionPolicy
+from armlet.errors import LogError
+from armlet.log import action_tables, replaying
+from armlet.log import log as logs
+from armlet.log.events import KINDS, OF_ARMS, UNPLAYED, Event, encode_event
+from armlet.log.exporting import compact
+from armlet.log.reader import LogFile, read
+from support.actions.lives import ACTION_DIM, DIM, ActionLife, drawn_table, new_action_bandit, next_table
+
+POLICIES = [SharedOptimism(), SharedThompson(draws=5), SharedOptimism(intercepts=False, interactions="none")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.jsonl"
+
+
+def start_of(path: Path) -> Path:
+    return path.with_name("a.start.armlet")
+
+
+def lived(path: Path, decisions: int, policy: ActionPolicy | None = None, seed: int = 1) -> ActionBandit:
+    with armlet.Log(path) as log:
+        bandit = new_action_bandit(log, policy)
+        ActionLife(bandit, seed).live(decisions)
+    return bandit
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_log_is_replayed_bit_for_bit(policy: ActionPolicy, path: Path) -> None:
+    bandit = lived(path, 100, policy)
+    kinds = {event["kind"] for event in LogFile(path)}
+    assert kinds == set(KINDS) - OF_ARMS - {"note"}
+    for each in (path, compact(path)):
+        found = armlet.audit(each, start_of(path))
+        assert found.ok, str(found)
+        assert found.digest == bandit.digest()
+        again = armlet.load(start_of(path), kind=ActionBandit)
+        armlet.log.replay(read(each), again)
+        assert again.digest() == bandit.digest()  # which is not about seeds: a merged one is new in the log
+        assert {name: table.hash for name, table in again.tables.items()} == {
+            name: table.hash for name, table in bandit.tables.items()
+        }
+
+
+def test_memory_does_not_grow_with_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few tables kept, and few decisions, those of long ago are told again or found again."""
+    monkeypatch.setattr(action_tables, "KEPT", 2)
+    monkeypatch.setattr(replaying, "RECENT", 16)
+    monkeypatch.setattr("armlet.log.reader.STRIDE", 8)
+    bandit = lived(path, 200)
+    told = [event["hash"] for event in LogFile(path) if event["kind"] == "actions"]
+    assert len(told) > len(set(told))  # some came back after they were dropped
+    assert armlet.audit(path, start_of(path)).digest == bandit.digest()
+
+
+def test_a_log_is_continued(path: Path) -> None:
+    log = armlet.Log(path, flush="line")
+    bandit = new_action_bandit(log)
+    ActionLife(bandit).live(40)
+    table = drawn_table(np.random.default_rng(5))
+    bandit.prepare("home", table)
+    pending = bandit.decide([0.5, 1.0], "home")
+    log._journal.sink.close()  # type: ignore[union-attr]  # as if it were killed
+    assert armlet.audit(path, start_of(path)).status == "incomplete"
+    with armlet.Log(path) as log:
+        again: Any = armlet.log.resume(log)
+        assert again.digest() == bandit.digest()
+        assert again.tables["home"] == table
+        again.learn(ActionDecision.from_dict(pending.to_dict()), 0.5)
+        again.decide([0.25, 1.0], "home")
+    with armlet.Log(path) as log:
+        new = armlet.from_bytes(again.to_bytes(), kind=ActionBandit, log=log)
+        new.decide([0.25, 0.5], next_table(np.random.default_rng(6), table))
+    assert armlet.audit(path, start_of(path)).ok
+    with pytest.raises(LogError, match="ends in another state"):
+        new_action_bandit(armlet.Log(path))
+
+
+def test_a_call_that_cannot_be_logged_leaves_no_table_behind_in_memory(path: Path) -> None:
+    """A table that was not written is told again before the next decision."""
+    log = armlet.Log(path, flush="line")
+    bandit = new_action_bandit(log)
+    table = drawn_table(np.random.default_rng(1))
+    journal = log._journal
+    assert journal is not None
+    journal.sink.refusal = "the disk is full"
+    with pytest.raises(LogError, match="the disk is full"):
+        bandit.decide([1.0, 0.0], table)
+    journal.sink.refusal = None
+    bandit.decide([1.0, 0.0], table)
+    log.close()
+    assert [event["kind"] for event in log] == ["start", "actions", "decide", "checkpoint"]
+    assert armlet.audit(path, start_of(path)).ok
+
+
+def test_features_with_names_and_no_contexts(path: Path) -> None:
+    with armlet.Log(path) as log:
+        bandit = ActionBandit(0, action_features=["price", "sweet"], seed=1, log=log, objective="min")
+        for step in range(20):
+            some: dict[Any, Any] = {"tea": {"price": 2.0, "sweet": 0}, "cocoa": [3.0, step / 9], 5: [1.0, 1.0]}
+            bandit.learn(bandit.decide(None, some), step / 3)
+    assert (log.about["schema"], log.about["action_features"]) == (4, ["price", "sweet"])
+    for each in (path, compact(path), compact(path, path.with_name("b.parquet"), contexts="columns")):
+        assert armlet.audit(each, start_of(path)).ok
+
+
+def test_what_was_learned_is_learned_again_from_a_compacted_log(path: Path) -> None:
+    """From the table that a log becomes, in the order of learning, bit for bit."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    rng = np.random.default_rng(3)
+    table = ActionTable(["a", "b", "c"], rng.normal(size=(3, ACTION_DIM)))
+    with armlet.Log(path) as log:
+        bandit = new_action_bandit(log)
+        for _ in range(50):
+            table = next_table(rng, table)
+            bandit.learn(bandit.decide(rng.normal(size=DIM), table), float(rng.normal()))
+        bandit.decide(rng.normal(size=DIM), table)  # without a reward
+    rows = pq.read_table(compact(path))
+    other = new_action_bandit()
+    other.partial_fit(rows.filter(pc.is_valid(rows["reward"])))
+    other.replace(t=bandit.t)
+    assert other.digest() == bandit.digest()
+
+
+# ---- tampering
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a log with a checkpoint after every 50 events."""
+    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "CHECKPOINT", 50)
+        lived(path, 60)
+    return path
+
+
+def forged(honest: Path, tmp_path: Path, events: list[Event]) -> armlet.log.Audit:
+    """Audit events whose numbers and check values a forger has put right."""
+    crc, lines = 0, []
+    for seq, event in enumerate(events):
+        line, crc = encode_event({**event, "seq": seq}, crc)
+        lines.append(line)
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    shutil.copy(start_of(honest), tmp_path)
+    return armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet")
+
+
+def test_a_changed_digit_anywhere_is_found_at_its_event(honest: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    data = honest.read_bytes()
+    shutil.copy(start_of(honest), tmp_path)
+    digits = [place for place, byte in enumerate(data) if 48 <= byte < 58]
+    for place in rng.choice(digits, size=20, replace=False):
+        (tmp_path / "a.jsonl").write_bytes(data[:place] + b"%d" % ((data[place] - 47) % 10) + data[place + 1 :])
+        found = armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet")
+        assert found.mismatch is not None
+        assert found.mismatch.seq == data.count(b"\n", 0, int(place))
+
+
+def _nudged(values: list[float]) -> list[float]:
+    return [float(np.nextafter(values[0], np.inf)), *values[1:]]
+
+
+def forgeries(event: Event) -> dict[str, Event]:
+    """Return what a forger may make of an event, each of which is a valid event."""
+    if event["kind"] == "actions" and "Z" in event:
+        Z = [_nudged(event["Z"][0]), *event["Z"][1:]]
+        fewer = {"labels": event["labels"][1:], "Z": event["Z"][1:]}
+        return {"a feature": {"Z": Z}, "an action less": fewer, "its hash": {"hash": "0" * 64}}
+    if event["kind"] == "actions":
+        other = {"add": {**event["add"], "Z": [_nudged(row) for row in event["add"]["Z"]]}}
+        return {"nothing removed": {"remove": []}, "another base": {"from": event["hash"]}, "a feature": other}
+    first, *rest = event["support"]
+    most = {"propensity": 1.0, "support": [[event["arm"], 1.0]]}
+    swapped = {"support": [first, ["nobody", rest[0][1]], *rest[1:]]} if rest and event["eligible"] is None else most
+    return {
+        "z": {"z": _nudged(event["z"])},
+        "propensity": most,
+        "support": swapped,
+        "all alike": {"support": None},
+        "table": {"actions": "0" * 64},
+        "size": {"n_actions": event["n_actions"] + 1},
+        "optimistic": {"optimistic": not event["optimistic"]},
+        "x": {"x": _nudged(event["x"])},
+    }
+
+
+@pytest.mark.parametrize("kind", ["whole", "changed", "decide"])
+def test_a_forger_who_mends_the_check_values_is_found(honest: Path, tmp_path: Path, kind: str) -> None:
+    events = list(LogFile(honest))
+    rng = np.random.default_rng(4)
+    some = {
+        "whole": [e for e in events if e["kind"] == "actions" and "Z" in e],
+        "changed": [e for e in events if e["kind"] == "actions" and e.get("remove") and e["add"]["Z"]],
+        "decide": [e for e in events if e["kind"] == "decide" and len(e["support"] or ()) > 1 and e["seq"] > 30],
+    }[kind]
+    event = some[int(rng.integers(len(some)))]
+    seq = event["seq"]
+    for what, change in forgeries(event).items():
+        found = forged(honest, tmp_path, [*events[:seq], {**event, **change}, *events[seq + 1 :]])
+        assert found.mismatch is not None, what
+        if what != "x":  # of a context that nothing depends on, the seal tells
+            assert found.mismatch.seq == seq, (what, str(found))
+
+
+def test_a_table_that_is_missing_or_comes_late_is_found(honest: Path, tmp_path: Path) -> None:
+    events = list(LogFile(honest))
+    seq = next(e["seq"] for e in events if e["kind"] == "actions" and "name" not in e and e["seq"] > 20)
+    dropped = forged(honest, tmp_path, events[:seq] + events[seq + 1 :])
+    assert "which is not told before it" in str(dropped.mismatch)
+    late = [*events[:seq], events[seq + 1], events[seq], *events[seq + 2 :]]
+    assert "which is not told before it" in str(forged(honest, tmp_path, late).mismatch)
+
+
+def test_events_of_arms_in_a_log_of_actions_are_found(honest: Path, tmp_path: Path) -> None:
+    events = list(LogFile(honest))
+    found = forged(honest, tmp_path, [*events[:9], {"seq": 9, "kind": "add_arm", "at": 5, "arm": "a"}, *events[9:]])
+    assert "it is about arms, but the log has actions with features" in str(found.mismatch)
+
+
+def test_the_start_cannot_say_that_it_has_arms(honest: Path, tmp_path: Path) -> None:
+    events = list(LogFile(honest))
+    about = {name: value for name, value in events[0].items() if not name.startswith("action_")}
+    found = forged(honest, tmp_path, [{**about, "schema": 3, "arms": ["a"]}, *events[1:]])
+    assert "it is about actions with features, but the log has arms" in str(found.mismatch)
+
+
+def test_every_kind_is_played_or_changes_nothing() -> None:
+    assert set(KINDS) == {*UNPLAYED, *replaying.PLAYS}
+
+
+def test_a_log_can_be_shown(honest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from armlet.cli import main
+
+    assert main(["log", "show", str(honest)]) == 0
+    told = capsys.readouterr().out
+    assert "SharedOptimism()" in told
+    assert "action_dim   3" in told
+    assert main(["log", "tail", str(honest), "-n", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "checkpoint"
+    assert main(["audit", str(honest)]) == 0
+    assert "tables of 3 without names" in armlet.Log(honest)._repr_html_()

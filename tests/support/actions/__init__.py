@@ -1,0 +1,1 @@
+"""Tables, logs and lives of bandits whose arms have features."""
