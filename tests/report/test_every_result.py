@@ -29,7 +29,10 @@ import armlet.theory
 from armlet.report.result import Result
 from armlet.stores import Memory, Store
 
-WITHOUT_PLOT = {"Audit": "a verdict and a few counts"}
+WITHOUT_PLOT = {
+    "ActionExplanation": "a few rows of figures in different units",
+    "Audit": "a verdict and a few counts",
+}
 """Results without a `plot`, and why: nothing to draw is better than a drawing of nothing."""
 
 NOT_RESULTS = {

@@ -26,11 +26,12 @@ from armlet.disk import give_up_in_children
 from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError, MergeError, UnknownNameError, choices
 from armlet.inputs import columns
 from armlet.inputs.actions import ActionSource, PairRows, dense, dense_row, read_actions, read_pairs
-from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends
+from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
 from armlet.kernel import coins
 from armlet.types import Arm, Bool, Context, Contexts, Float64, Mode
 
 if TYPE_CHECKING:
+    from armlet.actions.explanation import ActionExplanation
     from armlet.actions.recording import ActionRecorder
     from armlet.disk import Target
     from armlet.recording import Fields, Recording
@@ -601,6 +602,29 @@ class ActionBandit:
             played = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
         return _chances(played, len(table), allowed)
 
+    def explain(self, x: Context | None, actions: Actions, *, n: int = 10) -> ActionExplanation:
+        """Return what is known of the n actions with the highest estimates.
+
+        Of each the estimate, its width (the deviation of the estimate), the evidence (as if it had been shown so many
+        times), and the probability of the next decision.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.ActionBandit(action_dim=1, seed=1)
+        >>> for price in (1.0, 2.0, 3.0, 2.0):
+        ...     bandit.partial_fit({"z": [[price]], "arm": [f"at {price}"], "reward": [10 - price]})
+        >>> bandit.explain(None, {"tea": [1.5], "milk": [9.0]}, n=1).arms
+        ['tea']
+        """
+        from armlet.actions.explanation import explained  # not before somebody asks
+
+        most = cast(int, whole()("n", n))
+        row, table = self._context(x), self.table(actions)
+        chances = self.predict_proba(x, table)
+        with self._turn.lock:
+            return explained(self._state, row, table, chances, most, self._settings.sign)
+
     # ---- merging and copies
 
     def merge(self, other: ActionBandit) -> None:
@@ -796,15 +820,14 @@ class ActionBandit:
     def __repr__(self) -> str:
         if "_settings" not in vars(self):
             return f"<{type(self).__name__} that was not set up>"
-        s = self._settings
-        told = {
-            "dim": s.dim,
-            "action_dim": s.action_dim,
-            "policy": s.policy,
-            "t": self._t,
-            "rows": f"{self._state.n:g}",
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+        from armlet.report.actions import action_bandit_text  # not before something is shown
+
+        return action_bandit_text(self, SharedOptimism())
+
+    def _repr_html_(self) -> str:
+        from armlet.report.actions import action_bandit_html
+
+        return action_bandit_html(self, SharedOptimism())
 
 
 _OWN: Final = frozenset(

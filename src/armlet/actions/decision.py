@@ -157,6 +157,11 @@ class ActionDecision:
     def __deepcopy__(self, memo: dict[int, Any]) -> ActionDecision:
         return self
 
+    def _repr_html_(self) -> str:
+        from armlet.report.actions import action_decision_html  # not before something is shown
+
+        return action_decision_html(self)
+
     def __repr__(self) -> str:
         return f"ActionDecision(id={self.id!r}, arm={self.arm!r}, propensity={self.propensity!r})"
 

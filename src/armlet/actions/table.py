@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
-from armlet.inputs.columns import check_label, listed
+from armlet.inputs.columns import check_label, listed, plain_labels
 from armlet.inputs.contexts import ContextReader
 from armlet.reference.pair_model import ActionRows
 from armlet.types import Arm, Bool, Float64
@@ -61,7 +61,7 @@ class ActionTable:
     """What the features are called, if they have names."""
 
     def __init__(self, labels: Iterable[Arm], Z: npt.ArrayLike, *, names: Iterable[str] | None = None) -> None:
-        given = [check_label(label) for label in listed("labels", labels)]
+        given = plain_labels(listed("labels", labels))
         known = None if names is None else tuple(names)
         width = _width(Z) if known is None else len(known)
         self._fill(given, ContextReader(width, known, "action").matrix(Z), known)
@@ -238,6 +238,11 @@ class ActionTable:
     def __reduce__(self) -> tuple[Any, ...]:
         return ActionTable._of, (list(self.labels), self.features, self.names)
 
+    def _repr_html_(self) -> str:
+        from armlet.report.actions import action_table_html  # not before something is shown
+
+        return action_table_html(self)
+
     def __repr__(self) -> str:
         told = ", ".join(map(repr, self.labels[:NAMED])) + (", ..." if len(self) > NAMED else "")
         return f"<ActionTable of {len(self):,} actions with {self.dim} features: {told}>"
@@ -251,13 +256,24 @@ def action_key(label: Arm, z: Float64) -> int:
     >>> action_key("tea", np.array([1.0])) == action_key("tea", np.array([2.0]))
     False
     """
-    text = f"{'s' if isinstance(label, str) else 'i'}{label}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text + _little(z), digest_size=8).digest(), "little")
+    return int(action_keys([label], z[np.newaxis])[0])
 
 
 def action_keys(labels: Sequence[Arm], Z: Float64) -> UInt64:
     """Return the keys of many actions, (n,)."""
-    return np.array([action_key(label, z) for label, z in zip(labels, Z, strict=True)], dtype=np.uint64)
+    data, width, blake2b = _little(Z), 8 * Z.shape[1], hashlib.blake2b
+    digests = [
+        blake2b(_text(label) + data[at * width : (at + 1) * width], digest_size=8).digest()
+        for at, label in enumerate(labels)
+    ]
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _text(label: Arm) -> bytes:
+    """Return the bytes of a label: the text 7 and the number 7 are two."""
+    if type(label) is str:
+        return b"s" + label.encode(errors="surrogatepass")
+    return f"i{label}".encode()
 
 
 def _little(values: Float64) -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError
-from armlet.inputs.columns import check_label, labels, listed, open_table, read_rows, rewards, taken_back, weights
+from armlet.inputs.columns import labels, listed, open_table, plain_labels, read_rows, rewards, taken_back, weights
 from armlet.types import Arm, ArrowTable, Contexts, Float64
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:
             f"actions is {reprlib.repr(given)} ({type(given).__name__}); give features by label, (labels, Z), a table "
             f"with a column {LABEL!r}, or the name of a table that was prepared"
         )
-    found = [check_label(name) for name in names]
+    found = plain_labels(names)
     return found, _features(found, rows, reader)
 
 

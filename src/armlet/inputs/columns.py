@@ -270,6 +270,11 @@ def check_label(label: object) -> Arm:
     raise InvalidTypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
 
+def plain_labels(labels: list[Any]) -> list[Arm]:
+    """Return labels as Python's own str and int; the list itself if they are."""
+    return labels if set(map(type, labels)) <= {str, int} else [check_label(label) for label in labels]
+
+
 def listed(argument: str, given: Iterable[object]) -> list[object]:
     """Return the items of a list of labels or names; a string is a label, not a list of them."""
     if isinstance(given, str):

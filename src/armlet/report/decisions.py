@@ -39,9 +39,9 @@ class ShownDecision(Decision):
             "propensity": notebook.cell(self.propensity) + marginal,
             "explored": _explored(self),
             "reward": "none yet" if self.reward is None else self.reward,
-            "context": _values(self.x.tolist()),
+            "context": values_text(self.x.tolist()),
             "eligible": None if self.eligible is None else ", ".join(map(str, self.eligible)),
-            "probabilities": None if self.probabilities is None else _values(self.probabilities.tolist()),
+            "probabilities": None if self.probabilities is None else values_text(self.probabilities.tolist()),
             "id": self.id,
         }
         if self.expired:
@@ -112,7 +112,7 @@ class ShownDecisions(Decisions):
             "arm": [str(row.arm) for row in rows],
             "propensity": [row.propensity for row in rows],
             "explored": [row.explored for row in rows],
-            "context": [_values(row.x.tolist()) for row in rows],
+            "context": [values_text(row.x.tolist()) for row in rows],
         }
         left = len(self) - len(rows)
         return [notebook.table(shown), notebook.note(f"{left:,} more decisions" if left else "")]
@@ -137,7 +137,8 @@ def _explored(decision: Decision) -> str:
     return f"{'yes' if decision.explored else 'no'} (probability {decision.exploration_rate:.3g})"
 
 
-def _values(values: list[float]) -> str:
+def values_text(values: list[float]) -> str:
+    """Return the first values of a row."""
     more = f", ... {len(values) - VALUES:,} more" if len(values) > VALUES else ""
     return ", ".join(f"{value:.4g}" for value in values[:VALUES]) + more
 
