@@ -12,6 +12,9 @@ from inspect import signature
 from typing import Any, Final, Literal, TypeAlias, get_args, overload
 
 from armlet.errors import ArgumentError
+from armlet.evaluation.actions.rows import LoggedActions
+from armlet.evaluation.actions.targets import ActionTargetLike
+from armlet.evaluation.actions.value import Question, value_actions
 from armlet.evaluation.checks import (
     Word,
     check_trained,
@@ -73,6 +76,22 @@ def evaluate(
 @overload
 def evaluate(
     log: Source | Blocks,
+    targets: ActionTargetLike | Mapping[str, ActionTargetLike] | Sequence[ActionTargetLike],
+    *,
+    baseline: ActionTargetLike = "logged",
+    estimator: EstimatorLike = "auto",
+    level: float = LEVEL,
+    reward_range: Range | None = None,
+    mode: Mode = "greedy",
+    weights: Weights = "refuse",
+    checks: Checking = "all",
+    progress: Progress | None = None,
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    log: Source | Blocks,
     targets: DialTargets,
     *,
     dials: DialsLike,
@@ -86,11 +105,17 @@ def evaluate(
 
 def evaluate(
     log: Source | Blocks,
-    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike] | DialTargets,
+    targets: TargetLike
+    | Mapping[str, TargetLike]
+    | Sequence[TargetLike]
+    | ActionTargetLike
+    | Mapping[str, ActionTargetLike]
+    | Sequence[ActionTargetLike]
+    | DialTargets,
     *,
     dials: DialsLike | None = None,
     curve: tuple[str, str] | None = None,
-    baseline: TargetLike = "logged",
+    baseline: TargetLike | ActionTargetLike = "logged",
     estimator: EstimatorLike = "auto",
     interval: Intervals = "both",
     level: float = LEVEL,
@@ -112,7 +137,8 @@ def evaluate(
     targets
         Policies, alone, in a list, or in a mapping from names: a Bandit or the path of a model file, the label of an
         arm, "uniform", "logged", "own", or f(X, eligible) -> (n, K) probabilities. All are renormalised over the arms
-        that were eligible.
+        that were eligible. On the log of an `armlet.ActionBandit`: another one or its model file, "uniform", "logged",
+        or f(x, table) -> the label of an action, or probabilities by label.
     dials
         Value bandits with outcomes under many weights of these: how many, for a sweep of one weight from nothing to all
         that counts; or weights by name, such as `[{"cost": -20.0}, {"cost": -80.0}]`, those left out as the bandits
@@ -174,6 +200,9 @@ def evaluate(
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is not None:
         check_range(declared)
+    if isinstance(blocks, LoggedActions):
+        refused = {"largest_unit": largest_unit, "pool": pool, "workers": workers}
+        return _value_actions(blocks, targets, baseline, told | refused, estimators, declared, progress)
     wanted, own = split_own(targets, blocks.arms, mode)
     largest = _largest(blocks, largest_unit, own)
     without = blocks.has_units and largest is None  # anytime-valid intervals, for lack of a bound
@@ -218,6 +247,34 @@ def evaluate(
         spreads=() if monitor is None else monitor.spreads(),
         made=provenance(blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **told),
     )
+
+
+def _value_actions(
+    log: LoggedActions,
+    targets: object,
+    baseline: object,
+    given: Mapping[str, Any],
+    estimators: Mapping[str, Estimator],
+    declared: Range | None,
+    progress: Progress | None,
+) -> Evaluation:
+    """Value policies on a log whose actions have features, and refuse options that say something of other logs."""
+    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in given}
+    for name in ("largest_unit", "pool", "workers"):
+        if given[name] != options[name]:
+            text = f"{{{name}}} is {{value!r}}, which a log of actions does not take; leave it out"
+            raise ArgumentError(text, value=given[name])
+    asked = Question(
+        estimator=given["estimator"],
+        estimators=estimators,
+        level=given["level"],
+        declared=declared,
+        weights=given["weights"],
+        is_checked=given["checks"] == "all",
+    )
+    found = value_actions(log, targets, baseline, given["mode"], asked, progress)
+    names = [name for name in found.values if name != found.baseline]
+    return replace(found, made=provenance(log, evaluate, targets=names, baseline=found.baseline, **given))
 
 
 def _value_dials(

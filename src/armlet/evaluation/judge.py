@@ -35,7 +35,7 @@ from armlet.evaluation.monitor import AnytimeIntervals, Survey, logger_of
 from armlet.evaluation.own import SelfEvaluation, self_evaluate
 from armlet.evaluation.result import Difference, Point, Value
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.targets import Logged, Target
+from armlet.evaluation.targets import Logged, Named
 from armlet.inputs.settings import Objective, Range
 from armlet.types import Float64, Interval
 
@@ -88,7 +88,7 @@ class Judge:
             )
         return lines
 
-    def values(self, targets: Sequence[Target], sums: Sums, sequences: AnytimeIntervals | None) -> dict[str, Found]:
+    def values(self, targets: Sequence[Named], sums: Sums, sequences: AnytimeIntervals | None) -> dict[str, Found]:
         """Value all targets, those that the log tells nothing of without a number."""
         found = {}
         for place, target in enumerate(targets):
@@ -114,7 +114,7 @@ class Judge:
         ess = min(found.ess / max(1.0, times), float(len(units)))
         return replace(found, ess=ess, rows=min(found.rows, float(len(units))))
 
-    def refuse_deterministic(self, targets: Sequence[Target], sums: Sums, own: Sequence[str]) -> None:
+    def refuse_deterministic(self, targets: Sequence[Named], sums: Sums, own: Sequence[str]) -> None:
         """Refuse a log that tells nothing of any target, since all of them play what it could not have played."""
         asked = [place for place, target in enumerate(targets) if not isinstance(target, Logged)]
         reached = any(sums.beyond[place] <= self._slack for place in asked)
@@ -206,7 +206,7 @@ class Judge:
         return hull(span, t_interval(found.value, se, found.ess, self._level), (0.0, 1.0)), why
 
     def differences(
-        self, targets: Sequence[Target], found: Mapping[str, Found], sums: Sums, own: Sequence[SelfEvaluation]
+        self, targets: Sequence[Named], found: Mapping[str, Found], sums: Sums, own: Sequence[SelfEvaluation]
     ) -> dict[str, Difference]:
         """Compare all with the last, on the same rows; what these rows teach, by what it earned on later ones."""
         base, many = found[targets[-1].name], len(targets) - 1 + len(own)

@@ -276,25 +276,40 @@ def sum_block(task: SumTask) -> Sums:
     design = Design.of(rows)
     parts = _parts_of(task, rows, design)
     beyond = np.array([_beyond(design, part) for part in parts])
-    constants, extra = kernel_constants(task.estimators), [each for each in task.estimators if each.has_column]
-    if parts[-1] is None and len(parts) > 1 and not extra and rows.unit is None:
-        return _next_to_logged(parts, constants, beyond)
-    whole = [_logged(rows, design) if part is None else part for part in parts]
-    features = [row_features(*part, **constants) for part in whole]
-    product = reference.gram if extra else gram  # the kernel's has a fixed number of columns
-    if extra:
-        columns = [[each.column(part) for each in extra] for part in whole]
-        features = [np.column_stack([F, *more]) for F, more in zip(features, columns, strict=True)]
+    if (
+        parts[-1] is None
+        and len(parts) > 1
+        and rows.unit is None
+        and not any(each.has_column for each in task.estimators)
+    ):
+        return _next_to_logged(parts, kernel_constants(task.estimators), beyond)
+    features = features_of([_logged(rows, design) if part is None else part for part in parts], task.estimators)
+    sums = sum_products(features, beyond)
+    if rows.unit is None or task.spanning is None:
+        return sums
+    return replace(sums, units=UnitSums.of(rows.unit, features, task.spanning, reference.gram))
+
+
+def features_of(parts: Sequence[Parts], estimators: Sequence[Estimator]) -> list[Float64]:
+    """Return the features of rows for every target, (n, 13) each; more if estimators have columns of their own."""
+    constants, extra = kernel_constants(estimators), [each for each in estimators if each.has_column]
+    features = [row_features(*part, **constants) for part in parts]
+    if not extra:
+        return features
+    columns = [[each.column(part) for each in extra] for part in parts]
+    return [np.column_stack([F, *more]) for F, more in zip(features, columns, strict=True)]
+
+
+def sum_products(features: Sequence[Float64], beyond: Float64) -> Sums:
+    """Sum the products of features for every target, the last of which is the baseline."""
     base = features[-1]
+    product = gram if base.shape[1] == len(reference.FEATURES) else reference.gram  # the kernel's has 13 columns
     own = [product(F, F) for F in features]
     return Sums(
         own=np.stack(own),
         paired=np.stack([G if F is base else product(F, base) for F, G in zip(features, own, strict=True)]),
         largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
         beyond=beyond,
-        units=None
-        if rows.unit is None or task.spanning is None
-        else UnitSums.of(rows.unit, features, task.spanning, reference.gram),
     )
 
 

@@ -471,10 +471,14 @@ class Survey:
         gone = np.bincount(unpaid, minlength=self.n_arms).astype(np.float64)
         self.missing = gone if self.missing.size == 0 else self.missing + gone
         if len(self._values) <= 2 and not _are_among(rewarded.reward, self._values):
-            self._values |= set(np.unique(rewarded.reward)[:3].tolist())
+            self.saw(rewarded.reward)
         self.parts.append(row_sums(rewarded, design.learned))
         if rewarded.unit is not None:
             self._add_units(rewarded, rewarded.unit, design)
+
+    def saw(self, rewards: Float64) -> None:
+        """Take note of rewards, three of them at most: whether they differ, and whether they are 0 and 1 alone."""
+        self._values |= set(np.unique(rewards)[:3].tolist())
 
     def _add_units(self, rewarded: Rows, units: Int64, design: Design) -> None:
         self.units = UnitCount() if self.units is None else self.units

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from armlet.evaluation.actions.rows import LoggedActions
 from armlet.evaluation.compacted import CompactedBlocks
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.spooled import SpooledBlocks
@@ -27,7 +28,8 @@ def open_rows(log: Source | Blocks) -> Blocks:
         return log
     if isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet"):
         check_ordinary(Path(log), "log")
-        return CompactedBlocks(log)
     events = read(log)
+    if events.about.get("action_dim") is not None:
+        return LoggedActions(events)
     path = getattr(events, "path", None)
     return CompactedBlocks(path) if path and str(path).endswith(".parquet") else SpooledBlocks(events)

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -32,6 +32,14 @@ L = TypeVar("L")
 
 OWN = "own"
 SUM_SLACK = 1e-6  # by which probabilities may miss a sum of 1
+
+
+class Named(Protocol):
+    """What has a name of its own among the values of an evaluation."""
+
+    @property
+    def name(self) -> str:
+        """What its value is called."""
 
 
 class Target(ABC):

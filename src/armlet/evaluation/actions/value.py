@@ -1,0 +1,221 @@
+"""`armlet.evaluate` on a log of actions: values, intervals, and how much of a target the log could have played.
+
+Where a target plays what the log could not have played, no weight repairs it: the value is the model's word there, and
+the interval allows any reward of the declared range; without a range there is no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from armlet.evaluation.actions.model import Expected, Facts, expect
+from armlet.evaluation.actions.rows import LoggedActions
+from armlet.evaluation.actions.targets import ActionTarget, BanditTarget, read_target, read_targets
+from armlet.evaluation.checks import ALPHA, FEWEST_TRAINED, NEGLIGIBLE, SLACK, Check, Word, share
+from armlet.evaluation.estimators import Estimator, EstimatorLike
+from armlet.evaluation.judge import Found, Judge, verdict
+from armlet.evaluation.model import Sums, features_of, sum_products
+from armlet.evaluation.monitor import Survey
+from armlet.evaluation.result import Difference, Evaluation, Value
+from armlet.evaluation.targets import Logged
+from armlet.inference.betting import bet_on_counts, p_value
+from armlet.inputs.settings import Objective, Range
+from armlet.parallel import Progress
+from armlet.types import Interval, Mode
+
+WHY: Final = "propensities are exact, and a model of earlier rows alone is leant on"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of a log: the options of `armlet.evaluate` that concern actions."""
+
+    estimator: EstimatorLike
+    estimators: Mapping[str, Estimator]
+    level: float
+    declared: Range | None
+    weights: str
+    is_checked: bool
+
+
+def value_actions(
+    log: LoggedActions, targets: object, baseline: object, mode: Mode, asked: Question, progress: Progress | None
+) -> Evaluation:
+    """Estimate what policies would have earned on the decisions of a log of actions."""
+    base_name = baseline if isinstance(baseline, str) else "baseline"
+    base = read_target(base_name, baseline, mode)
+    several = [target for target in read_targets(targets, mode) if target.name != base.name] + [base]
+    facts, expected = expect(log, several, progress)
+    survey = _survey(log, facts)
+    survey.refuse(asked.weights)
+    checks = _checks(facts, several, expected, asked) if asked.is_checked else ()
+    answers = [_judged(log, survey, facts, several, expected, asked, checks, end) for end in (None, "low", "high")]
+    judge, values, differences = answers[0]
+    for place, target in enumerate(several):
+        if asked.declared is not None and expected[place].beyond.any() and not np.isnan(values[target.name].value):
+            low, high = (each[1][target.name] for each in answers[1:])
+            values[target.name] = _widened(values[target.name], low, high, float(expected[place].beyond.mean()))
+    for name, difference in differences.items():
+        low_end, high_end = (each[2][name] for each in answers[1:])
+        differences[name] = _apart(difference, low_end, high_end, values, log.objective)
+    order = [base.name, *(target.name for target in several[:-1])]
+    return Evaluation(
+        values={name: values[name] for name in order},
+        differences=differences,
+        baseline=base.name,
+        objective=log.objective,
+        rows=log.n,
+        rewarded=survey.rewarded,
+        explored=None,
+        explored_rewarded=None,
+        missing={},
+        level=asked.level,
+        warnings=tuple(judge.warnings()),
+        checks=judge.checks,
+    )
+
+
+def _survey(log: LoggedActions, facts: Facts) -> Survey:
+    """Return what a log holds, in the words of other evaluations: propensities are all that is known."""
+    rewarded = len(facts.reward)
+    survey = Survey(n_arms=0, rows=log.n, rewarded=rewarded, silent=log.n, foreign=rewarded)
+    survey.reweighted = int(np.count_nonzero(facts.weight != 1.0))
+    survey.saw(facts.reward)
+    return survey
+
+
+Answer = tuple[Judge, dict[str, Value], dict[str, Difference]]
+
+
+def _judged(
+    log: LoggedActions,
+    survey: Survey,
+    facts: Facts,
+    targets: Sequence[ActionTarget],
+    expected: Sequence[Expected],
+    asked: Question,
+    checks: tuple[Check, ...],
+    end: str | None,
+) -> Answer:
+    """Value all targets, what is out of reach by the model; or at one end of what can be, the baseline at the other."""
+    judge = Judge(survey, log, asked.level, asked.declared, asked.estimator, asked.estimators)
+    judge.is_checked, judge.checks = asked.is_checked and end is None, checks
+    judge.trained = {str(check.target) for check in checks if check.name == "trained" and check.word is not Word.FINE}
+    fills = [_fill(asked.declared, end, is_base=target is targets[-1]) for target in targets]
+    parts = [
+        facts.logged() if isinstance(target, Logged) else each.parts(facts, fill)
+        for target, each, fill in zip(targets, expected, fills, strict=True)
+    ]
+    known = asked.declared is not None
+    beyond = np.array([0.0 if known else float(each.beyond.sum()) for each in expected])
+    sums: Sums = sum_products(features_of(parts, list(asked.estimators.values())), beyond)
+    found: dict[str, Found] = judge.values(targets, sums, None)
+    is_auto = asked.estimator == "auto"
+    values = {
+        name: replace(each.value, why=WHY) if is_auto and each.value.estimator != "mean" else each.value
+        for name, each in found.items()
+    }
+    return judge, values, judge.differences(targets, found, sums, ())
+
+
+def _fill(declared: Range | None, end: str | None, *, is_base: bool) -> float | None:
+    if declared is None or end is None:
+        return None
+    return declared[0] if (end == "low") != is_base else declared[1]
+
+
+def _widened(value: Value, low: Value, high: Value, part: float) -> Value:
+    """Return a value whose interval allows any reward where the log could not have played the same."""
+    ends = [each for one in (low, high) if (each := one.interval) is not None]
+    span = None if len(ends) < 2 or value.interval is None else _hull(*ends)
+    note = (
+        f"the log could not have played {share(part)} of what it plays: the value is a model's word there, and the "
+        "interval allows any reward within the range"
+    )
+    return replace(value, interval=span, note="; ".join(filter(None, (value.note, note))))
+
+
+def _apart(
+    mid: Difference, low: Difference, high: Difference, values: Mapping[str, Value], objective: Objective
+) -> Difference:
+    """Return a difference whose intervals hold all that it can be."""
+    pairs = [(getattr(low, name), getattr(high, name)) for name in ("interval", "adjusted")]
+    alone, adjusted = (None if one is None or other is None else _hull(one, other) for one, other in pairs)
+    said = verdict(values[mid.name], values[mid.baseline], adjusted, objective)
+    return replace(mid, interval=alone, adjusted=adjusted, verdict=said)
+
+
+def _hull(one: Interval, other: Interval) -> Interval:
+    return Interval(min(one.low, other.low), max(one.high, other.high))
+
+
+# ---- checks
+
+
+def _checks(
+    facts: Facts, targets: Sequence[ActionTarget], expected: Sequence[Expected], asked: Question
+) -> tuple[Check, ...]:
+    found = [_possible(facts), _drawn(facts)]
+    for target, each in zip(targets, expected, strict=True):
+        if not isinstance(target, Logged):
+            found.append(_coverage(target.name, float(each.beyond.mean()), has_range=asked.declared is not None))
+        if isinstance(target, BanditTarget):
+            found.append(_trained(target, facts))
+    return tuple(found)
+
+
+def _possible(facts: Facts) -> Check:
+    wrong = facts.step[facts.possible == 0.0]
+    sentence = "Every propensity is that of an eligible action, and probabilities sum to 1."
+    if len(wrong):
+        sentence = (
+            f"{len(wrong):,} rows, the first at step {wrong[0]:,.0f}, have a propensity that does not fit the logged "
+            "probabilities, or an action that was not eligible: read the log again."
+        )
+    word = Word.REFUSED if len(wrong) else Word.FINE
+    return Check(name="possible", word=word, sentence=sentence, number=len(wrong), unit="rows")
+
+
+def _drawn(facts: Facts) -> Check:
+    """Check whether the likeliest action of a row was played as often as it should have been."""
+    is_open = ~np.isnan(facts.due)
+    played, due, n = facts.likeliest[is_open].sum(), facts.due[is_open].sum(), int(is_open.sum())
+    p = p_value(bet_on_counts(np.array([played]), np.array([due])))
+    sentence = f"Likely actions were played as often as logged, in the {n:,} rows that can be tested."
+    if p < ALPHA:
+        sentence = (
+            f"Of {n:,} rows {played:,.0f} play the likeliest action, and {due:,.0f} should: these are not the "
+            "probabilities that actions were drawn with."
+        )
+    word = Word.REFUSED if p < ALPHA else Word.FINE
+    return Check(name="propensities", word=word, sentence=sentence, number=p, unit="p-value")
+
+
+def _coverage(name: str, beyond: float, *, has_range: bool) -> Check:
+    covered = 1.0 - beyond
+    if beyond <= NEGLIGIBLE:
+        word, sentence = Word.FINE, "The log could have played all that it plays."
+    else:
+        sentence = f"The log could have played {share(covered)} of what it plays, and tells nothing of the rest: "
+        word = Word.WARNING if has_range else Word.REFUSED
+        sentence += "its interval allows any reward there." if has_range else "declare reward_range for bounds, "
+        sentence += "" if has_range else "or log with armlet.SharedThompson(draws=20)."
+    return Check(name="coverage", word=word, sentence=sentence, number=covered, unit="share", target=name)
+
+
+def _trained(target: BanditTarget, facts: Facts) -> Check:
+    """Check whether a bandit learned from this log, by how many rows it has."""
+    mine, theirs = float(target.bandit.state.n), float(facts.weight.sum())
+    is_same = len(facts.weight) >= FEWEST_TRAINED and abs(mine - theirs) <= SLACK
+    sentence = "It has learned another number of rows than this log holds."
+    if is_same:
+        sentence = (
+            "It has learned exactly as many rows as this log holds, so it was trained on the rows that value it here, "
+            "and its value is too good: value it on later ones."
+        )
+    word = Word.WARNING if is_same else Word.FINE
+    return Check(name="trained", word=word, sentence=sentence, number=mine, unit="rows", target=target.name)
