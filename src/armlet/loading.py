@@ -74,7 +74,7 @@ def load(
     False
     """
     found = _restored(disk.origin(path), *disk.read_model(path), policy)
-    _check_kind(found, kind, disk.origin(path))
+    check_kind(found, kind, disk.origin(path))
     if seed is not None:
         found.replace(seed=seed)
     if log is not None:
@@ -107,7 +107,7 @@ def from_bytes(
     True
     """
     found = _restored(disk.origin(data), *disk.decode_model(data), policy)
-    _check_kind(found, kind, disk.origin(data))
+    check_kind(found, kind, disk.origin(data))
     if log is not None:
         found._attach_log(cast(Any, log))
     return cast("Bandit | EitherBandit", found)
@@ -127,6 +127,6 @@ def _restored(
     return ActionBandit._from_model(restore(name, header, arrays))
 
 
-def _check_kind(found: Bandit | ActionBandit, kind: type[EitherBandit] | None, name: str) -> None:
+def check_kind(found: Bandit | ActionBandit, kind: type[EitherBandit] | None, name: str) -> None:
     if kind is not None and not isinstance(found, kind):
         raise InvalidTypeError(f"kind is {kind.__name__}, but {name} holds an {type(found).__name__}; leave it out")

@@ -78,7 +78,7 @@ def test_a_log_is_continued(path: Path) -> None:
     log._journal.sink.close()  # type: ignore[union-attr]  # as if it were killed
     assert armlet.audit(path, start_of(path)).status == "incomplete"
     with armlet.Log(path) as log:
-        again: Any = armlet.log.resume(log)
+        again = armlet.log.resume(log, kind=ActionBandit)
         assert again.digest() == bandit.digest()
         assert again.tables["home"] == table
         again.learn(ActionDecision.from_dict(pending.to_dict()), 0.5)

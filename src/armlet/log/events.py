@@ -607,13 +607,15 @@ def _impossible_start(event: Event) -> str | None:
 
 def _impossible_choice(event: Event, shape: Shape | None) -> str | None:
     """Return why nobody can have chosen that action with that probability, if so."""
-    z, eligible, arm = event["z"], event["eligible"], event["arm"]
+    z, eligible, arm = event["z"], None if event["eligible"] is None else set(event["eligible"]), event["arm"]
     if shape is not None and z is not None and len(z) != shape.action_dim:
         return f"z has {len(z)} values, but actions have {shape.action_dim}"
     if eligible is not None and arm not in eligible:
         return f"arm is {arm!r}, which is not among eligible"
     if event["support"] is None:
-        return None
+        n = event["n_actions"] if eligible is None else len(eligible)
+        is_even = abs(n * event["propensity"] - 1.0) <= EVEN
+        return None if is_even else f"propensity is {event['propensity']}, but one of {n} that are alike has 1/{n}"
     support = dict(event["support"])
     if support.get(arm) != event["propensity"]:
         return f"propensity is {event['propensity']}, but by support {support.get(arm)}"

@@ -13,14 +13,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args, overload
 
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.disk import give_up_in_children, write_new
 from armlet.errors import InvalidValueError, LogError
 from armlet.kernel import Decision, Decisions
-from armlet.loading import from_bytes, load
+from armlet.loading import EitherBandit, check_kind, from_bytes, load
 from armlet.log.action_tables import Tables
 from armlet.log.events import (
     ACTION_SCHEMA,
@@ -215,9 +215,13 @@ class Log:
     def on_actions(self, table: ActionTable, name: str | None = None) -> None:
         """Append the table of the next decision, or one that was prepared under a name, unless readers keep it."""
         fields = self._tables.fields(table, name)
-        if fields is not None:
+        if fields is None:
+            return
+        try:
             self._append("actions", fields)
-            self._tables.take(table, name)
+        except (UnicodeError, TypeError) as error:  # of labels, which nobody could read back
+            raise LogError(f"a table of actions cannot be written: {explain(error)}; give other labels") from error
+        self._tables.take(table, name)
 
     def on_decision(self, decision: Decision | ActionDecision) -> None:
         """Append a decision."""
@@ -264,7 +268,7 @@ class Log:
 
     # ---- what a user may call
 
-    def note(self, decision: Decision | str, **fields: object) -> None:
+    def note(self, decision: Decision | ActionDecision | str, **fields: object) -> None:
         """Add what is known of a decision next to its reward; it changes nothing in the bandit.
 
         Parameters
@@ -353,7 +357,11 @@ def _let_go(journal: Journal, lock: threading.RLock) -> None:
         journal.sink.close()
 
 
-def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
+@overload
+def resume(log: Log, *, policy: Policy | None = None) -> Bandit: ...
+@overload
+def resume(log: Log, *, kind: type[EitherBandit], policy: Policy | None = None) -> EitherBandit: ...
+def resume(log: Log, *, kind: type[EitherBandit] | None = None, policy: Policy | None = None) -> Bandit | EitherBandit:
     """Replay a log from its start model, and return the bandit that goes on with it. O(events).
 
     Pending decisions are learned as those of any other process: `armlet.Decision.from_dict`.
@@ -362,6 +370,8 @@ def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
     ----------
     log
         A log of JSON lines that nobody writes; its start model must be next to it.
+    kind
+        `armlet.Bandit` or `armlet.ActionBandit`, as in `armlet.load`: type checkers expect a Bandit if it is left out.
     policy
         The policy, if it is not one of Armlet's own.
 
@@ -379,6 +389,8 @@ def resume(log: Log, *, policy: Policy | None = None) -> Bandit:
     """
     log.check_start_model()
     with reading(log.start_path.name):
-        bandit = load(log.start_path, policy=policy)
+        bandit: Any = load(log.start_path, policy=policy)
+    check_kind(bandit, kind, log.start_path.name)
     log.expect(replay(LogFile(log.path), bandit), bandit.digest())
-    return from_bytes(bandit.to_bytes(), policy=policy, log=log)
+    again: Any = from_bytes(bandit.to_bytes(), policy=policy, log=log)
+    return again  # type: ignore[no-any-return]

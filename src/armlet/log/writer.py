@@ -25,7 +25,7 @@ Flush: TypeAlias = Literal["block", "line", "disk"]
 
 BLOCK: Final = 2**16  # bytes that wait for the system if lines are flushed by blocks
 FROM_KERNEL: Final = frozenset({"decide", "learn"})
-"""Kinds of which the kernel makes all fields, so that they hold what their kind holds; all others are checked."""
+"""Kinds of which bandits make all fields, so that they hold what their kind holds; all others are checked."""
 
 
 class Sink:
