@@ -94,6 +94,8 @@ def test_probabilities_of_a_support_add_up(by_kind: dict[str, Event]) -> None:
     first, (other, _) = event["support"]
     with pytest.raises(InvalidEventError, match=r"the probabilities of support add up to 0\.95"):
         check_event({**event, "support": [first, [other, 0.2]]}, event["seq"], "a.jsonl")
+    with pytest.raises(InvalidEventError, match=r"propensity is 0\.75, but one of 3 that are alike has 1/3"):
+        check_event({**event, "support": None}, event["seq"], "a.jsonl")
     with pytest.raises(InvalidEventError, match="support has 'nobody', which is not among eligible"):
         check_event({**event, "support": [first, ["nobody", 0.25]]}, event["seq"], "a.jsonl")
 

@@ -139,6 +139,24 @@ def test_what_was_learned_is_learned_again_from_a_compacted_log(path: Path) -> N
     assert other.digest() == bandit.digest()
 
 
+def test_decisions_come_with_their_tables(path: Path) -> None:
+    lived(path, 60)
+    for each in (path, compact(path)):
+        for event, table in armlet.log.with_tables(each):
+            assert (event["actions"], event["n_actions"]) == (table.hash, len(table))
+            assert event["z"] == table[event["arm"]].tolist()
+
+
+def test_labels_that_no_log_can_hold_are_refused(path: Path) -> None:
+    with armlet.Log(path) as log:
+        bandit = new_action_bandit(log)
+        with pytest.raises(LogError, match="a table of actions cannot be written: .* give other labels"):
+            bandit.decide([1.0, 0.0], {"\ud800": [1.0, 2.0, 3.0]})
+        assert (bandit.decide([1.0, 0.0], {2**70: [1.0, 2.0, 3.0]}).arm, bandit.t) == (2**70, 1)
+    for each in (path, compact(path)):
+        assert armlet.audit(each, start_of(path)).ok
+
+
 # ---- tampering
 
 

@@ -1,5 +1,6 @@
 """The log of a bandit: written, read, replayed, audited and exported; and logs of other origin."""
 
+from armlet.log.action_tables import with_tables
 from armlet.log.auditing import Audit, Mismatch, audit
 from armlet.log.events import Event, Events
 from armlet.log.exporting import compact, write
@@ -25,5 +26,6 @@ __all__ = [
     "read",
     "replay",
     "resume",
+    "with_tables",
     "write",
 ]

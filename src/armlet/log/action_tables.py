@@ -9,7 +9,7 @@ O(n log n) for a new one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 from armlet.actions.table import ActionTable
 from armlet.errors import ArmletError, LogError
 from armlet.log.events import Event, explain
+from armlet.log.reader import Source, read
 
 KEPT: Final = 64
 """Tables without a name that a reader keeps."""
@@ -84,6 +85,15 @@ class Tables:
             text = f"event {event['seq']:,} is not a table of actions: {explain(error)}"
             raise LogError(text, event["seq"]) from error
 
+    def chosen_from(self, event: Event) -> ActionTable:
+        """Return the table that a decision chose from, which is used by it; refuse one that has no such choice."""
+        table = self.get(event["actions"], event)
+        if why := _impossible(event, table):
+            text = f"event {event['seq']:,} is not a choice from its table: {why}"
+            raise LogError(text, event["seq"])
+        self.use(table)
+        return table
+
     def _nearest(self, table: ActionTable, name: str | None) -> ActionTable | None:
         """Return the one of some tables that shares most rows with a new one; the first that shares half of them."""
         best, most = None, 0
@@ -122,6 +132,45 @@ class Tables:
         self._used.move_to_end(table.hash)
         while len(self._used) > KEPT or (self._values > VALUES and len(self._used) > 1):
             self._values -= _size(self._used.popitem(last=False)[1])
+
+
+def with_tables(log: Source) -> Iterator[tuple[Event, ActionTable]]:
+    """Yield every decision of a log of actions, and the table that it chose from; O(1) memory.
+
+    Parameters
+    ----------
+    log
+        A path, .jsonl or .parquet, an `armlet.Log`, or `Events`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, armlet
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.jsonl"
+    >>> with armlet.Log(path) as log:
+    ...     bandit = armlet.ActionBandit(1, 1, seed=1, log=log)
+    ...     _ = bandit.decide([0.5], {"tea": [2.0], "milk": [1.0]})
+    ...     _ = bandit.decide([0.1], {"tea": [2.0], "milk": [1.5]})
+    >>> [(event["t"], table["milk"].tolist()) for event, table in armlet.log.with_tables(path)]
+    [(1, [1.0]), (2, [1.5])]
+    """
+    tables = Tables()
+    for event in read(log):
+        if event["kind"] == "actions":
+            tables.take(tables.decode(event), event.get("name"))
+        elif event["kind"] == "decide" and "actions" in event:
+            yield event, tables.chosen_from(event)
+
+
+def _impossible(event: Event, table: ActionTable) -> str | None:
+    arm, z = event["arm"], event["z"]
+    if event["n_actions"] != len(table):
+        return f"n_actions is {event['n_actions']}, but it has {len(table)}"
+    named = [arm, *(event["eligible"] or ()), *(label for label, _ in event["support"] or ())]
+    if unknown := [label for label in named if label not in table]:
+        return f"it has no {unknown[0]!r}"
+    if z is not None and z != table[arm].tolist():
+        return f"z is {z}, but it has {table[arm].tolist()}"
+    return None
 
 
 def _size(table: ActionTable) -> int:

@@ -88,8 +88,7 @@ class LoggedPast:
         asked |= {name: event[name] for name in ("weights", "unit", "epoch") if name in event}
         decision: AnyDecision
         if "actions" in event:
-            table = self._tables.get(event["actions"], event)
-            self._tables.use(table)
+            table = self._tables.chosen_from(event)
             decision = bandit.decide(event["x"], table, **asked, propensity="marginal")
         elif isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)

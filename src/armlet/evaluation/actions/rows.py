@@ -96,8 +96,7 @@ class LoggedActions(Blocks):
                 if event["kind"] == "actions":
                     tables.take(tables.decode(event), event.get("name"))
                 elif event["kind"] == "decide":
-                    table = tables.get(event["actions"], event)
-                    tables.use(table)
+                    table = tables.chosen_from(event)
                     if event["id"] in self._paid:
                         row = _row(event, table, *self._paid[event["id"]])
                         made.update(_bytes(row))
