@@ -150,7 +150,7 @@ def test_decisions_come_with_their_tables(path: Path) -> None:
 def test_labels_that_no_log_can_hold_are_refused(path: Path) -> None:
     with armlet.Log(path) as log:
         bandit = new_action_bandit(log)
-        with pytest.raises(LogError, match="a table of actions cannot be written: .* give other labels"):
+        with pytest.raises(LogError, match=r"a table of actions cannot be written: .* give other labels"):
             bandit.decide([1.0, 0.0], {"\ud800": [1.0, 2.0, 3.0]})
         assert (bandit.decide([1.0, 0.0], {2**70: [1.0, 2.0, 3.0]}).arm, bandit.t) == (2**70, 1)
     for each in (path, compact(path)):
