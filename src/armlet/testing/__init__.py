@@ -1,5 +1,6 @@
 """Contracts that ship: run them over a policy, an environment or a store of your own."""
 
+from armlet.testing.actions import ACTION_CHECKS, check_action_policy
 from armlet.testing.environments import ENVIRONMENT_CHECKS, check_environment
 from armlet.testing.outcomes import OUTCOME_CHECKS, check_outcomes
 from armlet.testing.policies import CHECKS, check_policy
@@ -7,11 +8,13 @@ from armlet.testing.stores import STORE_CHECKS, check_store
 from armlet.testing.units import CHANGES, check_units
 
 __all__ = [
+    "ACTION_CHECKS",
     "CHANGES",
     "CHECKS",
     "ENVIRONMENT_CHECKS",
     "OUTCOME_CHECKS",
     "STORE_CHECKS",
+    "check_action_policy",
     "check_environment",
     "check_outcomes",
     "check_policy",

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
 from armlet.bandit import Bandit, load
 from armlet.errors import DecisionError, MergeError
 from armlet.kernel import Decision, coins
@@ -392,18 +393,24 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def check_policy(policy: Policy, *, n_arms: int = 4, dim: int = 3) -> None:
+def check_policy(policy: Policy | ActionPolicy, *, n_arms: int = 4, dim: int = 3) -> None:
     """Run every check over a policy; the first promise that is broken raises AssertionError.
 
     Parameters
     ----------
     policy
-        The policy, with settings that suit `n_arms` arms and contexts of `dim` values.
+        The policy, with settings that suit `n_arms` arms and contexts of `dim` values. Over one of an `ActionBandit`,
+        `check_action_policy` is run.
 
     Examples
     --------
     >>> import armlet
     >>> check_policy(armlet.Algorithm1(p=20))
     """
+    if isinstance(policy, SharedOptimism | SharedThompson):
+        from armlet.testing.actions import check_action_policy  # which needs the units that need this module
+
+        check_action_policy(policy)
+        return
     for check in CHECKS:
         check(policy, n_arms, dim)

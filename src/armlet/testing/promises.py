@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from armlet.types import State
+import numpy as np
+import numpy.typing as npt
+
+
+class Kept(Protocol):
+    """A state, as far as comparing goes."""
+
+    def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return everything that it keeps."""
 
 
 def require(holds: object, promise: str) -> None:
@@ -13,7 +22,7 @@ def require(holds: object, promise: str) -> None:
         raise AssertionError(promise)
 
 
-def same(one: State, other: State) -> bool:
+def same(one: Kept, other: Kept) -> bool:
     """Return whether two states are equal to the last bit."""
     first, second = one.arrays(), other.arrays()
     return set(first) == set(second) and all(np.array_equal(first[name], second[name]) for name in first)
