@@ -27,7 +27,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from armlet.stores import Loop, SQLite, Store
-from armlet.stores.replay import rebuild
+from armlet.stores.rows.replay import rebuild
 from armlet.stores.sqlite.ledger import SQLiteReader
 from armlet.stores.terms import Terms
 from store_report import Grown, GrowthReport, ManyLoops, Started, growth_table

@@ -91,9 +91,9 @@ def replay(path, n):
         def work(tx, *_):
             if is_new:
                 try:
-                    from armlet.stores.replay import rebuild
+                    from armlet.stores.rows.replay import rebuild
                 except ImportError:  # a tree in which it is elsewhere
-                    from armlet.stores.rows import rebuild
+                    from armlet.stores.rows.decisions import rebuild
                 from armlet.stores.terms import Terms
                 record = tx.session.find("bench")
                 tx.enter([__import__("armlet.stores.ledger", fromlist=["Want"]).Want(record.id)])

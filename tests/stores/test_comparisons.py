@@ -16,8 +16,8 @@ from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
 from armlet.stores import Control, Loop, Memory, Row, Store
 from armlet.stores.gains import Gain, advice, gain_of
-from armlet.stores.replay import Replay, _compare
-from armlet.stores.rows import fields_of
+from armlet.stores.rows.decisions import fields_of
+from armlet.stores.rows.replay import Replay, _compare
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import (
     FEWEST,

@@ -18,7 +18,7 @@ from armlet.log.guarded import CONTROL, GuardedBandit
 from armlet.log.reader import read
 from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
-from armlet.stores.rows import checked
+from armlet.stores.rows.decisions import checked
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, reward, ticking

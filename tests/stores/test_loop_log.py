@@ -14,7 +14,7 @@ from armlet.log.events import DECIDE, Event, Events, check_start
 from armlet.log.exporting import write
 from armlet.log.reader import read
 from armlet.stores import Loop, Store
-from armlet.stores.rows import LoopLog
+from armlet.stores.rows.log import LoopLog
 
 pytestmark = pytest.mark.spread
 

@@ -138,10 +138,10 @@ def refusals(store: Store, loop: Loop) -> dict[str, tuple[type[Exception], Any]]
         "an arm that is not there": (KeyError, lambda: loop.decide([1.0, 0.5], eligible=["nope"])),
         "no arm at all": (ValueError, lambda: loop.decide([1.0, 0.5], eligible=[])),
         "an arm that is no label": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=[0.5])),  # type: ignore[list-item]
-        "arms that are no list": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=5)),  # type: ignore[arg-type]
+        "arms that are no list": (TypeError, lambda: loop.decide([1.0, 0.5], eligible=5)),  # type: ignore[call-overload]
         "text in a context": (TypeError, lambda: loop.decide(["x", 0.5])),  # type: ignore[arg-type]
         "a short context": (ValueError, lambda: loop.decide([1.0])),
-        "an event that is no text": (ValueError, lambda: loop.decide([1.0, 0.5], event=5)),  # type: ignore[arg-type]
+        "an event that is no text": (ValueError, lambda: loop.decide([1.0, 0.5], event=5)),  # type: ignore[call-overload]
         "a reward that is text": (TypeError, lambda: loop.reward("e", "x")),  # type: ignore[arg-type]
         "a reward without a number": (ValueError, lambda: loop.reward("e", float("nan"))),
         "a name that is no text": (ValueError, lambda: loop.reward("e", 1.0, name=b"x")),  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def open_log(a: argparse.Namespace) -> Iterator[Source]:
             raise ArgumentError("{loop} is {name!r}, but {log} is not a store; leave it out", name=a.loop)
         yield Path(a.log)
         return
-    from armlet.stores.rows import LoopLog
+    from armlet.stores.rows.log import LoopLog
 
     with open_reader(a.log) as ledger:
         yield LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None)

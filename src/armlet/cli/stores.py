@@ -209,7 +209,7 @@ def export(a: argparse.Namespace) -> Answer:
       armlet store shop.db export homepage homepage.jsonl
     """
     from armlet.log.exporting import write
-    from armlet.stores.rows import LoopLog
+    from armlet.stores.rows.log import LoopLog
 
     with open_reader(a.store) as ledger:
         return written(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target))

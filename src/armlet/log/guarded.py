@@ -12,8 +12,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.inputs.budget import Budget
@@ -30,6 +31,7 @@ CONTROL: Final = 0x636F6E74726F6C  # "control": in the key of a coin that says w
 SECOND: Final = 0x7365636F6E64  # "second": in the seed of the other bandit, whose coins are its own
 MAGIC: Final = b"armlet guarded 1\n"
 LENGTH: Final = 8  # bytes of the length of the header
+NUMBERS_AN_ITEM: Final = 6  # of a model of actions, besides features: its key, rows, rewards and the like
 EVEN: Final = 1e-9  # by which probabilities may differ and be the same
 
 Role: TypeAlias = Literal["shadow", "control", "learner"]
@@ -398,12 +400,17 @@ def guards_of(bandit: Bandit) -> dict[str, Any]:
 
 def is_compiled(bandit: Bandit) -> bool:
     """Whether the kernel learns by itself all that it is to learn."""
+    if isinstance(bandit, ActionBandit):
+        return True
     second = second_of(bandit)
     return compiled_rule(bandit.policy) is not None and (second is None or compiled_rule(second.policy) is not None)
 
 
 def size_of(bandit: Bandit) -> int:
     """Return the bytes of its state, or of both states."""
+    if isinstance(bandit, ActionBandit):
+        state, s = bandit.state, bandit.settings
+        return 8 * (2 * state.n_terms**2 + state.n_items * (s.dim + s.action_dim + NUMBERS_AN_ITEM))
     second = second_of(bandit)
     nbytes: int = bandit.state.nbytes + (0 if second is None else second.state.nbytes)
     return nbytes
@@ -414,6 +421,8 @@ def size_of(bandit: Bandit) -> int:
 
 def alone(bandit: Bandit, seed: int | None = None) -> Bandit:
     """Return a copy of the live bandit without its guards; with another seed, decisions of its own can be learned."""
+    if isinstance(bandit, ActionBandit):
+        return cast("Bandit", bandit.copy(seed=seed))
     now = bandit._snapshot()
     if seed is not None and seed != now.seed:
         others = [stream for stream in (now.seed, *now.streams) if stream != seed]

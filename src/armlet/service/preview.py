@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from armlet.errors import ArmletError, StoreError
 from armlet.service.config import LoopConfig, ServerConfig
-from armlet.stores.replay import recover
+from armlet.stores.rows.replay import recover
 from armlet.stores.store import load_ledger
 from armlet.stores.terms import Terms
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
+from armlet.actions.decision import ActionDecision
+from armlet.actions.table import ActionTable
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, listed
 from armlet.kernel import Decision
+from armlet.stores import choosing
+from armlet.stores.choosing import Actions, Choice
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
 from armlet.stores.rewards import Reward, Status, Value
@@ -24,6 +29,7 @@ from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Float64
 
 if TYPE_CHECKING:
+    from armlet.actions.settings import ActionSettings
     from armlet.inputs.settings import Reader
 
 MOST: Final = 10_000  # calls of a batch
@@ -91,6 +97,81 @@ class Asking:
 
         return ask
 
+    # ---- among actions
+
+    def action(
+        self, x: Context | None, actions: object, event: str | None, options: Mapping[str, Any]
+    ) -> Callable[[], Asked[ActionDecision]]:
+        """Return what reads a context and the actions of a table, as `one` does."""
+        name, runner = None if event is None else check_text("event", event), self._runner
+        names = () if name is None else (name,)
+
+        def ask() -> Asked[ActionDecision]:
+            asked = Choice(choosing.context_of(self._settings(), x), self.table(actions), **options)
+            return lambda tx, draft, now: choosing.decide(runner, tx, draft, now, name, asked), names, 1
+
+        return ask
+
+    def many_actions(
+        self, X: Contexts, actions: object, events: Iterable[str] | None, options: Mapping[str, Any]
+    ) -> Callable[[], Asked[list[ActionDecision]]]:
+        """Return what reads contexts and the actions of a table for all of them, or of one for each."""
+        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
+        runner = self._runner
+
+        def ask() -> Asked[list[ActionDecision]]:
+            rows = choosing.contexts_of(self._settings(), X)
+            if names is not None and len(names) != len(rows):
+                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
+            if len(rows) > MOST:
+                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
+            asked = [
+                Choice(x, table, **options) for x, table in zip(rows, self._tables(actions, len(rows)), strict=True)
+            ]
+
+            def work(tx: Transaction, draft: Draft, now: Moment) -> list[ActionDecision]:
+                told: Iterable[tuple[str | None, Choice]] = zip(names or repeat(None), asked, strict=False)
+                with runner.counting():
+                    return [choosing.decide(runner, tx, draft, now, name, each) for name, each in told]
+
+            return work, names or (), max(len(rows), 1)
+
+        return ask
+
+    def preparing(self, name: str, actions: object) -> Asked[ActionTable]:
+        """Return what gives a table of actions a name."""
+        table, runner = choosing.table_from(self._settings(), actions), self._runner
+
+        def work(tx: Transaction, draft: Draft, now: Moment) -> ActionTable:
+            choosing.prepare(runner, tx, draft, now, name, table)
+            return table
+
+        return work, (), 1
+
+    def _settings(self) -> ActionSettings:
+        settings = self._runner.action_settings
+        if settings is None:
+            raise InvalidTypeError(
+                f"actions are given, but loop {self._runner.name!r} has arms; leave them out, or make a loop with "
+                "action_features"
+            )
+        return settings
+
+    def table(self, actions: object) -> Actions:
+        """Read a table of actions; the name of one that was prepared stays a name."""
+        settings = self._settings()
+        return check_text("actions", actions) if isinstance(actions, str) else choosing.table_from(settings, actions)
+
+    def _tables(self, actions: object, n: int) -> list[Actions]:
+        """Read one table for all of so many decisions, or one for each of them, given as a list."""
+        if not isinstance(actions, list):
+            return [self.table(actions)] * n
+        if len(actions) != n:
+            raise InvalidValueError(
+                f"actions has {len(actions)} tables for {n} contexts; give one for all, or for each"
+            )
+        return [self.table(each) for each in actions]
+
     def _decide_many(
         self,
         tx: Transaction,
@@ -156,6 +237,25 @@ class Asking:
 
 def _look(_: Transaction, __: Draft, ___: Moment) -> None:
     """Do nothing: whoever asks has the loop brought up to date."""
+
+
+def choice_of(
+    eligible: Iterable[Arm] | None, baseline: Arm | None, defer: bool, others: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return the options of a decision among actions, checked; `others` are those of decisions among arms."""
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidValueError(f"{name} is {value!r}, but decisions among actions have none; leave it out")
+    if not isinstance(defer, bool):
+        raise InvalidTypeError(f"defer is {defer!r}; give True or False")
+    labels = None if eligible is None else tuple(check_label(arm) for arm in listed("eligible", eligible))
+    return {"eligible": labels, "baseline": None if baseline is None else check_label(baseline), "defer": defer}
+
+
+def refuse_choice(baseline: Arm | None, defer: bool) -> NoReturn:
+    """Refuse options of decisions among actions where none are given."""
+    given = f"defer is {defer!r}" if baseline is None else f"baseline is {baseline!r}"
+    raise InvalidValueError(f"{given}, but there are no actions; it is for decisions among actions with features")
 
 
 def options_of(

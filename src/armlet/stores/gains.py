@@ -146,6 +146,8 @@ def _longer(found: Comparison, tally: Tally) -> int | None:
 
 
 def _note(tally: Tally, against: Against, answer: Answer, share: float, *, has_window: bool) -> str:
+    if answer == "nothing to say" and tally.catalogue is not None:
+        return "Of actions with features, other policies are judged by the log: armlet.evaluate(loop.log, ...)."
     if answer == "nothing to say":
         coin = "exploring" if against == "shadow" else "exploring or a control"
         return f"{_lack(tally, against)} {advice(tally, coin=coin)}"

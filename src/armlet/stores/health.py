@@ -154,10 +154,12 @@ def _statuses(tally: Tally) -> list[Alarm]:
 
 def _missing(tally: Tally) -> list[Alarm]:
     found = []
-    for arm, one in zip(tally.labels, tally.cohorts.lack, strict=True):
+    pooled = tally.cohorts.pooled
+    for place, (label, one) in enumerate(zip(tally.labels, tally.cohorts.lack, strict=True)):
         if one.amount >= EVIDENCE["lack"]:
+            arm, name = (None, "Rarely played arms lack") if place == pooled else (label, f"Arm {label!r} lacks")
             text = (
-                f"Arm {arm!r} lacks rewards: {one.got / one.rows:.0%} of {one.rows:,.0f} decisions since "
+                f"{name} rewards: {one.got / one.rows:.0%} of {one.rows:,.0f} decisions since "
                 f"{_clock(one.since)} have one, and {one.usual / one.rows:.0%} of those of other arms."
             )
             found.append(Alarm(rule="missing_rewards", text=text, since=one.since, arm=arm))
@@ -178,12 +180,13 @@ def _defaults(tally: Tally) -> list[Alarm]:
 def _draws(tally: Tally) -> list[Alarm]:
     if not tally.labels:
         return []
-    p, place = tally.bets.worst_draw(len(tally.labels))
+    p, place = tally.bets.worst_draw(len(tally.labels) if tally.catalogue is None else 1)
     if p >= ALPHA / 2:
         return []
-    arm = tally.labels[place]
+    arm = tally.labels[place] if tally.catalogue is None else None
+    name = f"Arm {arm!r}" if arm is not None else f"The action that is number {place + 1} by probability"
     text = (
-        f"Arm {arm!r} is played more often than its propensities say. If they were right, this would happen "
+        f"{name} is played more often than its propensities say. If they were right, this would happen "
         f"{_rarely(p)}: do not evaluate policies by them."
     )
     return [Alarm(rule="propensities", text=text, arm=arm)]

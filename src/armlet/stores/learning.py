@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import EventError
 from armlet.kernel import Decision
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rewards import Reward, Status, Verdict, counted, judge
-from armlet.stores.rows import bytes_of, decision_of, substitute
+from armlet.stores.rows.decisions import bytes_of, decision_of, substitute
 from armlet.stores.tally import Source
 from armlet.stores.tally.comparisons import Coins
 from armlet.types import Arm
@@ -57,6 +58,11 @@ def judged(runner: LoopRunner, known: Recent, told: Reward) -> Verdict:
 
 def check_played(runner: LoopRunner, arm: Arm) -> None:
     """Refuse an arm that the loop does not have."""
+    if isinstance(runner.bandit, ActionBandit):
+        raise EventError(
+            f"played is {arm!r}, but the actions of loop {runner.name!r} come with each decision; say what is played "
+            "when it is decided, with baseline"
+        )
     if arm not in runner.bandit.arms:
         raise EventError(f"played is {arm!r}, which is not an arm of loop {runner.name!r}; give the arm that was shown")
 

@@ -19,8 +19,9 @@ from armlet.types import Arm
 if TYPE_CHECKING:
     from armlet.stores.draft import Draft
 
-Phase: TypeAlias = Literal["open", "expired", "default", "learned"]
-"""What was learned of a decision: nothing yet, nothing that is waited for, the default of its window, or a reward."""
+Phase: TypeAlias = Literal["open", "deferred", "expired", "default", "learned"]
+"""What was learned of a decision: nothing yet, nothing before it is activated, nothing that is waited for, the default
+of its window, or a reward."""
 
 PartPhase: TypeAlias = Literal["held", "default", "learned"]
 """What the bandit was given of a part: nothing yet, the default of its window, or what was reported."""
@@ -220,6 +221,9 @@ class Session(Protocol):
         are about, since these could not be played again without them. Those whose outcome is "open" stay as well, and
         are returned: once they are expired, and the base is later, they can go.
         """
+
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        """Delete rows by their numbers: none after the loop's base, and none of a decision."""
 
     def delete(self, loop: int, most: int) -> bool:
         """Delete some of a loop's rows, or itself once there are none; return whether there is more."""

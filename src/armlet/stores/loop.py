@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
@@ -13,8 +13,17 @@ from armlet.inputs.settings import Range, chance
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
 from armlet.report.notebook import fragment, note
-from armlet.stores import maintenance
-from armlet.stores.asking import Asking, Probabilities, options_of, rewarding, rewarding_many, told_of
+from armlet.stores import choosing, maintenance
+from armlet.stores.asking import (
+    Asking,
+    Probabilities,
+    choice_of,
+    options_of,
+    refuse_choice,
+    rewarding,
+    rewarding_many,
+    told_of,
+)
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
@@ -23,7 +32,7 @@ from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Status, Value
-from armlet.stores.rows import LoopLog
+from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import KEEP, How, Keep, LoopChange, Prices, Ranges, check_text
 from armlet.stores.stats import Stats
@@ -31,6 +40,10 @@ from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Policy
 
 if TYPE_CHECKING:
+    from armlet.actions.bandit import Actions
+    from armlet.actions.decision import ActionDecision
+    from armlet.actions.policies import ActionPolicy
+    from armlet.actions.table import ActionTable
     from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
@@ -73,7 +86,7 @@ class Loop:
 
     # ---- decisions
 
-    @refusing()
+    @overload
     def decide(
         self,
         x: Context,
@@ -83,7 +96,32 @@ class Loop:
         probabilities: Probabilities | None = None,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
-    ) -> Decision:
+    ) -> Decision: ...
+    @overload
+    def decide(
+        self,
+        x: Context | None,
+        *,
+        actions: Actions,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
+    ) -> ActionDecision: ...
+    @refusing()
+    def decide(
+        self,
+        x: Any,
+        *,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+        unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
+    ) -> Decision | ActionDecision:
         """Choose an arm; durable on return. Its propensity is marginal: over all coins.
 
         Parameters
@@ -103,6 +141,18 @@ class Loop:
             made with an `epoch`. `stats().units` counts those that were switched by another context or other arms.
         weights
             A dial: what outcomes are worth in this decision, those left out as usual. Nothing is learned again.
+        actions
+            Of a loop that was made with features of actions: the actions of this decision, as `ActionBandit.decide`
+            takes them, or the name of a table that was prepared. The decision is an `armlet.ActionDecision`, with the
+            hash of the table and the probabilities of all that could be played in `support`. Asked again with the same
+            event, by the same name, it is answered the same, even if the table of that name is another one by now.
+        baseline
+            The action that is played in any case, as by the rules of before (apprentice mode): its propensity is 1.0,
+            it is learned, and what the policy would have played is logged as `shadow`. `stats().baseline` counts how
+            often both agree.
+        defer
+            True if it is not known yet whether the action will be shown: no window runs and no reward counts until
+            `activate`; without that, nothing is ever learned from it. Rewards that come before are kept until then.
 
         Examples
         --------
@@ -116,8 +166,14 @@ class Loop:
         ('accepted', 'accepted')
         ({'quality': 1.0, 'cost': -400.0}, 1)
         """
-        return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit, weights)))
+        if actions is None:
+            if baseline is not None or defer:
+                refuse_choice(baseline, defer)
+            return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit, weights)))
+        others = {"probabilities": probabilities, "unit": unit, "weights": weights}
+        return self._asking.call(self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, others)))
 
+    @overload
     async def adecide(
         self,
         x: Context,
@@ -127,13 +183,65 @@ class Loop:
         probabilities: Probabilities | None = None,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
-    ) -> Decision:
+    ) -> Decision: ...
+    @overload
+    async def adecide(
+        self,
+        x: Context | None,
+        *,
+        actions: Actions,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
+    ) -> ActionDecision: ...
+    async def adecide(
+        self,
+        x: Any,
+        *,
+        event: str | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+        unit: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
+    ) -> Decision | ActionDecision:
         """Choose an arm, as `decide` does, without a thread that waits."""
         with refusing():
+            if actions is None:
+                if baseline is not None or defer:
+                    refuse_choice(baseline, defer)
+                return await self._asking.acall(
+                    self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
+                )
+            others = {"probabilities": probabilities, "unit": unit, "weights": weights}
             return await self._asking.acall(
-                self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
+                self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, others))
             )
 
+    @overload
+    def decide_many(
+        self,
+        X: Contexts,
+        *,
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+        units: Iterable[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> list[Decision]: ...
+    @overload
+    def decide_many(
+        self,
+        X: Contexts,
+        *,
+        actions: Actions | list[Actions],
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        defer: bool = False,
+    ) -> list[ActionDecision]: ...
     @refusing()
     def decide_many(
         self,
@@ -144,7 +252,9 @@ class Loop:
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
-    ) -> list[Decision]:
+        actions: Actions | list[Actions] | None = None,
+        defer: bool = False,
+    ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
 
         Parameters
@@ -157,6 +267,8 @@ class Loop:
             As in `decide`, for all of them.
         units
             The unit of each decision, or None.
+        actions, defer
+            As in `decide`, for all of them; or a list of tables or of names, one for each decision.
 
         Examples
         --------
@@ -167,10 +279,18 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
+        if actions is None:
+            if defer:
+                refuse_choice(None, defer)
+            return self._asking.call(
+                self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+            )
+        others = {"probabilities": probabilities, "units": units, "weights": weights}
         return self._asking.call(
-            self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+            self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, others))
         )
 
+    @overload
     async def adecide_many(
         self,
         X: Contexts,
@@ -180,12 +300,107 @@ class Loop:
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
-    ) -> list[Decision]:
+    ) -> list[Decision]: ...
+    @overload
+    async def adecide_many(
+        self,
+        X: Contexts,
+        *,
+        actions: Actions | list[Actions],
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        defer: bool = False,
+    ) -> list[ActionDecision]: ...
+    async def adecide_many(
+        self,
+        X: Contexts,
+        *,
+        events: Iterable[str] | None = None,
+        eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
+        units: Iterable[str | None] | None = None,
+        weights: Mapping[str, float] | None = None,
+        actions: Actions | list[Actions] | None = None,
+        defer: bool = False,
+    ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
         with refusing():
+            if actions is None:
+                if defer:
+                    refuse_choice(None, defer)
+                return await self._asking.acall(
+                    self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+                )
+            others = {"probabilities": probabilities, "units": units, "weights": weights}
             return await self._asking.acall(
-                self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+                self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, others))
             )
+
+    # ---- actions
+
+    @refusing()
+    def prepare(self, name: str, actions: Actions) -> ActionTable:
+        """Give a table of actions a name, by which decisions of any process are made among them; durable on return.
+
+        Parameters
+        ----------
+        name
+            What to call it; a table that had this name before is no longer called so. Decisions that were made among
+            its actions are learned all the same, and asked again are answered the same.
+        actions
+            As in `decide`. If few have changed, only these are written.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("films", dim=1, action_dim=2, seed=1)
+        ...     films = loop.prepare("all", {"Alien": [1.0, 0.5], "Heat": [0.0, 1.5]})
+        ...     first = loop.decide([31.0], actions="all", event="visit-17")
+        ...     _ = loop.prepare("all", films.changed(remove=["Heat"]))
+        ...     loop.decide([31.0], actions="all").arm, loop.reward("visit-17", 1.0), loop.tables()
+        ('Alien', 'accepted', {'all': <ActionTable of 1 actions with 2 features: 'Alien'>})
+        """
+        called = check_text("name", name)
+        if isinstance(actions, str):
+            raise InvalidTypeError(f"actions is {actions!r}, the name of a table; give its actions")
+        table = self._asking.call(lambda: self._asking.preparing(called, actions))
+        log.info("loop %s: %d actions prepared as %s", self.name, len(table), called)
+        return table
+
+    @refusing()
+    def tables(self) -> dict[str, ActionTable]:
+        """Return the tables of actions that were prepared, by name."""
+        return self._writer.call(
+            self._runner, lambda tx, draft, _: choosing.named_tables(self._runner, tx, draft), size=0
+        )
+
+    @refusing()
+    def activate(self, event: str) -> bool:
+        """Let a decision that was deferred count, since its action is shown; return whether it was deferred until now.
+
+        Its window begins now, with the rewards that have come before; without a window these are learned now. Asked
+        again, or for a decision that was never deferred, nothing happens. An event that there is not is refused with
+        an EventError.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("films", dim=1, action_dim=1, seed=1)
+        ...     _ = loop.decide([31.0], actions={"Alien": [1.0], "Heat": [0.0]}, event="visit-17", defer=True)
+        ...     reward, before = loop.reward("visit-17", 1.0), loop.model().state.n
+        ...     reward, before, loop.activate("visit-17"), loop.activate("visit-17"), loop.model().state.n
+        ('accepted', 0.0, True, False, 1.0)
+        """
+        name = check_text("event", event)
+        return self._writer.call(self._runner, choosing.activating(self._runner, name), (name,))
+
+    async def aactivate(self, event: str) -> bool:
+        """Let a decision count that was deferred, as `activate` does, without a thread that waits."""
+        with refusing():
+            name = check_text("event", event)
+            return await self._writer.acall(self._runner, choosing.activating(self._runner, name), (name,))
 
     # ---- rewards
 
@@ -320,7 +535,7 @@ class Loop:
     def change(
         self,
         *,
-        policy: Policy | None = None,
+        policy: Policy | ActionPolicy | None = None,
         window: float | Keep | None = KEEP,
         default_reward: Value | Keep | None = KEEP,
         aggregation: Aggregation | None = None,
@@ -393,7 +608,7 @@ class Loop:
             rules["aggregation"] = aggregation
         change = LoopChange(
             rules=rules,
-            policy=policy,
+            policy=cast("Policy | None", policy),
             features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
             encoder=encoder,
             fill=fill,
@@ -532,7 +747,7 @@ class Loop:
             oldest_open_at=oldest[0].row.ts if oldest else None,
             rows_since_snapshot=runner.rows_since_snapshot,
             size=size,
-            spending=runner.bandit.budget,
+            spending=getattr(runner.bandit, "budget", None),  # where actions come with each decision there is none
         )
 
     @refusing()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError
 from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
 from armlet.recording import policy_fields
+from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.learning import Recent, expire
@@ -22,14 +23,17 @@ from armlet.stores.ledger import Decided, Moment
 from armlet.stores.overview import gains_of
 from armlet.stores.parts.learning import outcomes_of
 from armlet.stores.refit import Refit, like
-from armlet.stores.rows import known_of
+from armlet.stores.rows.decisions import known_of
+from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import LoopChange, rules_of_parts
+from armlet.stores.spec import RULES, LoopChange, rules_of_parts
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
 
+OF_ANY_LOOP: Final = (*RULES, "policy", "reward_range")  # may change also where actions come with each decision
 FORGOTTEN: Final = 8  # decisions in one piece of a chore
 PRUNED: Final = 32
+LOOKED_AT: Final = 200  # rows in one piece
 
 log = logging.getLogger("armlet.store")
 
@@ -80,7 +84,9 @@ def _unlearn(runner: LoopRunner, known: Recent) -> None:
     if outcome.given:
         explored, at = known.has_explored, known.at
         runner.tally.forgotten_parts(outcomes_of(bandit), known.arm, outcome.given, explored=explored, decided_at=at)
-    if outcome.phase == "open" and not known.decision.expired:  # as it is if another arm was played
+    if outcome.phase == "deferred":
+        runner.tally.activated()  # it is not waited for in any way
+    if outcome.phase in ("open", "deferred") and not known.decision.expired:  # as it is if another arm was played
         bandit.expire(known.decision)
         runner.tally.forgotten(known.arm, None)
     elif outcome.phase == "open":
@@ -124,6 +130,8 @@ def pruning(runner: LoopRunner, before: int) -> Chore[int]:
     pruned, waiting = yield from _prune(runner, before)
     if waiting:
         pruned += (yield from _prune(runner, before))[0]
+    if runner.tally.catalogue is not None:
+        yield from _prune_tables(runner)
     log.info("loop %s: %d decisions pruned", runner.name, pruned)
     return pruned
 
@@ -143,6 +151,28 @@ def _prune(runner: LoopRunner, before: int) -> Chore[tuple[int, int]]:
         _expire(runner, tx, now, piece.open)
         pruned, waiting, after = pruned + piece.n, waiting + len(piece.open), piece.after
     return pruned, waiting
+
+
+def _prune_tables(runner: LoopRunner) -> Chore[None]:
+    """Delete tables of actions that no decision names any more, of those that the start model goes on from.
+
+    Tables that have a name stay, those that were used last, and those that these are changes of.
+    """
+    found, after = TableUse(), 0
+    while True:
+        tx, now = yield
+        runner.open(tx, now)
+        page = [*islice(tx.session.rows(runner.id, after), LOOKED_AT)]
+        found.see(page)
+        if len(page) < LOOKED_AT:
+            break
+        after = page[-1].seq
+    record, catalogue = tx.session.find(runner.name), runner.tally.catalogue
+    gone = found.unused(0 if record is None else record.base, set() if catalogue is None else catalogue.rows)
+    for first in range(0, len(gone), PRUNED):
+        runner.open(tx, now)
+        tx.direct(runner.id).drop_rows(runner.id, gone[first : first + PRUNED])
+        tx, now = yield
 
 
 @undoing
@@ -172,6 +202,7 @@ def add_arm(runner: LoopRunner, tx: Transaction, now: Moment, arm: Arm, known: M
 def add_rows(runner: LoopRunner, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
     """Add, retire or restore arms."""
     draft, bandit = runner.open(tx, now), runner.bandit
+    check_has_arms(runner, "a list of arms")
     for kind, arm in changes:
         getattr(bandit, kind)(arm)
         runner.append(draft, now, kind, None, {"arm": arm})
@@ -182,6 +213,7 @@ def add_rows(runner: LoopRunner, tx: Transaction, now: Moment, changes: Iterable
 def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm]) -> list[tuple[str, Arm]]:
     """Return what to add, restore and retire until those of a list are the ones that are played."""
     runner.open(tx, now)
+    check_has_arms(runner, "a list of arms")
     bandit = runner.bandit
     wanted, known, retired = dict.fromkeys(arms), bandit.arms, set(bandit.arms.retired)
     added = wanted.keys() - set(known)
@@ -198,6 +230,9 @@ def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm
 def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refit: Refit | None = None) -> None:
     """Go on with other terms: a row says so, and what cannot be changed is refused before anything is."""
     draft = runner.open(tx, now)
+    for name in wanted.names:
+        if name not in OF_ANY_LOOP:
+            check_has_arms(runner, name)
     twin, replaces = _renewed(runner, tx, draft, wanted, refit)
     try:
         more, moved = wanted.apply(twin)
@@ -251,6 +286,7 @@ def _renewed(
 def reguard(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Bandit], Bandit]) -> bool:
     """Go on with what is made of the bandit and its guards; return whether that is another one."""
     draft, bandit = runner.open(tx, now), runner.bandit
+    check_has_arms(runner, "freezing a policy")
     twin = make(bandit)
     if twin is bandit:
         return False
@@ -265,6 +301,7 @@ def reguard(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Ba
 def promote(runner: LoopRunner, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
     """Make the shadow the live policy if its comparison so far lets it through the gate."""
     runner.open(tx, now)
+    check_has_arms(runner, "a shadow")
     shadow_of(runner.bandit)
     gain = next((each for each in gains_of(runner.tally, runner.terms) if each.against == "shadow"), None)
     if not passes(gate, gain):

@@ -169,6 +169,10 @@ class MemorySession:
         self._drop(book, old)
         return Pruned(len(old), steps[-1] if len(steps) == most else None, waiting)
 
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        book, gone = self._books[loop], set(seqs)
+        self._set(book, "rows", {seq: row for seq, row in book.rows.items() if seq not in gone})
+
     def delete(self, loop: int, most: int) -> bool:
         book = self._books[loop]
         some = list(book.rows)[:most]

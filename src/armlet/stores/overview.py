@@ -8,12 +8,14 @@ many decisions there are. They are the same from memory (`Loop.details`) and nex
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from armlet.actions.bandit import ActionBandit
+from armlet.actions.settings import ActionSettings
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
@@ -25,10 +27,11 @@ from armlet.report.result import Columns, Result, table_text
 from armlet.stores.gains import RANDOM, Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
-from armlet.stores.replay import recover
-from armlet.stores.rows import context_of
+from armlet.stores.rows.decisions import context_of, pair_of
+from armlet.stores.rows.replay import recover
 from armlet.stores.spec import RULES
-from armlet.stores.tally import ArmCounts, OutcomeCounts, Tally
+from armlet.stores.tally import ArmCounts, BaselineCounts, OutcomeCounts, Tally
+from armlet.stores.tally.catalogue import OTHERS
 from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
@@ -183,6 +186,12 @@ class Details(Result):
     known: tuple[str, ...] = ()  # outcomes that are given for every arm, and not learned
     outcomes: tuple[OutcomeCounts, ...] = ()  # of all arms and of each
     budget: Spending | None = None
+    action_dim: int | None = None  # features of an action; None of a loop with arms
+    action_features: tuple[str, ...] | None = None
+    tables: Mapping[str, str] = field(default_factory=dict)  # prepared ones by name, their hashes
+    others: ArmCounts | None = None  # arms of a catalogue that are not counted one by one
+    baseline: BaselineCounts | None = None  # how often the policy agreed with its callers; None without a baseline
+    deferred: int = 0  # decisions that were not activated
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
@@ -254,7 +263,7 @@ def overview(view: View, record: LoopRecord) -> Overview:
     return Overview(
         name=record.name,
         decisions=tally.decisions + len(decided),
-        rewards=sum(arm.rewards for arm in tally.arms) + sum(rewarded),
+        rewards=tally.rewarded + sum(rewarded),
         rows=usage.rows,
         bytes=usage.bytes,
         last_decision=decided[-1] if decided else tally.last_at or None,
@@ -292,10 +301,14 @@ def glimpse(
     name: str, now: int, tally: Tally, terms: Terms, bandit: Bandit, last: Sequence[LastDecision], counts: Counts
 ) -> Glimpse:
     """Take what is needed of a loop; O(arms x features)."""
-    retired = tuple(bandit.arms.retired)
-    gone = set(retired)
-    arms = tuple(arm for arm in bandit.arms if arm not in gone)
-    told = (bandit.settings, arms, retired, _linear(bandit), last, bandit.budget)
+    told: tuple[Any, ...]
+    if isinstance(bandit, ActionBandit):  # its arms are those that were played
+        told = (bandit.settings, tuple(arm.arm for arm in tally.arms), (), {}, last, None)
+    else:
+        retired = tuple(bandit.arms.retired)
+        gone = set(retired)
+        arms = tuple(arm for arm in bandit.arms if arm not in gone)
+        told = (bandit.settings, arms, retired, _linear(bandit), last, bandit.budget)
     return Glimpse(name, now, tally.to_json(), terms, *told, *counts)
 
 
@@ -347,7 +360,7 @@ def details_of(seen: Glimpse) -> Details:
         name=seen.name,
         at=seen.at,
         decisions=tally.decisions,
-        rewards=sum(arm.rewards for arm in tally.arms),
+        rewards=tally.rewarded,
         first_decision=tally.first_at or None,
         last_decision=tally.last_at or None,
         seconds_idle=max(seen.at - tally.last_at, 0) / MICROSECONDS if tally.last_at else None,
@@ -378,7 +391,20 @@ def details_of(seen: Glimpse) -> Details:
         known=() if several is None else tuple(several.known),
         outcomes=tuple(tally.outcomes.counts(tally.labels)),
         budget=seen.spending,
+        **_catalogue(tally, settings),
     )
+
+
+def _catalogue(tally: Tally, settings: Any) -> dict[str, Any]:
+    """Return the details that loops with actions alone have."""
+    found = tally.catalogue
+    if not isinstance(settings, ActionSettings):
+        return {}
+    told = {"action_dim": settings.action_dim, "action_features": settings.action_features, "others": tally.others}
+    if found is None:
+        return told
+    tables = {name: table.hash for name, table in found.prepared.items()}
+    return {**told, "tables": tables, "baseline": found.baseline, "deferred": found.deferred}
 
 
 def _guards(tally: Tally) -> Guards:
@@ -421,7 +447,7 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
     else:
         note = "No explored decision has been compared yet." if rate else "The policy does not explore at random."
     return Exploring(
-        explored=sum(arm.explored for arm in tally.arms),
+        explored=tally.explored,
         expected=None if rate is None else sum(span.expected for span in spans),
         rate=rate,
         spans=spans,
@@ -432,7 +458,7 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
 
 def _missing(tally: Tally, *, has_window: bool) -> Missing:
     scale, (came, total) = tally.comparisons.scale, tally.reported
-    defaulted = sum(arm.learned for arm in tally.arms) - came
+    defaulted = tally.learned_now - came
     lacking = defaulted + tally.open
     n = came + lacking
     note = ""
@@ -455,7 +481,8 @@ def _missing(tally: Tally, *, has_window: bool) -> Missing:
 
 
 def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
-    counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.arms)}
+    first = 0 if tally.catalogue is None else OTHERS + 1
+    counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.arms, first)}
     values = _worth(tally)
     for arm in (*seen.arms, *seen.retired):
         place, counted = counts.get(arm, (-1, UNSEEN))
@@ -471,7 +498,7 @@ def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
             shares=tuple(tally.cells.shares(place)),
             rewards=counted.rewards,
             defaults=counted.defaults,
-            coverage=counted.rewards / n if n else None,
+            coverage=min(counted.rewards / n, 1.0) if n else None,  # one that came back has rewards from before
             mean=counted.mean,
             value=value,
             value_rows=rows,
@@ -521,7 +548,8 @@ def last_decisions(rows: Sequence[Row], values: Mapping[int, Reward]) -> list[La
 
 
 def _last_decision(row: Row, value: Reward | None) -> LastDecision:
-    fields, context = row.fields, context_of(row)
+    fields = row.fields
+    context = pair_of(row)["x"] if "actions" in fields else context_of(row)
     control = fields.get("control") or {}
     played_by: PlayedBy = "exploration" if fields["explored"] else "live"
     return LastDecision(

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.settings import Objective, Range
@@ -17,7 +19,8 @@ from armlet.log.events import Event
 from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
-from armlet.stores.replay import Replay, plays_of
+from armlet.stores.rows.replay import Replay, plays_of
+from armlet.stores.spec import is_action_policy
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
@@ -43,7 +46,8 @@ class Refit:
     def __init__(self, ledger: Ledger, loop: int, policy: Policy | None, own: Policy | None) -> None:
         if policy is None:
             raise InvalidTypeError("how is 'refit', but policy is not given; give the policy that is to learn the log")
-        check_given(policy)
+        if not is_action_policy(policy):
+            check_given(policy)
         self._ledger, self._loop, self.policy, self._own = ledger, loop, policy, own
         self._name = ""
         self._epoch = self._last = 0
@@ -82,8 +86,21 @@ class Refit:
 
     def _read(self, record: LoopRecord, head: Head) -> None:
         start, terms = read_guarded(record.start, policy=self._own), Terms.read(record)
+        self.bandit = self._fresh(start)
+        self.n_rows = 0
+        self._learn_before(record, terms.carry)
+        self.bandit.replace(t=max(self.bandit.t, start.t))
+        self._epoch = head.epoch
+        self._last = record.base
+        rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
+        self._last = self._replay(record, terms.carry).play(self._counted(rows), record.base)
+
+    def _fresh(self, start: Bandit) -> Bandit:
+        """Return a bandit with the new policy that knows nothing yet."""
+        if isinstance(start, ActionBandit):
+            return self._fresh_actions(start)
         s = start.settings
-        self.bandit = Bandit(
+        made = Bandit(
             start.arms,
             s.dim,
             policy=self.policy,
@@ -98,14 +115,23 @@ class Refit:
             seed=start.seed,
         )
         for arm in start.arms.retired:
-            self.bandit.retire_arm(arm)
-        self.n_rows = 0
-        self._learn_before(record, terms.carry)
-        self.bandit.replace(t=max(self.bandit.t, start.t))
-        self._epoch = head.epoch
-        self._last = record.base
-        rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
-        self._last = self._replay(record, terms.carry).play(self._counted(rows), record.base)
+            made.retire_arm(arm)
+        return made
+
+    def _fresh_actions(self, start: ActionBandit) -> Bandit:
+        s = start.settings
+        made = ActionBandit(
+            s.dim,
+            s.action_dim,
+            features=None if s.encoder is not None else s.features,
+            action_features=None if s.action_encoder is not None else s.action_features,
+            encoder=s.encoder,
+            action_encoder=s.action_encoder,
+            policy=cast("Any", self.policy),
+            objective=s.objective,
+            seed=start.seed,
+        )
+        return cast("Bandit", made)
 
     def _learn_before(self, record: LoopRecord, carry: Carry) -> None:
         """Learn what is left of the rows before the model that the loop goes on from, with the features of then."""

@@ -132,7 +132,8 @@ def _first(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
         return Verdict("out_of_range", "nothing")
     if outcome.phase == "default":
         return Verdict("late", "correct", value)
-    return Verdict("accepted", "hold" if outcome.due is not None else "learn", value)
+    is_held = outcome.due is not None or outcome.phase == "deferred"
+    return Verdict("accepted", "hold" if is_held else "learn", value)
 
 
 def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
@@ -140,12 +141,13 @@ def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
         return Verdict("out_of_range", "nothing")
     if value == outcome.value:
         return Verdict("replaced", "note", value)  # nothing to learn, but what counts has another name and rank
-    return Verdict("replaced", "hold" if outcome.due is not None else "correct", value)
+    is_held = outcome.due is not None or outcome.phase == "deferred"
+    return Verdict("replaced", "hold" if is_held else "correct", value)
 
 
 def _further(rules: RewardRules, outcome: Outcome, known: float, reward: Reward) -> Verdict:
     """Judge one more reward of the rank that counts."""
-    is_open, value = outcome.due is not None, reward.number
+    is_open, value = outcome.due is not None or outcome.phase == "deferred", reward.number
     if rules.aggregation == "sum":
         total = known + value
         if not rules.takes(total):

@@ -14,21 +14,23 @@ from datetime import timedelta
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
-from armlet.errors import EventError, InvalidValueError, LoopGoneError, StoreError
+from armlet.errors import EventError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, size_of
-from armlet.policies import is_registered
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.parts.judging import check_value, has_room
 from armlet.stores.parts.learning import close_parts, count_parts, is_told_elsewhere, judged_parts
-from armlet.stores.replay import Replay, recover
 from armlet.stores.rewards import Reward, RewardRules, Status
-from armlet.stores.rows import bytes_of, checked, decision_of, fields_of, substitute
+from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute
+from armlet.stores.rows.replay import Replay, recover
+from armlet.stores.rows.tables import KeptTable
+from armlet.stores.spec import is_own
 from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.tally.comparisons import coins_of
 from armlet.stores.terms import USUAL, Terms
@@ -37,11 +39,13 @@ from armlet.stores.writer import Writer
 from armlet.types import Arm, Float64, Policy
 
 if TYPE_CHECKING:
+    from armlet.actions.settings import ActionSettings
     from armlet.inputs.settings import Reader
 
 MICROSECOND: Final = timedelta(microseconds=1)
 SPACING: Final = 1000  # rows between snapshots, at least
 BYTES_A_ROW: Final = 100  # that snapshots may add to the file, on average: the larger a model, the rarer
+BYTES_A_NUMBER: Final = 12  # of a table of actions, as float64 and as float32
 MARK: Final = 16  # hexadecimal digits in the id of a decision, after its step
 WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: about a millisecond
 DROPPED: Final = 8  # early rewards, in one piece of a chore
@@ -49,6 +53,7 @@ COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally i
 LEARNED: Final = ("learned", "default")  # phases
 UNGUARDED: Final[Mapping[str, Any]] = {}  # what a row says of guards where there are none
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
+ACTIONS: Final[type] = ActionBandit
 ASLEEP: Final = Tally()  # of loops that nobody uses; never counted in
 
 log = logging.getLogger("armlet.store")
@@ -95,6 +100,7 @@ class LoopRunner:
         self.terms = Terms.read(record)
         self.rules = RewardRules(reward_range=USUAL)
         self.reader: Reader | None = None
+        self.action_settings: ActionSettings | None = None  # where actions come with each decision
         self._bandit: Bandit | None = None  # stale, or asleep
         self.tally = ASLEEP
         self._tallied = 0  # the last row that the tally in the ledger has counted
@@ -104,6 +110,8 @@ class LoopRunner:
         self.settled: list[str] = []  # events whose reward is learned, so that hardly anybody asks for them again
         self._decided: dict[int, Row] = {}  # decisions by their rows, which rows of others may be about
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
+        self.tables: dict[str, KeptTable] = {}  # of actions, by name, as far as they were used here
+        self.last_table: KeptTable | None = None  # that was written here, of which the next one may be a change
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
         self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
@@ -112,7 +120,7 @@ class LoopRunner:
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
-        self._bandit = None
+        self._bandit = self.last_table = None
         self._recent.clear()
         self._decided.clear()
 
@@ -130,13 +138,17 @@ class LoopRunner:
     def let_go(self) -> None:
         """Let go of the memory that it takes; the rows know all."""
         self.stale()
+        self.tables.clear()
         self.tally = ASLEEP
 
     def text(self) -> str:
         """Return the loop in a line, by what this process knows of it: nothing is read."""
         bandit = self._bandit
-        known = "" if bandit is None else f", arms={notebook.listed(bandit.arms)}, t={bandit.t}"
-        return f"Loop({self.name!r}{known})"
+        if bandit is None:
+            return f"Loop({self.name!r})"
+        s = self.action_settings
+        what = f"arms={notebook.listed(bandit.arms)}" if s is None else f"action_dim={s.action_dim}"
+        return f"Loop({self.name!r}, {what}, t={bandit.t})"
 
     @property
     def is_asleep(self) -> bool:
@@ -155,7 +167,8 @@ class LoopRunner:
         """About how many bytes it takes while it is awake."""
         if self._bandit is None:
             return 0
-        return 20_000 + 3 * size_of(self._bandit) + 1500 * (len(self._recent) + len(self._decided))
+        tables = sum(BYTES_A_NUMBER * kept.table.features.size for kept in self.tables.values())
+        return 20_000 + tables + 3 * size_of(self._bandit) + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -217,6 +230,7 @@ class LoopRunner:
             raise LoopGoneError(f"loop {self.name!r} was deleted; make it again, with arms")
         self._recent.clear()
         self._decided.clear()
+        self.last_table = None
         self.terms = Terms.read(record)
         head = draft.found.head
         first, *later = self._policies
@@ -228,6 +242,8 @@ class LoopRunner:
         reader = self._bandit.settings.reader
         if reader != self.reader:
             self.reader = reader
+        if isinstance(self._bandit, ActionBandit):
+            self.action_settings = self._bandit.settings
         self._epoch, self._last = head.epoch, head.seq
         log.debug("loop %s: recovered at row %d from a model of row %d", self.name, self._last, self.snapshot)
 
@@ -346,12 +362,17 @@ class LoopRunner:
             known = self.find(tx, event)
             if known is not None:
                 return self._again(tx, draft, known, x, options)
-            _check_no_id(event, bandit)
+            check_no_id(event, bandit)
         if "unit" in options:
             options = self._in_epoch(options, now)
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
+        elif type(bandit) is ACTIONS:
+            raise InvalidTypeError(
+                f"actions are missing: those of loop {self.name!r} come with each decision; give a table of them, or "
+                "the name of one that was prepared"
+            )
         else:
             decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
         name = decision.id if event is None else event
@@ -367,6 +388,13 @@ class LoopRunner:
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
         return decision
+
+    def wait_for(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
+        """Wait for the reward of a decision that was made, which may have come before."""
+        draft.insert(known.outcome)
+        self._recent[known.outcome.event] = known
+        if draft.found.head.early:
+            self._arrive(tx, draft, now, known)
 
     def find(self, tx: Transaction, event: str) -> Recent | None:
         """Look an event up: in memory, or among what was read when the loop was locked, or now."""
@@ -567,6 +595,7 @@ class LoopRunner:
         tx.direct(self.id).rebase(self.id, self._last, self.bandit.to_bytes())
         self._epoch += 1
         self.snapshot = self._last
+        self.last_table = None  # rows before may go from now on
         draft = self.open(tx, now)
         self._write_tally(draft)  # the rows before are not counted again, and may be gone
         self.end(draft)
@@ -587,7 +616,7 @@ class LoopRunner:
         tx.direct(self.id).describe(self.id, self.terms.to_json())
         self._epoch += 1
         if not going.is_replayed:
-            self.policy = None if is_registered(twin.policy) else twin.policy
+            self.policy = None if is_own(twin.policy) else twin.policy
             self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         if twin.settings.reader != self.reader:
@@ -599,7 +628,7 @@ def _same_arms(known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:
     return known == given if known is None or given is None else set(known) == set(given)
 
 
-def _check_no_id(event: str, bandit: Bandit) -> None:
+def check_no_id(event: str, bandit: Bandit) -> None:
     """Refuse a name that a later decision without a name will have."""
     step, _, mark = event.partition("-")
     is_like_one = len(mark) == MARK and len(step) < MARK and step.isdecimal()

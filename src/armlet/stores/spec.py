@@ -6,10 +6,13 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
 
+from armlet.actions.bandit import ActionBandit
+from armlet.actions.policies import ACTION_POLICIES, SharedOptimism
+from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError, StoreError
+from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings, Units, ends
@@ -32,6 +35,7 @@ How: TypeAlias = Literal["carry", "refit"]
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
 OF_BANDIT: Final = ("policy", "features", "encoder", "reward_range", "outcomes", "known", "budget")
+OF_ACTIONS: Final = ("action_dim", "action_features", "action_encoder")
 CHANGEABLE: Final = (*RULES, *OF_BANDIT, "control")
 
 Ranges: TypeAlias = Mapping[str, Range]
@@ -206,30 +210,53 @@ class LoopSpec:
     outcomes: Mapping[str, float] | None = None
     known: Prices | None = None
     budget: Budget | None = None
+    action_dim: int | None = None
+    action_features: tuple[str, ...] | None = None
+    action_encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
         if self.on_change not in ("apply", "refuse"):
             raise InvalidValueError(f"on_change is {self.on_change!r}; choose 'apply' or 'refuse'")
-        if self.policy is not None:
+        if self.has_actions:
+            self._check_actions()
+        elif self.policy is not None and not is_action_policy(self.policy):
             check_given(self.policy)
         _ = self.terms  # checked
         if self.model is not None:
             self._check_model(self.model)
-        elif self.arms is None and (given := self._given(("policy",))):
+        elif self.arms is None and not self.has_actions and (given := self._given(("policy",))):
             raise InvalidValueError(
                 f"{given} is given, but arms are not; give arms too, or the name alone to go on with a loop"
             )
 
+    @property
+    def has_actions(self) -> bool:
+        """Whether actions with features come with each decision."""
+        return any(getattr(self, name) is not None for name in OF_ACTIONS)
+
+    def _check_actions(self) -> None:
+        """Refuse what a loop whose actions come with each decision cannot have."""
+        if self.arms is not None:
+            given = next(name for name in OF_ACTIONS if getattr(self, name) is not None)
+            raise InvalidValueError(
+                f"arms and {given} are given; give arms, or the features of actions that come with each decision"
+            )
+        for name in ("normalize", "units", "outcomes", "known", "budget", "epoch", "control"):
+            if (value := getattr(self, name)) is not None:
+                raise InvalidValueError(f"{name} is {value!r}, which a loop of actions with features cannot have")
+        if self.policy is not None:
+            check_action_policy(self.policy)
+
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
-        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch")
+        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch", *OF_ACTIONS)
         names = (*first, *RULES, "reward_range", "outcomes", "known", "budget", "seed", "control")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
     def _check_model(self, model: object) -> None:
-        if not isinstance(model, Bandit):
-            raise InvalidTypeError(f"model is {model!r}; give an armlet.Bandit to start from")
+        if not isinstance(model, Bandit | ActionBandit):
+            raise InvalidTypeError(f"model is {model!r}; give an armlet.Bandit or armlet.ActionBandit to start from")
         if self.arms is not None or (given := self._given((*RULES, "reward_range", "control"))):
             given = "arms" if self.arms is not None else given
             raise InvalidValueError(f"{given} is given, but the model has its own; leave {given} out, or the model")
@@ -239,14 +266,14 @@ class LoopSpec:
         """The rules of rewards."""
         rules = {name: getattr(self, name) for name in RULES}
         model = self.model if isinstance(self.model, Bandit) else None
-        has_outcomes = self.outcomes is not None or (model is not None and model.settings.outcomes is not None)
+        has_outcomes = self.outcomes is not None or (model is not None and model._settings.outcomes is not None)
         return Terms(**(rules_of_parts(rules) if has_outcomes else rules))
 
     @property
     def own_policy(self) -> Policy | None:
         """The policy, if it is not one of Armlet's own."""
         policy = self.policy if self.model is None else self.model.policy
-        return None if policy is None or is_registered(policy) else policy
+        return None if policy is None or is_own(policy) else policy
 
     def bandit(self) -> Bandit | None:
         """Make the bandit, if arms or a model are given."""
@@ -260,6 +287,8 @@ class LoopSpec:
         return with_control(made, self.control, self._fresh(self.control.policy, made.seed) if is_fresh else None)
 
     def _fresh(self, given: Policy | None, seed: int | None = None) -> Bandit | None:
+        if self.has_actions:
+            return self._fresh_actions()
         if self.arms is None:
             return None
         policy = default_policy() if given is None else given
@@ -283,11 +312,27 @@ class LoopSpec:
             seed=self.seed if seed is None else seed,
         )
 
+    def _fresh_actions(self) -> Bandit:
+        policy: Any = SharedOptimism() if self.policy is None else self.policy
+        made = ActionBandit(
+            self.dim,
+            self.action_dim,
+            features=self.features,
+            action_features=self.action_features,
+            encoder=self.encoder,
+            action_encoder=self.action_encoder,
+            policy=policy,
+            objective=self.objective,
+            reward_range=self._range(policy),
+            seed=self.seed,
+        )
+        return cast("Bandit", made)  # a loop handles both alike
+
     def _trained(self) -> Bandit | None:
         if self.model is None:
             return None
         twin = self.model.copy()
-        several = twin.settings.outcomes
+        several = twin._settings.outcomes
         if several is not None:
             given = self.reward_range if self.reward_range is not None else {}
             if not isinstance(given, Mapping):
@@ -309,20 +354,23 @@ class LoopSpec:
         objective = self.objective if self.model is None else self.model.settings.objective
         return (low, high) if objective == "max" else (-high, -low)
 
-    def check_arms(self) -> None:
-        """Refuse to make a loop of nothing."""
-        if self.arms is None and self.model is None:
-            raise StoreError(f"there is no loop {self.name!r}; give arms to make it")
-
     def differences(self, made: Bandit, terms: Terms, now: Bandit) -> LoopChange | None:
         """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
         given = self.terms
         rules = {name: getattr(given, name) for name in RULES if getattr(given, name) != getattr(terms, name)}
+        kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now)]
+        if kinds[0] != kinds[1]:
+            raise LoopStateError(
+                f"loop {self.name!r} was made with {kinds[1]}, not with {kinds[0]}; give the name alone, or make a "
+                "loop of another name"
+            )
         ours, theirs = made.settings, now.settings
         if self.model is not None:  # a loop that is there goes on from what it has learned
             ranges = None if self.reward_range is None else _other_ranges(ours, theirs)
             change = LoopChange(rules=rules, reward_range=ranges, control=self._control(now))
             return self._allowed(change, terms, now)
+        if self.has_actions:
+            return self._action_differences(rules, made, terms, now)
         for name in ("objective", "normalize", "epoch"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
         self._check_outcomes(ours, theirs)
@@ -344,6 +392,25 @@ class LoopSpec:
             control=self._control(now),
         )
         return self._allowed(change, terms, now)
+
+    def _action_differences(
+        self, rules: Mapping[str, Any], made: Bandit, terms: Terms, now: Bandit
+    ) -> LoopChange | None:
+        """Return what differs from a loop of actions; features stay what they are, since no row says others."""
+        ours: Any = made.settings
+        theirs: Any = now.settings
+        for name in ("objective", "dim", "features", "action_dim", "action_features"):
+            self._check(name, getattr(ours, name), getattr(theirs, name))
+        for name in ("encoder", "action_encoder"):
+            told = [
+                None if (each := getattr(settings, name)) is None else each.to_dict() for settings in (ours, theirs)
+            ]
+            self._check(name, *told)
+        if self.seed is not None:
+            self._check("seed", made.seed, now.seed)
+        policy = None if ours.policy == theirs.policy else ours.policy
+        ranges = None if ours.reward_range == theirs.reward_range else ours.reward_range
+        return self._allowed(LoopChange(rules=rules, policy=policy, reward_range=ranges), terms, now)
 
     def _control(self, now: Bandit) -> Control | Keep:
         """Return the control if it is to be another one; one that is not given stays as it is."""
@@ -397,6 +464,16 @@ class LoopSpec:
         if several is not None and name in ("outcomes", "known", "reward_range"):
             return dict({"outcomes": several.weights, "known": several.known, "reward_range": several.ranges}[name])
         return getattr(terms if name in RULES else now.settings, name)
+
+
+def is_action_policy(policy: object) -> bool:
+    """Whether a policy is one of actions with features."""
+    return type(policy) in ACTION_POLICIES.values()
+
+
+def is_own(policy: Policy) -> bool:
+    """Whether a policy is found by its name, so that a model needs no more."""
+    return is_action_policy(policy) or is_registered(policy)
 
 
 def rules_of_parts(rules: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from armlet.report.decisions import plays_figure
 from armlet.report.result import Columns, Result
-from armlet.stores.tally import ArmCounts, OutcomeCounts, Tally, UnitCounts
+from armlet.stores.tally import ArmCounts, BaselineCounts, OutcomeCounts, Tally, UnitCounts
 from armlet.types import Arm
 
 if TYPE_CHECKING:
@@ -80,10 +80,13 @@ class Stats(Result):
     last_reward_at: float | None
     rows_since_snapshot: int
     size: int  # bytes
-    arms: tuple[ArmCounts, ...]
+    arms: tuple[ArmCounts, ...]  # of a catalogue, those that are played most
     units: UnitCounts | None = None  # None if no decision was of a unit
     outcomes: tuple[OutcomeCounts, ...] = ()  # of all arms and of each, where there are several
     budget: BudgetStats | None = None
+    others: ArmCounts | None = None  # all other arms of a catalogue together; None if there are none
+    baseline: BaselineCounts | None = None  # how often the policy agreed with its callers; None without a baseline
+    deferred: int = 0  # decisions that were not activated; not open, and not learned
 
     @staticmethod
     def of(
@@ -113,15 +116,15 @@ class Stats(Result):
         spending
             Of its budget, if it has one.
         """
-        arms = tuple(tally.arms)
+        catalogue = tally.catalogue
         return Stats(
             name=name,
             decisions=tally.decisions,
-            explored=sum(arm.explored for arm in arms),
+            explored=tally.explored,
             rewards=tally.answers,
             statuses=dict(tally.statuses),
             learned=tally.known,
-            defaults=sum(arm.defaults for arm in arms),
+            defaults=tally.defaulted,
             open=tally.open,
             oldest_open=None if oldest_open_at is None else max(now - oldest_open_at, 0) / MICROSECONDS,
             rewarded_by_age=tuple(tally.rewarded_by_age(now)),
@@ -130,10 +133,13 @@ class Stats(Result):
             last_reward_at=_seconds(tally.last_answer_at),
             rows_since_snapshot=rows_since_snapshot,
             size=size,
-            arms=arms,
+            arms=tuple(tally.arms),
             units=tally.units.counts if tally.units.decisions else None,
             outcomes=tuple(tally.outcomes.counts(tally.labels)),
             budget=None if spending is None else BudgetStats.of(spending),
+            others=tally.others,
+            baseline=None if catalogue is None else catalogue.baseline,
+            deferred=0 if catalogue is None else catalogue.deferred,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,9 +192,16 @@ class Stats(Result):
             yield f"outcomes: {', '.join(means)}"
         if self.budget is not None:
             yield str(self.budget)
+        if self.baseline is not None:
+            yield (
+                f"baseline: played in {self.baseline.decisions:,} decisions, and by the policy's own choice in "
+                f"{self.baseline.agreed:,} of these ({self.baseline.share:.0%})"
+            )
+        if self.deferred:
+            yield f"deferred, and not activated: {self.deferred:,}"
         yield f"rows since snapshot: {self.rows_since_snapshot:,}; {self.size:,} bytes"
         if self.arms:
-            yield from _table(self.arms)
+            yield from _table(self.arms, self.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,11 +263,12 @@ def _ago(last_decision: float | None, last_reward: float | None) -> str:
     return f"{_span(gap)} before the last decision" if gap > 0 else "after the last decision"
 
 
-def _table(arms: Iterable[ArmCounts]) -> Iterator[str]:
+def _table(arms: Iterable[ArmCounts], others: ArmCounts | None) -> Iterator[str]:
+    named = [(repr(arm.arm), arm) for arm in arms] + ([] if others is None else [("all others", others)])
     rows = [("arm", "decisions", "explored", "rewards", "defaults", "mean")]
     rows += [
-        (repr(a.arm), f"{a.decisions:,}", f"{a.explored:,}", f"{a.rewards:,}", f"{a.defaults:,}", _mean(a.mean))
-        for a in arms
+        (name, f"{a.decisions:,}", f"{a.explored:,}", f"{a.rewards:,}", f"{a.defaults:,}", _mean(a.mean))
+        for name, a in named
     ]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for first, *numbers in rows:
@@ -298,7 +312,7 @@ def prometheus(stats: Iterable[Stats], writer: WriterStats) -> str:
     """
     loops = list(stats)
     metrics = [*_loop_metrics(loops), *_unit_metrics(loops), *_arm_metrics(loops), *_outcome_metrics(loops)]
-    metrics += [*_budget_metrics(loops), *_writer_metrics(writer)]
+    metrics += [*_budget_metrics(loops), *_catalogue_metrics(loops), *_writer_metrics(writer)]
     return "".join(_exposed(metric) for metric in metrics if metric.samples)
 
 
@@ -330,6 +344,11 @@ _UNITS: Final[tuple[tuple[str, str, str], ...]] = (
     ("unit_decisions_total", "Decisions of units.", "decisions"),
     ("unit_repeats_total", "Those of a unit that came again within an epoch.", "repeats"),
     ("unit_switches_total", "Those of these that played another arm than before.", "switches"),
+)
+
+_BASELINE: Final[tuple[tuple[str, str, str], ...]] = (
+    ("baseline_decisions_total", "Decisions in which a baseline was played.", "decisions"),
+    ("baseline_agreed_total", "Those of these in which the policy would have played the same.", "agreed"),
 )
 
 _BUDGET: Final[tuple[tuple[str, str, str], ...]] = (
@@ -374,12 +393,26 @@ def _unit_metrics(loops: list[Stats]) -> Iterator[Metric]:
 def _arm_metrics(loops: list[Stats]) -> Iterator[Metric]:
     for name, kind, text, field in _ARM:
         samples = [
-            Sample({"loop": loop.name, **_arm_labels(arm.arm)}, value)
+            Sample({"loop": loop.name, **labels}, value)
             for loop in loops
-            for arm in loop.arms
+            for labels, arm in _labelled(loop)
             if (value := getattr(arm, field)) is not None
         ]
         yield Metric(f"armlet_{name}", kind, text, samples)
+
+
+def _labelled(loop: Stats) -> Iterator[tuple[dict[str, str], ArmCounts]]:
+    yield from ((_arm_labels(arm.arm), arm) for arm in loop.arms)
+    if loop.others is not None:
+        yield {"arm": "", "arm_type": "others"}, loop.others
+
+
+def _catalogue_metrics(loops: list[Stats]) -> Iterator[Metric]:
+    for name, text, field in _BASELINE:
+        told = [(loop.name, loop.baseline) for loop in loops if loop.baseline is not None]
+        yield Metric(f"armlet_{name}", "counter", text, [Sample({"loop": n}, getattr(one, field)) for n, one in told])
+    deferred = [Sample({"loop": loop.name}, loop.deferred) for loop in loops if loop.deferred]
+    yield Metric("armlet_deferred_decisions", "gauge", "Decisions that were deferred and not activated.", deferred)
 
 
 def _outcome_metrics(loops: list[Stats]) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError, UnknownNameError, refusing
 from armlet.inputs.columns import check_labels, listed
@@ -33,6 +34,7 @@ from armlet.stores.writer import SECOND, Clock, Writer
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
+    from armlet.actions.policies import ActionPolicy
     from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
 
@@ -95,7 +97,7 @@ class Store:
         dim: int | None = None,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
-        policy: Policy | None = None,
+        policy: Policy | ActionPolicy | None = None,
         objective: Objective = "max",
         normalize: Normalize | None = None,
         units: Units | None = None,
@@ -109,8 +111,11 @@ class Store:
         budget: Budget | None = None,
         epoch: Epoch | None = None,
         seed: int | None = None,
-        model: Bandit | None = None,
+        model: Bandit | ActionBandit | None = None,
         control: Control | None = None,
+        action_dim: int | None = None,
+        action_features: Iterable[str] | None = None,
+        action_encoder: Encoder | None = None,
         on_change: OnChange = "refuse",
     ) -> Loop:
         """Make a loop, or go on with the one of this name: with its name alone, or with what it is made with.
@@ -156,6 +161,10 @@ class Store:
         control
             An arm or a policy that plays a share of the steps: see `Loop.change`. Left out, a new loop has none, and
             one that is there keeps its own.
+        action_dim, action_features, action_encoder
+            As for `armlet.ActionBandit`, instead of arms: every decision is made among the actions of a table, by their
+            features. The policy is `armlet.SharedOptimism()` if left out, or `armlet.SharedThompson(...)`. Such a loop
+            has no outcomes, budget, epochs, control or shadow, and its features stay what they are.
         on_change
             What to do where these arguments differ from what the loop has: "refuse" with an error that names the call
             that applies, or "apply" it, as `Loop.change` does.
@@ -170,14 +179,20 @@ class Store:
         ...     store.loop("homepage", arms=["a", "b"], dim=2, policy=armlet.Algorithm1(p=8))
         Traceback (most recent call last):
         armlet.errors.LoopStateError: dim is 2, but loop 'homepage' was made with 1; give that, or ...
+        >>> with armlet.open_store("shop.db") as store:
+        ...     loop = store.loop("films", features=["age"], action_features=["genre", "year"], seed=1)
+        ...     films = {"Alien": {"genre": 1.0, "year": 1979.0}, "Heat": {"genre": 0.0, "year": 1995.0}}
+        ...     decision = loop.decide({"age": 31.0}, actions=films, event="visit-17")
+        ...     loop.reward("visit-17", 1.0), decision.arm in films
+        ('accepted', True)
         """
         spec = LoopSpec(
             name=name,
             arms=None if arms is None else check_labels(arms),
             dim=dim,
-            features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
+            features=_names("features", features),
             encoder=encoder,
-            policy=policy,
+            policy=cast("Policy | None", policy),  # from here on both kinds are handled alike
             objective=objective,
             normalize=normalize,
             units=units,
@@ -191,8 +206,11 @@ class Store:
             budget=budget,
             epoch=check_epoch(epoch),
             seed=seed,
-            model=model,
+            model=cast("Bandit | None", model),
             control=control,
+            action_dim=action_dim,
+            action_features=_names("action_features", action_features),
+            action_encoder=action_encoder,
             on_change=on_change,
         )
         made = spec.bandit()
@@ -272,7 +290,7 @@ class Store:
 
     def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
         if made is None:
-            raise StoreError(f"there is no loop {spec.name!r}; give arms to make it")
+            raise StoreError(f"there is no loop {spec.name!r}; give arms, or features of actions, to make it")
         terms = spec.terms.with_guards(0, guards_of(made))
         return tx.session.create(spec.name, terms.to_json(), made.to_bytes(), made.t)
 
@@ -446,6 +464,10 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _names(argument: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else cast("tuple[str, ...]", tuple(listed(argument, given)))
 
 
 def _microseconds(moment: float | datetime) -> int:

@@ -6,8 +6,9 @@ replay. What is found is named by its row; a loop that is proved has the digest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from armlet.bandit import Bandit
@@ -15,8 +16,9 @@ from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.log.guarded import read_guarded
 from armlet.parallel import Progress, silent
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Outcome, Row, Told, Usage, View
-from armlet.stores.replay import Replay
-from armlet.stores.rows import checked, had_of
+from armlet.stores.rows.decisions import checked, had_of
+from armlet.stores.rows.replay import Replay
+from armlet.stores.rows.tables import table_of
 from armlet.stores.tally import Tally
 from armlet.stores.terms import Terms
 from armlet.types import Policy
@@ -113,9 +115,9 @@ def verify_loop(
     _check_counts(head, usage)
     if (tally := view.tally(record.id)) is not None:
         Tally.from_json(tally)
-    reading = _Reading(progress, usage.rows + usage.outcomes)
-    _check_before(reading.through(_upto(view.rows(record.id, 0), record.base)))
-    bandit, snapshot = _replay(view, record, head, reading, policy)
+    reading, tables = _Reading(progress, usage.rows + usage.outcomes), _Tables(view, record.id)
+    _check_before(tables.through(reading.through(_upto(view.rows(record.id, 0), record.base))))
+    bandit, snapshot = _replay(view, record, head, lambda rows: tables.through(reading.through(rows)), policy)
     if bandit.t != head.clock:
         raise StoreError(f"the clock stands at {head.clock}, but rows lead to step {bandit.t}; {WAY_OUT}")
     for told in reading.through(view.outcomes(record.id)):
@@ -176,7 +178,11 @@ def _check_before(rows: Iterable[Row]) -> None:
 
 
 def _replay(
-    view: View, record: LoopRecord, head: Head, reading: _Reading, policy: Policy | None
+    view: View,
+    record: LoopRecord,
+    head: Head,
+    through: Callable[[Iterable[Row]], Iterator[Row]],
+    policy: Policy | None,
 ) -> tuple[Bandit, int | None]:
     """Play all rows after the start model; return where that leads, and the row of the snapshot on the way."""
     loop, last = record.id, record.base
@@ -184,25 +190,47 @@ def _replay(
     replay = Replay(bandit, lambda seq: view.row(loop, seq), Terms.read(record).carry)
     snapshot = _snapshot(view, record, head)
     if snapshot is not None:
-        rows = reading.through(_upto(view.rows(loop, last), snapshot[0]))
+        rows = through(_upto(view.rows(loop, last), snapshot[0]))
         last = replay.play(_as_wide(rows, bandit), last)
         _check_last(last, snapshot[0])
         _compare(bandit, snapshot, policy)
-    last = replay.play(_as_wide(reading.through(view.rows(loop, last)), bandit), last)
+    last = replay.play(_as_wide(through(view.rows(loop, last)), bandit), last)
     _check_last(last, head.seq)
     return bandit, None if snapshot is None else snapshot[0]
 
 
 def _as_wide(rows: Iterable[Row], bandit: Bandit) -> Iterator[Row]:
     """Yield rows whose contexts have a value for each feature that the bandit has when they come."""
+    wide = getattr(bandit.settings, "action_dim", 0)  # the features of an action follow those of a context
     for row in rows:
-        if row.x is not None and len(row.x) != 8 * bandit.settings.dim:
+        if row.x is not None and row.kind != "actions" and len(row.x) != 8 * (bandit.settings.dim + wide):
             values = len(row.x) // 8
             raise StoreError(
-                f"row {row.seq} of the loop has a context of {values} values, where there are {bandit.settings.dim} "
-                f"features; {WAY_OUT}"
+                f"row {row.seq} of the loop has a context of {values} values, where there are "
+                f"{bandit.settings.dim + wide} features; {WAY_OUT}"
             )
         yield row
+
+
+class _Tables:
+    """The tables of a loop, and whether all that rows name are there."""
+
+    def __init__(self, view: View, loop: int) -> None:
+        self._find = partial(view.row, loop)
+        self._hashes: dict[int, str] = {}  # by row
+
+    def through(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield rows; each table is read whole, and each decision is made among the actions of one."""
+        for row in rows:
+            if row.kind == "actions":
+                self._hashes[row.seq] = table_of(row, self._find).table.hash
+            elif row.kind == "decide" and "table" in row.fields:
+                told = row.fields["table"], row.fields["actions"]
+                if self._hashes.get(told[0]) != told[1]:
+                    raise StoreError(
+                        f"row {row.seq} of the loop names row {told[0]}, which is not its table; {WAY_OUT}"
+                    )
+            yield row
 
 
 def _snapshot(view: View, record: LoopRecord, head: Head) -> tuple[int, bytes] | None:
@@ -237,7 +265,13 @@ def _compare(bandit: Bandit, snapshot: tuple[int, bytes], policy: Policy | None)
 
 # ---- outcomes
 
-_PHASES: Final = {"reward": ("open",), "learn": ("learned", "default"), "correct": ("learned",), "expire": ("expired",)}
+_PHASES: Final = {
+    "reward": ("open", "deferred"),
+    "learn": ("learned", "default"),
+    "correct": ("learned",),
+    "expire": ("expired",),
+    "activate": ("open",),
+}
 _VALUES: Final = {"learn": "reward", "correct": "new_reward"}
 
 
@@ -246,7 +280,8 @@ def _check_outcome(told: Told) -> None:
     outcome, row, last = told
     checked(row, "decide")
     if last is None:
-        holds = outcome.phase == "open" and outcome.value is None and outcome.parts is None
+        phase = "deferred" if "deferred" in row.fields else "open"
+        holds = outcome.phase == phase and outcome.value is None and outcome.parts is None
     elif outcome.parts is not None or isinstance(last.fields.get(_VALUES.get(last.kind, "reward")), dict):
         holds = outcome.value is None and _holds_parts(outcome, checked(last))
     else:

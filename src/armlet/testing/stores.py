@@ -19,7 +19,7 @@ from armlet.policies import Algorithm1, AutoEpsilonGreedy, FixedEpsilon, LinUCB
 from armlet.stores import Aggregation, ClockWarning, Ledger, Moment, Status, Store
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Session
-from armlet.stores.replay import rebuild
+from armlet.stores.rows.replay import rebuild
 from armlet.stores.terms import Terms
 from armlet.testing.ledgers import LEDGER_CHECKS, Place, StoreCheck, entered, require
 from armlet.types import Policy

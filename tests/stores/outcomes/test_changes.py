@@ -65,7 +65,7 @@ def test_an_event_has_one_dial(place: Place) -> None:
         assert loop.decide([1.0], event="plain").id == plain.id
         assert loop.decide([1.0], event="new", weights={"cost": -8.0}).weights == {"quality": 3.0, "cost": -8.0}
         with pytest.raises(InvalidTypeError, match=r"weights is 3.0; give them by outcome"):
-            loop.decide([1.0], weights=3.0)  # type: ignore[arg-type]
+            loop.decide([1.0], weights=3.0)  # type: ignore[call-overload]
         with pytest.raises(InvalidValueError, match="there is no outcome 'speed'"):
             loop.decide([1.0], weights={"speed": 3.0})
         assert loop.model().t == 3

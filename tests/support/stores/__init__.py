@@ -6,7 +6,7 @@ from armlet.bandit import Bandit
 from armlet.stores import Moment, Store
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Want
-from armlet.stores.replay import rebuild
+from armlet.stores.rows.replay import rebuild
 from armlet.stores.terms import Terms
 from armlet.types import Policy
 

@@ -18,7 +18,7 @@ from armlet.inference.sequences import mixed_margin
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, GuardedBandit, guard
 from armlet.policies import FixedEpsilon, LinUCB, OccasionalOptimism
-from armlet.stores.rows import fields_of
+from armlet.stores.rows.decisions import fields_of
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import Against, Scale, coins_of
 from armlet.types import Float64

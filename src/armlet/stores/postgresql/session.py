@@ -451,7 +451,7 @@ class PostgreSQLSession:
         spare = self._spare(loop, base, [each for each in found if _is_old(each, before, base)])
         gone = [each for each in spare if each.outcome.phase != "open"]
         if gone:
-            self._put(DROP_EVENTS([each.row.seq for each in gone], loop))
+            self.drop_rows(loop, [each.row.seq for each in gone])
             self._drop(loop, self._read_head(loop, head), [each.outcome.t for each in gone])
         waiting = tuple(each for each in spare if each.outcome.phase == "open")
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
@@ -462,6 +462,9 @@ class PostgreSQLSession:
             return []
         [needed] = self._ask(NEEDED([each.outcome.t for each in old], loop, base))
         return [each for each in old if (each.outcome.t,) not in needed]
+
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        self._put(DROP_EVENTS(seqs, loop))
 
     def delete(self, loop: int, most: int) -> bool:
         self._has_written = True

@@ -29,7 +29,7 @@ _JOINED = ", ".join([*(f"outcome.{name}" for name in encoding.OUTCOME), *(f"even
 _HEARD = "event AS heard INDEXED BY event_by_step WHERE heard.loop = {} AND heard.t = {} AND heard.kind <> 'decide'"
 # an outcome that knows of no reward is believed only if there is no row of one; one without its row is damage
 _DECIDED = f"""SELECT outcome.phase = 'open' AND outcome.value IS NULL AND outcome.parts IS NULL
-        AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")}), {_JOINED}
+        AND EXISTS (SELECT 1 FROM {_HEARD.format("outcome.loop", "outcome.t")} AND heard.kind <> 'activate'), {_JOINED}
     FROM outcome INDEXED BY {{}} LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     WHERE outcome.loop = ?"""
 BY_EVENT: Final = _DECIDED.format("outcome_by_event") + " AND outcome.event IN ({})"
@@ -263,10 +263,13 @@ class SQLiteSession:
         ]
         gone = [each for each in spare if each.outcome.phase != "open"]
         if gone:
-            self._run_many("DELETE FROM event WHERE loop = ? AND seq = ?", [(loop, each.row.seq) for each in gone])
+            self.drop_rows(loop, [each.row.seq for each in gone])
             self._drop(loop, [each.outcome.t for each in gone])
         waiting = tuple(each for each in spare if each.outcome.phase == "open")
         return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
+
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        self._run_many("DELETE FROM event WHERE loop = ? AND seq = ?", [(loop, seq) for seq in seqs])
 
     def delete(self, loop: int, most: int) -> bool:
         for sql in (_SOME_OUTCOMES, _SOME_EVENTS):  # nobody who looks an event up may miss its row

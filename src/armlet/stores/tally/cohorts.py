@@ -116,6 +116,7 @@ class Cohorts:
         "fewer",
         "judged",
         "lack",
+        "pooled",
         "ripe",
         "rise",
         "usual",
@@ -133,6 +134,7 @@ class Cohorts:
         self.usual: list[list[float]] = []  # by arm: what a cohort has, added up with less weight for older ones
         self.usually = [0.0, 0.0]  # learned and reported, in the same way, no matter which arms are played
         self.lack: list[Evidence] = []  # by arm: of too few rewards
+        self.pooled = -1  # the place of several arms that are counted as one, if there is one
         self.fewer = Evidence()  # of too many defaults
         self.drop, self.rise = Evidence(), Evidence()  # of rewards that changed
 
@@ -140,6 +142,14 @@ class Cohorts:
         """Make room for one more arm."""
         self.usual.append([0.0] * 5)
         self.lack.append(Evidence())
+
+    def move(self, place: int, into: int) -> None:
+        """Count an arm together with others, so that its place is free."""
+        for rows in (cohort.rows for cohort in self._followed if place in cohort.rows):
+            gone, others = rows.pop(place), rows.get(into, [0.0] * 5)
+            rows[into] = [one + more for one, more in zip(others, gone, strict=True)]
+        self.usual[into] = [one + more for one, more in zip(self.usual[into], self.usual[place], strict=True)]
+        self.usual[place], self.lack[place] = [0.0] * 5, Evidence()
 
     def decided(self, place: int, ts: int) -> None:
         """Count a decision, if it falls into a cohort."""
@@ -295,7 +305,7 @@ class Cohorts:
         n = total = usual = spread = 0.0
         for place, (_, learned, _, earned, _) in cohort.rows.items():
             _, m, _, s, squares = self.usual[place]
-            if m >= FEWEST:
+            if m >= FEWEST and place != self.pooled:  # which arms that is may change
                 n += learned
                 total += earned
                 usual += learned * s / m

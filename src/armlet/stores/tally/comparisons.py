@@ -167,6 +167,10 @@ class Comparisons:
         """Make room for one more arm."""
         self.values.append(ValueSums())
 
+    def move(self, place: int, _: int) -> None:
+        """Free the place of an arm; what others are worth together is nobody's question."""
+        self.values[place] = ValueSums()
+
     def begin(self, scale: Scale, seq: int, ts: int) -> None:
         """Start everything again with a range of rewards, after a row and a moment."""
         self.scale = scale

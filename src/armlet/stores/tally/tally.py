@@ -2,8 +2,8 @@
 
 A runner calls it for every decision and every reward, in the transaction that writes them, and writes it down as JSON
 once in 1,000 rows or so; the rows since then are counted again after a restart. Every call is O(1), but for folding 64
-draws or 200 decisions at a time; memory is O(arms). It holds no context and no event. Times are microseconds since 1970
-by the wall clock.
+draws or 200 decisions at a time; memory is O(arms), of a catalogue O(1): `tally/catalogue.py`. It holds no context and
+no event. Times are microseconds since 1970 by the wall clock.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, Literal, TypeAlias
+from types import SimpleNamespace
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from armlet.errors import StoreError
 from armlet.inference.betting import PropensityBets
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision, json_bytes
+from armlet.stores.tally.catalogue import MOST, OTHERS, Catalogue, rank_of
 from armlet.stores.tally.cohorts import Cohorts
 from armlet.stores.tally.comparisons import Coins, Comparisons
 from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
@@ -140,6 +142,7 @@ class Tally:
         "_total",
         "answers",
         "bets",
+        "catalogue",
         "cells",
         "changes",
         "cohorts",
@@ -188,6 +191,7 @@ class Tally:
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
         self.comparisons, self.cells, self.units = Comparisons(), Cells(), Switches()
         self.outcomes = OutcomeSums()  # where there are several
+        self.catalogue: Catalogue | None = None  # where actions come with each decision
         self.changes: list[Change] = []  # the last ones
         self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
         self.defaulted_total = 0.0  # of defaults that were learned first
@@ -196,15 +200,21 @@ class Tally:
         """Return the place of an arm, a new one if it was not seen before."""
         place = self._places.get(arm)
         if place is None:
-            place = self._places[arm] = len(self.labels)
-            self.labels.append(arm)
-            for name in COUNTED:
-                getattr(self, name).append(0)
-            for name in SUMMED:
-                getattr(self, name).append(0.0)
-            self.cohorts.add_arm()
-            self.comparisons.add_arm()
+            if self.catalogue is not None:
+                return OTHERS
+            place = self._places[arm] = self._append(arm)
         return place
+
+    def _append(self, arm: Arm) -> int:
+        """Make room for one more arm, and return its place."""
+        self.labels.append(arm)
+        for name in COUNTED:
+            getattr(self, name).append(0)
+        for name in SUMMED:
+            getattr(self, name).append(0.0)
+        self.cohorts.add_arm()
+        self.comparisons.add_arm()
+        return len(self.labels) - 1
 
     def decided(self, decision: Decision, ts: int, seq: int = 0) -> None:
         """Count a decision, whose row has this number."""
@@ -248,6 +258,55 @@ class Tally:
                 self.bets.draw(place, given, smallest)
             if rate < 1.0:
                 self.bets.toss(rate, explored)
+
+    # ---- of a catalogue; `fields` are those of the row
+
+    def kept(self, seq: int, fields: Mapping[str, Any]) -> None:
+        """Count a table of actions, which has this row."""
+        self._begin_catalogue().keep(seq, fields["hash"], fields.get("name"))
+
+    def decided_action(self, fields: Mapping[str, Any], ts: int, seq: int) -> None:
+        """Count a decision among the actions of a table."""
+        catalogue = self._begin_catalogue()
+        catalogue.decided(fields)
+        arm = fields["arm"]
+        if arm not in self._places:
+            self._admit(catalogue, arm)
+        # draws are tested by rank, below: most labels are drawn once or twice
+        told = SimpleNamespace(arm=arm, explored=False, exploration_rate=None, propensity=1.0)
+        self.decided(cast("Decision", told), ts, seq)
+        found = rank_of(fields.get("support") or (), arm)
+        if found is not None:
+            self.bets.draw(found[0], fields["propensity"], found[1])
+
+    def activated(self) -> None:
+        """Count a decision that was deferred as one that waits for its reward."""
+        self._begin_catalogue().deferred -= 1
+
+    def _begin_catalogue(self) -> Catalogue:
+        if self.catalogue is None:
+            self.catalogue = Catalogue()
+            self.cohorts.pooled = self._append("")
+            self.catalogue.bonus.append(0)
+        return self.catalogue
+
+    def _admit(self, catalogue: Catalogue, arm: Arm) -> None:
+        """Count an arm by itself, if need be instead of the one that counts least."""
+        if len(self.labels) <= MOST:
+            self._places[arm] = self._append(arm)
+            catalogue.bonus.append(0)
+            return
+        place = catalogue.least(self._decided)
+        catalogue.bonus[place] += self._decided[place]
+        for name in COUNTED + SUMMED:
+            column = getattr(self, name)
+            column[OTHERS] += column[place]
+            column[place] = 0 if name in COUNTED else 0.0
+        for parts in (self.cohorts, self.comparisons, self.cells):
+            parts.move(place, OTHERS)
+        del self._places[self.labels[place]]
+        self.labels[place] = arm
+        self._places[arm] = place
 
     def answered(self, status: str, ts: int, decided_at: int | None = None) -> None:
         """Count a call that reported a reward, by what became of it.
@@ -433,7 +492,28 @@ class Tally:
     @property
     def open(self) -> int:
         """How many decisions wait for their first value."""
-        return self.decisions - self.known - self.expired_open - self.forgotten_open
+        deferred = 0 if self.catalogue is None else self.catalogue.deferred
+        return self.decisions - self.known - self.expired_open - self.forgotten_open - deferred
+
+    @property
+    def explored(self) -> int:
+        """How many decisions explored."""
+        return sum(self._explored)
+
+    @property
+    def rewarded(self) -> int:
+        """How many decisions had a first value that was reported."""
+        return sum(self._rewards)
+
+    @property
+    def defaulted(self) -> int:
+        """How many decisions had a first value that was the default of a window."""
+        return sum(self._defaults)
+
+    @property
+    def learned_now(self) -> int:
+        """How many values are learned now."""
+        return sum(self._count)
 
     @property
     def is_complete(self) -> bool:
@@ -442,8 +522,14 @@ class Tally:
 
     @property
     def arms(self) -> list[ArmCounts]:
-        """What was counted of every arm, in the order in which they were first seen."""
-        return [self._counts(place, arm) for place, arm in enumerate(self.labels)]
+        """What was counted of every arm, in the order in which they were first seen; of a catalogue, of some."""
+        first = 0 if self.catalogue is None else OTHERS + 1
+        return [self._counts(place, arm) for place, arm in enumerate(self.labels) if place >= first]
+
+    @property
+    def others(self) -> ArmCounts | None:
+        """What was counted of all other arms of a catalogue together; None if there are none."""
+        return None if self.catalogue is None or not self._decided[OTHERS] else self._counts(OTHERS, "")
 
     def _counts(self, place: int, arm: Arm) -> ArmCounts:
         n, total, squares = self._count[place], self._total[place], self._squares[place]
@@ -519,6 +605,7 @@ class Tally:
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
                 **({"units": self.units.state()} if self.units.decisions else {}),
                 **({"outcomes": self.outcomes.state()} if self.outcomes else {}),
+                **({"catalogue": self.catalogue.state()} if self.catalogue is not None else {}),
             }
         ).decode()
 
@@ -536,7 +623,8 @@ class Tally:
     @staticmethod
     def _restore(state: dict[str, Any]) -> Tally:
         tally = Tally()
-        for arm in state["arms"]:
+        first = tally._append("") + 1 if "catalogue" in state else 0
+        for arm in state["arms"][first:]:
             if type(arm) not in (str, int) or arm in tally._places:
                 raise ValueError(f"{arm!r} is not an arm, or is there twice")
             tally._place(arm)
@@ -563,6 +651,9 @@ class Tally:
             tally.units = Switches.restore(state["units"])
         if "outcomes" in state:
             tally.outcomes = OutcomeSums.restore(state["outcomes"])
+        if "catalogue" in state:
+            tally.catalogue = Catalogue.restore(state["catalogue"], len(tally.labels))
+            tally.cohorts.pooled = OTHERS
         tally._check_sums()
         return tally
 

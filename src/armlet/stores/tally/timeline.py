@@ -76,6 +76,13 @@ class Cells:
         else:
             cell.play(place)
 
+    def move(self, place: int, into: int) -> None:
+        """Count the plays of an arm as those of others, so that its place is free."""
+        for cell in self.cells:
+            if place < len(cell.plays):
+                cell.plays[into] += cell.plays[place]
+                cell.plays[place] = 0
+
     def _next(self, ts: int) -> Cell:
         if len(self.cells) == CELLS:
             for at in range(0, CELLS, 2):

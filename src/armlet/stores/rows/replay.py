@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.outcomes import Outcomes
@@ -20,7 +21,7 @@ from armlet.log.events import Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
-from armlet.stores.rows import BYTES, checked, decision_of, had_of, substitute
+from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry
@@ -54,7 +55,8 @@ class Replay:
         self._tally, self._counted = tally, counted  # which rows the tally has
         self._is_compiled = is_compiled(bandit)
         # a few rows now and then are quicker one by one; parts come one by one; the price of a budget goes by the order
-        self._has_columns = self._is_compiled and decided is None and bandit._settings.outcomes is None
+        has_parts, has_actions = bandit._settings.outcomes is not None, isinstance(bandit, ActionBandit)
+        self._has_columns = self._is_compiled and decided is None and not has_parts and not has_actions
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
@@ -93,7 +95,7 @@ class Replay:
                 self._learn(row)
                 if len(learned) >= PAGE:
                     self.settle()
-            elif kind != "reward":  # which waits for its window to close
+            elif kind not in PASSIVE:
                 self.settle()
                 self._act(checked(row))
         self.settle()
@@ -141,6 +143,8 @@ class Replay:
                 self._count(tally, row)
                 if row.kind == "decide" and row.x is None:
                     tally.forgotten(row.fields["arm"], None)
+                    if "deferred" in row.fields:
+                        tally.activated()
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _refused(self._last, error) from error
         return tally
@@ -149,10 +153,16 @@ class Replay:
         """Count what a row says, as it was counted when it was written."""
         fields = checked(row).fields
         if row.kind == "decide":
-            tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
+            if "actions" in fields:
+                tally.decided_action(fields, row.ts, row.seq)
+            else:
+                tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
             return
         if row.kind in CHANGING:
             tally.changed(row.seq, row.ts, row.kind, fields)
+            return
+        if row.kind == "actions":
+            tally.kept(row.seq, fields)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -164,6 +174,8 @@ class Replay:
         outcomes = self._bandit._settings.outcomes
         if row.kind == "expire":
             tally.expired(arm)
+        elif row.kind == "activate":
+            tally.activated()
         elif outcomes is not None:
             _count_parts(tally, outcomes, row, decided, arm, explored)
         elif row.kind == "correct":

@@ -1,0 +1,281 @@
+"""How a loop decides among the actions of a table: tables and their names, baselines, and decisions that wait.
+
+Each function takes the runner of the loop, inside a transaction, as those of `stores/learning.py` do. A table that no
+row has is written before the decision; a decision has what it takes to learn, so that its table may change or go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from armlet.actions.bandit import ActionBandit
+from armlet.actions.decision import ActionDecision
+from armlet.actions.table import ActionTable
+from armlet.errors import EventError, InvalidTypeError, InvalidValueError, LoopStateError, UnknownNameError, choices
+from armlet.inputs.actions import dense, dense_row, read_actions
+from armlet.stores.draft import Draft, Transaction
+from armlet.stores.learning import Recent, learn
+from armlet.stores.ledger import Moment, Outcome, Row
+from armlet.stores.rows.decisions import action_bytes_of, action_fields_of, bytes_of, decision_of
+from armlet.stores.rows.tables import KeptTable, fields_of_table, table_of
+from armlet.stores.runner import LoopRunner, check_no_id
+from armlet.stores.tickets import Work
+from armlet.types import Arm, Context, Contexts, Float64
+
+if TYPE_CHECKING:
+    from armlet.actions.settings import ActionSettings
+    from armlet.kernel import Decision
+
+EMPTY: Final[Float64] = np.empty(0)
+
+Actions: TypeAlias = ActionTable | str
+"""A table, or the name of one that was prepared."""
+
+
+class Choice(NamedTuple):
+    """What is asked of a loop: a decision for a context, among the actions of a table."""
+
+    x: Float64
+    actions: Actions
+    eligible: tuple[Arm, ...] | None = None
+    baseline: Arm | None = None
+    defer: bool = False
+
+    def is_like(self, row: Row, table: str | None) -> bool:
+        """Whether a decision was made for the same context and actions, in the same way; by the hash of the table."""
+        fields, x = row.fields, row.x
+        if x is None or x[: 8 * fields["dim"]] != bytes_of(self.x):
+            return False
+        is_named = isinstance(self.actions, str) and fields.get("prepared") == self.actions
+        eligible = None if self.eligible is None else set(self.eligible)
+        known = None if fields["eligible"] is None else set(fields["eligible"])
+        baseline = fields["arm"] if "shadow" in fields else None
+        is_same_way = (eligible, self.baseline, self.defer) == (known, baseline, "deferred" in fields)
+        return (is_named or fields["actions"] == table) and is_same_way
+
+
+# ---- what callers give, read in their threads
+
+
+def context_of(settings: ActionSettings, x: Context | None) -> Float64:
+    """Read a context; None where a loop has none."""
+    return EMPTY if x is None and settings.dim == 0 else settings.reader.row(dense_row(x)).copy()
+
+
+def contexts_of(settings: ActionSettings, X: Contexts) -> Float64:
+    """Read contexts, one a row."""
+    return settings.reader.matrix(dense(X)).copy()
+
+
+def table_from(settings: ActionSettings, actions: Any) -> ActionTable:
+    """Read the actions of a table as a bandit with these settings does."""
+    if not isinstance(actions, ActionTable):
+        labels, Z = read_actions(actions, settings.action_reader)
+        return ActionTable._of(labels, Z, settings.action_features)
+    if actions.dim != settings.action_dim:
+        raise InvalidValueError(f"action_dim is {settings.action_dim} but the table has {actions.dim} features")
+    return actions
+
+
+# ---- deciding
+
+
+def decide(
+    runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, event: str | None, asked: Choice
+) -> ActionDecision:
+    """Decide among the actions of a table, or return the decision that this event has."""
+    if event is not None:
+        known = runner.find(tx, event)
+        if known is not None:
+            return _again(runner, tx, draft, known, asked)
+        check_no_id(event, runner.bandit)
+    given = asked.actions
+    table = _named(runner, tx, draft, given).table if isinstance(given, str) else given
+    decision, shadow = _chosen(action_bandit(runner), table, asked, draft.clock + 1)
+    name = decision.id if event is None else event
+    fields = {**action_fields_of(decision, name), "table": _row(runner, tx, draft, now, given), **shadow}
+    if isinstance(given, str):
+        fields["prepared"] = given
+    if asked.defer:
+        fields["deferred"] = True
+    seq = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
+    runner.tally.decided_action(fields, now.wall, seq)
+    window = runner.rules.window
+    due = None if window is None or asked.defer else now.steady + window
+    outcome = Outcome(decision.t, name, seq, "deferred" if asked.defer else "open", None, due)
+    alike = cast("Decision", decision)  # it is learned like any other
+    runner.wait_for(tx, draft, now, Recent(alike, outcome, now.wall, None))
+    return decision
+
+
+def _again(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent, asked: Choice) -> ActionDecision:
+    row = runner.row(tx, draft, known)
+    if not asked.is_like(row, _hash(runner, asked.actions)):
+        raise EventError(
+            f"event {known.outcome.event!r} has been decided for another context, other actions or eligible ones, "
+            "another baseline, or as deferred or not; give a new decision another name, or repeat the first one as it "
+            "was"
+        )
+    return cast("ActionDecision", decision_of(row))
+
+
+def _chosen(
+    bandit: ActionBandit, table: ActionTable, asked: Choice, t: int
+) -> tuple[ActionDecision, Mapping[str, Mapping[str, Arm]]]:
+    """Return what is played, and what the policy would have played if its caller says what that is."""
+    if asked.baseline is not None:
+        _check_baseline(table, asked)
+    decision = bandit.decide(asked.x, table, eligible=asked.eligible, t=t, propensity="marginal")
+    if asked.baseline is None:
+        return decision, {}
+    played = {
+        **decision.to_dict(),
+        "arm": asked.baseline,
+        "z": table[asked.baseline],
+        "propensity": 1.0,
+        "support": [[asked.baseline, 1.0]],
+        "optimistic": False,
+        "greedy": False,
+    }
+    bandit.expire(decision)
+    other = ActionDecision.from_dict(played)
+    bandit._begin_decision(other.arm, False)
+    return other, {"shadow": {"arm": decision.arm}}
+
+
+def _check_baseline(table: ActionTable, asked: Choice) -> None:
+    """Refuse a baseline that could not be played."""
+    if asked.baseline not in table or (asked.eligible is not None and asked.baseline not in asked.eligible):
+        among = table.labels if asked.eligible is None else asked.eligible
+        hint = choices(str(asked.baseline), map(str, among))
+        raise UnknownNameError(f"baseline is {asked.baseline!r}, which is not an action that could be played; {hint}")
+
+
+def action_bandit(runner: LoopRunner) -> ActionBandit:
+    """Return the bandit of a loop whose actions come with each decision."""
+    bandit: Any = runner.bandit
+    if not isinstance(bandit, ActionBandit):
+        raise InvalidTypeError(
+            f"actions are given, but loop {runner.name!r} has arms; leave them out, or make a loop with action_features"
+        )
+    return bandit
+
+
+# ---- tables
+
+
+def prepare(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, name: str, table: ActionTable) -> None:
+    """Give a table a name, by a row, unless it has that already."""
+    action_bandit(runner)
+    catalogue = runner.tally.catalogue
+    found = None if catalogue is None else catalogue.prepared.get(name)
+    if found is not None and found.hash == table.hash:
+        return
+    base = None if found is None else _named(runner, tx, draft, name)
+    _write(runner, draft, now, table, name, base)
+
+
+def named_tables(runner: LoopRunner, tx: Transaction, draft: Draft) -> dict[str, ActionTable]:
+    """Return the tables that were prepared, by name."""
+    found = {} if runner.tally.catalogue is None else runner.tally.catalogue.prepared
+    return {name: _named(runner, tx, draft, name).table for name in found}
+
+
+def _row(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, actions: Actions) -> int:
+    """Return the row of a table, which is written if there is none."""
+    if isinstance(actions, str):
+        return _named(runner, tx, draft, actions).seq
+    catalogue = runner.tally.catalogue
+    seq = None if catalogue is None else catalogue.find(actions.hash)
+    return _write(runner, draft, now, actions, None, runner.last_table) if seq is None else seq
+
+
+def _write(
+    runner: LoopRunner, draft: Draft, now: Moment, table: ActionTable, name: str | None, base: KeptTable | None
+) -> int:
+    told = fields_of_table(table, name, base)
+    seq = runner.append(draft, now, "actions", None, told.fields, told.Z)
+    runner.tally.kept(seq, told.fields)
+    kept = runner.last_table = KeptTable(seq, told.depth, table)
+    if name is not None:
+        runner.tables[name] = kept
+    return seq
+
+
+def _named(runner: LoopRunner, tx: Transaction, draft: Draft, name: str) -> KeptTable:
+    """Return a table that was prepared, by this process or another."""
+    found = {} if runner.tally.catalogue is None else runner.tally.catalogue.prepared
+    if name not in found:
+        hint = choices(name, found) if found else "there is none yet"
+        raise UnknownNameError(f"actions is {name!r}, the name of no table of the loop: prepare it first; {hint}")
+    kept = runner.tables.get(name)
+    if kept is None or kept.seq != found[name].seq:
+        kept = runner.tables[name] = read_table(runner, tx, draft, found[name].seq)
+    return kept
+
+
+def read_table(runner: LoopRunner, tx: Transaction, draft: Draft, seq: int) -> KeptTable:
+    """Read a table from its row, which may not be written yet."""
+    unwritten = {row.seq: row for row in draft.rows if row.kind == "actions"}
+
+    def find(number: int) -> Row | None:
+        return unwritten.get(number) or tx.session.row(runner.id, number)
+
+    row = find(seq)
+    if row is None:
+        raise UnknownNameError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
+    return table_of(row, find)
+
+
+def _hash(runner: LoopRunner, actions: Actions) -> str | None:
+    """Return the hash of a table, also of one that was prepared; None if there is none of this name now."""
+    if not isinstance(actions, str):
+        return actions.hash
+    catalogue = runner.tally.catalogue
+    found = None if catalogue is None else catalogue.prepared.get(actions)
+    return None if found is None else found.hash
+
+
+# ---- decisions that wait to be activated
+
+
+def activating(runner: LoopRunner, event: str) -> Work[bool]:
+    """Return what lets a deferred decision count from now on; whether it was deferred until now."""
+
+    def work(tx: Transaction, draft: Draft, now: Moment) -> bool:
+        known = runner.find(tx, event)
+        if known is None:
+            raise EventError(f"event is {event!r}, of which there is no decision; decide it first, with defer=True")
+        if known.outcome.phase != "deferred":
+            return False
+        _activate(runner, draft, now, known)
+        return True
+
+    return work
+
+
+def _activate(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
+    """Begin the window of a decision, or learn the reward that waits if there is none."""
+    before, window = known.outcome, runner.rules.window
+    runner.append(draft, now, "activate", before.t, {"of": before.seq, "id": known.decision.id})
+    runner.tally.activated()
+    known.outcome = before._replace(phase="open", due=None if window is None else now.steady + window)
+    if window is None and before.value is not None and runner.rules.takes(before.value):
+        learn(runner, draft, now, known, known.outcome, before.value, expired=False, source="reward")
+        known.outcome = known.outcome._replace(phase="learned")
+    draft.change(known.outcome)
+
+
+# ---- what a loop with actions is not for
+
+
+def check_has_arms(runner: LoopRunner, what: str) -> None:
+    """Refuse what is for loops with arms."""
+    if isinstance(cast("object", runner.bandit), ActionBandit):
+        raise LoopStateError(
+            f"{what} is for loops with arms, but the actions of loop {runner.name!r} come with each decision; see "
+            "loop.prepare for tables of them, and baseline= of loop.decide for what else could be played"
+        )

@@ -1,0 +1,179 @@
+"""The rows of a loop as events of a log: any reader of an `armlet.Log` reads a `LoopLog`.
+
+Tables of actions are told as logs tell them: before the first decision among their actions, and again if readers need
+not keep them any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+from armlet import model_file
+from armlet.actions import file as action_file
+from armlet.actions.bandit import ActionBandit
+from armlet.bandit import Bandit
+from armlet.errors import StoreError
+from armlet.log.action_tables import Tables
+from armlet.log.events import ACTION_SCHEMA, FORMAT, SCHEMA, Event
+from armlet.log.guarded import guards_of, read_guarded
+from armlet.stores.ledger import LedgerReader, LoopRecord, Row
+from armlet.stores.rows.decisions import checked, context_of, decision_of, had_of, pair_of, substitute
+from armlet.stores.rows.tables import table_of
+from armlet.stores.terms import Terms
+from armlet.types import Arm, Policy
+
+ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
+INTERNAL: Final = ("of", "status", "later", "had", "waits", "dim", "table", "prepared")  # what only a store needs
+LONGEST: Final = 19  # digits of a step
+
+
+class LoopLog:
+    """The events of a loop, the start first; read again, and in bounded memory, each time.
+
+    After rows were pruned or erased, what is left cannot be replayed from the first one on; from the model that the
+    loop goes on from, it can: `replayable`.
+    """
+
+    def __init__(self, ledger: LedgerReader, record: LoopRecord, policy: Policy | None, after: int = 0) -> None:
+        self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
+        self._carry = Terms.read(record).carry
+        self._changed: Mapping[Arm, str] | None = None  # how an arm changed first; read when it is needed
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The fields of the start: arms, features, policy and the like, but not the seed."""
+        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT}
+        start = read_guarded(self._record.start, policy=self._policy)
+        fields: dict[str, Any] = {**_described(start)}
+        head |= {"schema": ACTION_SCHEMA if "action_dim" in fields else SCHEMA, "loop": self._record.name}
+        if guards := guards_of(start):
+            fields |= {"guards": guards, "digest": start.digest()}
+        if self._after != self._record.base:  # the rows are older than the model that there is
+            fields["digest"] = None
+            if "arms" in fields:
+                fields |= self._arms_before(fields["arms"], fields["retired"])
+            fields.pop("guards", None)  # events say when these came
+        return {**head, **fields, "start_model": hashlib.sha256(self._record.start).hexdigest()}
+
+    def _arms_before(self, arms: Iterable[Arm], retired: Iterable[Arm]) -> Mapping[str, list[Arm]]:
+        """Return the arms before the first row, by those of the model: the first row about an arm says what it was."""
+        if self._changed is None:
+            rows = self._ledger.rows(self._record.id, self._after)
+            told = takewhile(lambda row: row.seq <= self._record.base, rows)
+            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARMS and checked(row)]
+            self._changed = dict(reversed(changes))
+        known, gone = self._changed, set(retired)
+        there = [arm for arm in arms if known.get(arm) != "add_arm"]
+        were_gone = [arm for arm in there if known.get(arm, "restore_arm" if arm in gone else "") == "restore_arm"]
+        return {"arms": there, "retired": were_gone}
+
+    @property
+    def replayable(self) -> LoopLog:
+        """The events that go on from the loop's start model, and lead to what it knows."""
+        return LoopLog(self._ledger, self._record, self._policy, self._record.base)
+
+    @property
+    def start(self) -> bytes:
+        """The model that `replayable` goes on from, for `armlet.audit`; a model file, unless the loop has guards.
+
+        It holds the seed: keep it to yourself.
+        """
+        return self._record.start
+
+    def __iter__(self) -> Iterator[Event]:
+        yield dict(self.about)
+        seq, tables = 0, Tables()
+        for row in self._ledger.rows(self._record.id, self._after):
+            for event in (*self._tables(row, tables), *self._events(row)):
+                seq += 1
+                yield {**event, "seq": seq}
+
+    def _tables(self, row: Row, kept: Tables) -> Iterator[Event]:
+        """Tell the table of a decision, or one that has a name, unless readers keep it."""
+        name, number = (row.fields.get("name"), row.seq) if row.kind == "actions" else (None, row.fields.get("table"))
+        if number is None or (row.kind == "actions" and name is None):
+            return
+        wanted = row.fields["hash" if row.kind == "actions" else "actions"]
+        table = kept.find(wanted) or table_of(self._row(number), self._row).table
+        fields = kept.fields(table, name)
+        if fields is not None:
+            yield {"seq": row.seq, "kind": "actions", "at": row.ts, **fields}
+        kept.take(table, name)
+
+    def _row(self, seq: int) -> Row:
+        row = next(self._ledger.rows(self._record.id, seq - 1), None)
+        if row is None or row.seq != seq:
+            raise StoreError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
+        return row
+
+    def _events(self, row: Row) -> Iterator[Event]:
+        if row.kind == "actions":  # told with the first decision that needs it
+            return
+        is_before = row.seq <= self._record.base  # then it is told with the features of the start, which come later
+        if row.kind == "change":
+            head = {"seq": row.seq, "kind": "replace", "at": row.ts}
+            told = (each for each in checked(row).fields["replaces"] if not (is_before and "features" in each))
+            yield from ({**head, **fields} for fields in told)
+            return
+        event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
+        if row.kind == "correct" and "had" in row.fields:  # a log has all parts in it
+            event |= {"old_reward": row.fields["had"], "new_reward": had_of(row.fields, "new_reward")}
+        if "played" in event or ("had" in row.fields and row.fields["of"] <= self._after):
+            decided = self._ledger.decided(self._record.id, row.t or 0)
+            if decided is not None:
+                upto = max(row.seq, self._record.base)
+                event["decision"] = self._record_of(self._carry.row(decided, upto), row)
+        yield event
+
+    def _record_of(self, decided: Row, row: Row) -> Mapping[str, Any]:
+        """Return the record of a decision that nobody can make again from these events.
+
+        That of the arm that was played instead of the one that was decided; or one whose parts came before them.
+        """
+        fields, is_correction = row.fields, row.kind == "correct"
+        had = fields.get("had", fields["old_reward"] if is_correction else None)
+        played = substitute(decided, fields["played"]) if "played" in fields else decided
+        is_expired = "expired" in fields or ("played" in fields and not is_correction)
+        waits = not is_correction or "waits" in fields
+        return decision_of(played, had, waits=waits, **({"expired": True} if is_expired else {})).to_dict()
+
+    def find(self, decision: str) -> Event | None:
+        """Find a decision by its id."""
+        step = decision.partition("-")[0]
+        row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
+        if row is None or checked(row, "decide").fields["id"] != decision:
+            return None
+        return event_of(self._carry.row(row, self._record.base), row.seq)
+
+
+def _described(bandit: Bandit) -> Mapping[str, Any]:
+    """Describe a bandit of any kind in plain JSON types, without its seed."""
+    if isinstance(bandit, ActionBandit):
+        return action_file.describe(bandit._model())
+    return model_file.describe(bandit._model())
+
+
+def event_of(row: Row, seq: int) -> Event:
+    """Return a row as an event with another number; a reward that waits for its window to close is a note.
+
+    Examples
+    --------
+    >>> event_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
+    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}
+    """
+    head = {"seq": seq, "kind": row.kind, "at": row.ts}
+    checked(row)
+    fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
+    if row.kind == "reward":
+        return {**head, "kind": "note", **fields}
+    if row.kind == "activate":
+        return {**head, "kind": "note", **fields, "activated": True}
+    if row.kind == "decide":
+        features = pair_of(row) if "actions" in fields else {"x": context_of(row)}
+        return {**head, "id": fields.pop("id"), "t": row.t, **features, **fields}
+    if row.kind == "correct":
+        fields["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
+    return {**head, **fields}
