@@ -25,10 +25,19 @@ from armlet.actions.table import ActionTable, action_keys
 from armlet.disk import give_up_in_children
 from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError, MergeError, UnknownNameError, choices
 from armlet.inputs import columns
-from armlet.inputs.actions import ActionSource, PairRows, dense, dense_row, read_actions, read_pairs
+from armlet.inputs.actions import (
+    ActionContext,
+    ActionSource,
+    PairRows,
+    Sparse,
+    dense,
+    dense_row,
+    read_actions,
+    read_pairs,
+)
 from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
 from armlet.kernel import coins
-from armlet.types import Arm, Bool, Context, Contexts, Float64, Mode
+from armlet.types import Arm, Bool, Contexts, Float64, Mode
 
 if TYPE_CHECKING:
     from armlet.actions.explanation import ActionExplanation
@@ -228,7 +237,7 @@ class ActionBandit:
 
     def decide(
         self,
-        x: Context | None,
+        x: ActionContext,
         actions: Actions,
         *,
         eligible: Iterable[Arm] | Bool | None = None,
@@ -314,7 +323,7 @@ class ActionBandit:
 
     def decide_many(
         self,
-        X: Contexts,
+        X: Contexts | Sparse,
         actions: Actions | Sequence[Actions],
         *,
         eligible: Iterable[Arm] | Bool | None = None,
@@ -559,14 +568,14 @@ class ActionBandit:
 
     # ---- reading: never random, never changes anything
 
-    def predict(self, x: Context | None, actions: Actions, *, eligible: Iterable[Arm] | Bool | None = None) -> Arm:
+    def predict(self, x: ActionContext, actions: Actions, *, eligible: Iterable[Arm] | Bool | None = None) -> Arm:
         """Return the action with the highest estimate; the first in the table's order of those that tie."""
         row, table = self._context(x), self.table(actions)
         allowed = None if eligible is None else table.mask(eligible)
         with self._turn.lock:
             return table.labels[int(self._state.greedy(row, table.rows, allowed)[0])]
 
-    def predict_expectations(self, x: Context | None, actions: Actions) -> Float64:
+    def predict_expectations(self, x: ActionContext, actions: Actions) -> Float64:
         """Return the estimated reward (or cost) of every action, (n,), in the table's order."""
         row, table = self._context(x), self.table(actions)
         with self._turn.lock:
@@ -574,7 +583,7 @@ class ActionBandit:
 
     def predict_proba(
         self,
-        x: Context | None,
+        x: ActionContext,
         actions: Actions,
         *,
         mode: Mode = "exploring",
@@ -602,7 +611,7 @@ class ActionBandit:
             played = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
         return _chances(played, len(table), allowed)
 
-    def explain(self, x: Context | None, actions: Actions, *, n: int = 10) -> ActionExplanation:
+    def explain(self, x: ActionContext, actions: Actions, *, n: int = 10) -> ActionExplanation:
         """Return what is known of the n actions with the highest estimates.
 
         Of each the estimate, its width (the deviation of the estimate), the evidence (as if it had been shown so many

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError
 from armlet.inputs.columns import labels, listed, open_table, plain_labels, read_rows, rewards, taken_back, weights
-from armlet.types import Arm, ArrowTable, Contexts, Float64
+from armlet.types import Arm, ArrowTable, Context, Float64
 
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
@@ -24,7 +24,21 @@ if TYPE_CHECKING:
 LABEL: Final = "arm"  # the column of labels
 WIDEST: Final = 2**10  # columns of a sparse matrix that is filled in: no model holds as many
 
-ActionRow: TypeAlias = npt.ArrayLike | Mapping[str, object]
+
+class Sparse(Protocol):
+    """A sparse matrix of scipy, or a row of one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many rows and columns it has."""
+
+    def toarray(self) -> npt.NDArray[Any]:
+        """Return it filled in."""
+
+
+ActionRow: TypeAlias = npt.ArrayLike | Mapping[str, object] | Sparse
+ActionContext: TypeAlias = Context | Sparse | None
+"""A context at the border; None where there are none."""
 ActionSource: TypeAlias = (
     Mapping[str, ActionRow] | Mapping[int, ActionRow] | Mapping[Arm, ActionRow] | tuple[Any, Any] | ArrowTable
 )
@@ -147,9 +161,3 @@ def read_pairs(table: object, reader: Reader, action_reader: Reader) -> PairRows
         weights=weights(column("weight") if "weight" in names else None, n),
         replaces=taken_back(column("replaces"), n) if "replaces" in names else np.full(n, np.nan),
     )
-
-
-def dense_contexts(X: Any) -> Contexts:
-    """Fill in contexts that are a sparse matrix."""
-    filled: Contexts = dense(X)
-    return filled
