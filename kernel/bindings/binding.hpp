@@ -25,6 +25,11 @@ void bind_json(nanobind::module_& m);
 Ridge parse_ridge(const std::string& kind, double value);
 // 'free' or 'as given', about the origin l, o_1, ..., o_d that is given or None.
 Units parse_units(const std::string& units, std::size_t dim, nanobind::handle origin);
+// None, a half-life in steps, or "ticks" where decisions tell theirs.
+Discount parse_discount(nanobind::handle half_life);
+// The clock of sums that fade, (1,); refused if it is none.
+Array<std::int64_t> clock_array(const Statistics& statistics);
+Discount::Tick read_clock(nanobind::handle clock);
 // Refuses n numbers that are no records of `size` numbers each.
 void check_records(const double* values, std::size_t n, std::size_t size);
 // Refuses what `merge_statistics` could not add.

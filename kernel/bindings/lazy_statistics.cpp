@@ -17,10 +17,10 @@ namespace armlet {
 namespace {
 
 void create(LazyStatistics* self, std::size_t n_arms, std::size_t dim, std::optional<double> ridge,
-            const std::string& units, nb::handle origin) {
+            const std::string& units, nb::handle origin, nb::handle half_life) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
     new (self) LazyStatistics(n_arms, parse_units(units, dim, origin), parse_ridge("constant", ridge.value_or(1.0)),
-                              !ridge.has_value());
+                              !ridge.has_value(), parse_discount(half_life));
 }
 
 nb::dict arrays(LazyStatistics& paced) {
@@ -30,9 +30,13 @@ nb::dict arrays(LazyStatistics& paced) {
     nb::dict out;
     out["records"] = to_numpy(std::vector<double>(records.begin(), records.end()), {n_arms, paced.record_size()});
     if (paced.units().is_free()) out["units"] = units_array(paced.units());
-    out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
+    const bool fades = paced.discount().is_on();  // then what was solved follows from the sums
+    if (fades)
+        out["clock"] = clock_array(paced);
+    else
+        out["solved"] = to_numpy(paced.solved_values(), {n_arms, paced.solved_size()});
     write_outcomes(paced, out);
-    if (paced.n_outcomes() > 0)
+    if (paced.n_outcomes() > 0 && !fades)
         out["outcomes_solved"] = to_numpy(paced.solved_outcomes(), {n_arms, paced.outcomes_solved_size()});
     out["under_way"] = under_way_array(paced);
     if (paced.finds_ridge()) {
@@ -50,8 +54,15 @@ void check_solved(std::span<const double> values, std::size_t size) {
     }
 }
 
+std::span<const double> read_solved(const LazyStatistics& paced, nb::handle given) {
+    const std::size_t n_arms = paced.n_arms(), size = paced.solved_size();
+    const std::span out(doubles(given, "solved", {n_arms, size}), n_arms * size);
+    check_solved(out, size);
+    return out;
+}
+
 std::span<const double> read_solved_outcomes(const LazyStatistics& paced, nb::dict arrays) {
-    if (paced.n_outcomes() == 0) return {};
+    if (paced.n_outcomes() == 0 || paced.discount().is_on()) return {};
     const std::size_t n_arms = paced.n_arms(), size = paced.outcomes_solved_size();
     const std::span out(doubles(arrays["outcomes_solved"], "outcomes_solved", {n_arms, size}), n_arms * size);
     for (const double value : out)
@@ -65,11 +76,11 @@ void check_ridge(const double* ridge) {
 }
 
 void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
-    const std::size_t n_arms = paced.n_arms(), size = paced.record_size(), more = paced.solved_size();
+    const std::size_t n_arms = paced.n_arms(), size = paced.record_size();
+    const bool fades = paced.discount().is_on();
     const std::span records(doubles(arrays["records"], "records", {n_arms, size}), n_arms * size);
-    const std::span solved(doubles(arrays["solved"], "solved", {n_arms, more}), n_arms * more);
+    const auto solved = fades ? std::span<const double>() : read_solved(paced, arrays["solved"]);
     check_records(records.data(), n_arms * size, size);
-    check_solved(solved, more);
     const auto under_way = read_under_way(arrays["under_way"], n_arms);
     const double* ridge = paced.finds_ridge() ? doubles(arrays["ridge"], "ridge", {std::size_t{2}}) : nullptr;
     if (ridge) check_ridge(ridge);
@@ -77,13 +88,14 @@ void restore_arrays(LazyStatistics& paced, nb::dict arrays) {
     if (paced.units().is_free()) units = read_units(paced.units(), arrays["units"], records);
     const OutcomeArrays outcomes = read_outcomes(paced, arrays);
     const auto outcomes_solved = read_solved_outcomes(paced, arrays);
+    if (fades) paced.restore_clock(read_clock(arrays["clock"]));
     paced.restore_outcome_records(outcomes.records);
     paced.restore(records);
     paced.restore_units(units);
     paced.restore_outcome_units(outcomes.units);
     if (ridge) paced.restore_ridge(ridge[0], ridge[1]);
-    paced.restore_solved(solved);
-    if (paced.n_outcomes() > 0) paced.restore_solved_outcomes(outcomes_solved);
+    if (!fades) paced.restore_solved(solved);
+    if (paced.n_outcomes() > 0 && !fades) paced.restore_solved_outcomes(outcomes_solved);
     paced.restore_under_way(under_way);
 }
 
@@ -118,7 +130,7 @@ void bind_lazy_statistics(nb::module_& m) {
             m, "LazyStatistics", nb::dynamic_attr(),
             "Sums of rows, of which an arm is solved when it has enough more of them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge").none(),
-                 nb::arg("units") = "as given", nb::arg("origin") = nb::none())
+                 nb::arg("units") = "as given", nb::arg("origin") = nb::none(), nb::arg("half_life") = nb::none())
             .def_prop_ro(
                 "rank", [](const LazyStatistics& paced) { return paced.units().rank(); },
                 "How many of the values that an estimate multiplies vary, the constant among them.")
@@ -145,7 +157,7 @@ void bind_lazy_statistics(nb::module_& m) {
                 return out;
             });
     // what depends on the order of rows, so that merging cannot just add it up: merged arms are solved again
-    paced.attr("not_summed") = nb::make_tuple("solved", "units", "ridge", "outcome_units", "outcomes_solved");
+    paced.attr("not_summed") = nb::make_tuple("solved", "units", "ridge", "outcome_units", "outcomes_solved", "clock");
 }
 
 }  // namespace armlet

@@ -35,11 +35,15 @@ void check_arm(const Statistics& s, std::size_t arm) {
 void check_same_units(const Statistics& s, const Statistics& other) {
     if (s.units().is_free() != other.units().is_free())
         fail(PyExc_ValueError, "the units of the one are free and those of the other as given; both must be the same");
+    const Discount &own = s.discount(), &theirs = other.discount();
+    if (own.is_on() != theirs.is_on() || own.half_life() != theirs.half_life() ||
+        s.has_weighted_widths() != other.has_weighted_widths())
+        fail("MergeError", "rows fade otherwise in the one than in the other; both must have the same half-life");
 }
 
 Array<double> column(Statistics& s, std::size_t first) {
     std::vector<double> out(s.n_arms());
-    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.record(arm)[first];
+    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.fade() * s.record(arm)[first];
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
@@ -47,7 +51,7 @@ Array<double> vectors(Statistics& s) {
     std::vector<double> out;
     for (std::size_t arm = 0; arm < s.n_arms(); ++arm) {
         const auto b = s.record(arm).subspan(3, s.view_size());
-        out.insert(out.end(), b.begin(), b.end());
+        for (const double one : b) out.push_back(s.fade() * one);
     }
     return to_numpy(std::move(out), {s.n_arms(), s.view_size()});
 }
@@ -59,7 +63,7 @@ Array<double> matrices(Statistics& s) {
         const double* packed = s.record(arm).data() + 3 + d;
         double* A = out.data() + arm * d * d;
         for (std::size_t k = 0; k < d; ++k)
-            for (std::size_t i = k; i < d; ++i) A[k * d + i] = A[i * d + k] = *packed++;
+            for (std::size_t i = k; i < d; ++i) A[k * d + i] = A[i * d + k] = s.fade() * *packed++;
     }
     return to_numpy(std::move(out), {s.n_arms(), d, d});
 }
@@ -79,6 +83,21 @@ nb::dict arrays(Statistics& s) {
     write_outcomes(s, out);
     if (s.units().is_free()) out["units"] = units_array(s.units());
     if (s.under_way().is_open()) out["under_way"] = under_way_array(s);
+    if (s.discount().is_on()) out["clock"] = clock_array(s);
+    if (s.has_weighted_widths()) {
+        const auto all = s.squares();
+        out["squares"] =
+            to_numpy(std::vector<double>(all.begin(), all.end()), {s.n_arms(), packed_size(s.view_size())});
+    }
+    return out;
+}
+
+std::span<const double> read_squares(const Statistics& s, nb::dict arrays) {
+    if (!s.has_weighted_widths()) return {};
+    const std::size_t n_arms = s.n_arms(), size = packed_size(s.view_size());
+    const std::span out(doubles(arrays["squares"], "squares", {n_arms, size}), n_arms * size);
+    for (const double value : out)
+        if (!(std::fabs(value) <= largest_sum)) fail(PyExc_ValueError, "the squares are not those of any rows");
     return out;
 }
 
@@ -91,7 +110,11 @@ void restore_arrays(Statistics& s, nb::dict arrays) {
     if (s.units().is_free()) units = read_units(s.units(), arrays["units"], records);
     if (s.under_way().is_open()) under_way = read_under_way(arrays["under_way"], n_arms);
     const OutcomeArrays outcomes = read_outcomes(s, arrays);
+    const auto squares = read_squares(s, arrays);
+    if (s.discount().is_on()) s.restore_clock(read_clock(arrays["clock"]));
     s.restore_outcome_records(outcomes.records);
+    for (std::size_t arm = 0, n = packed_size(s.view_size()); arm < n_arms && !squares.empty(); ++arm)
+        s.restore_squares(arm, squares.subspan(arm * n, n));
     s.restore(records);
     s.restore_units(units);
     s.restore_outcome_units(outcomes.units);
@@ -239,20 +262,46 @@ const double* row_outcomes(const Statistics& s, nb::handle outcomes, const char*
     return doubles(outcomes, name, {s.n_outcomes()});
 }
 
-void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight, nb::handle outcomes) {
+void add(Statistics& s, std::size_t arm, nb::handle x, double reward, double weight, nb::handle outcomes, Word t,
+         std::int32_t tag) {
     check_arm(s, arm);
-    s.add(arm, doubles(x, "x", {s.dim()}), reward, weight, row_outcomes(s, outcomes, "outcomes"));
+    s.add(arm, doubles(x, "x", {s.dim()}), reward, weight, row_outcomes(s, outcomes, "outcomes"), {t, tag});
 }
 
 void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double to, double weight, nb::handle before,
-             nb::handle after) {
+             nb::handle after, Word t, std::int32_t tag) {
     check_arm(s, arm);
     const auto *old_outcomes = row_outcomes(s, before, "old_outcomes"),
                *new_outcomes = row_outcomes(s, after, "new_outcomes");
-    s.correct(arm, doubles(x, "x", {s.dim()}), {from, to, old_outcomes, new_outcomes}, weight);
+    s.correct(arm, doubles(x, "x", {s.dim()}), {from, to, old_outcomes, new_outcomes}, weight, {t, tag});
+}
+
+void as_of(Statistics& s, Word t, std::int32_t tag) {
+    if (s.discount().is_on() && (!s.discount().is_by_ticks() || tag > 0)) s.look({t, tag});
 }
 
 }  // namespace
+
+Discount parse_discount(nb::handle half_life) {
+    if (half_life.is_none()) return {};
+    if (PyUnicode_Check(half_life.ptr()) && text(half_life) == "ticks") return Discount::by_ticks();
+    const double steps = nb::isinstance<nb::float_>(half_life) ? nb::cast<double>(half_life) : 0.0;
+    if (!(steps >= 1.0 && steps <= largest_value))
+        fail(PyExc_ValueError,
+             "half_life is " + quoted(half_life) + "; give a float of at least 1 step, 'ticks' or None");
+    return Discount(steps);
+}
+
+Array<std::int64_t> clock_array(const Statistics& s) {
+    return to_numpy<std::int64_t>(std::vector<std::int64_t>{s.clock()}, {std::size_t{1}});
+}
+
+Discount::Tick read_clock(nb::handle clock) {
+    const std::int64_t tick = *integers(clock, "clock", 1);
+    if (tick < 0 || tick > std::int64_t{1} << 62)
+        fail(PyExc_ValueError, "the clock stands at " + std::to_string(tick) + ", which is none");
+    return tick;
+}
 
 Array<std::int64_t> under_way_array(const Statistics& s) {
     std::vector<std::int64_t> out(s.n_arms());
@@ -292,6 +341,8 @@ void check_into(const Statistics& s, const Statistics& other, const std::vector<
 
 void subtract_statistics(Statistics& s, Statistics& earlier, const std::vector<std::size_t>& into) {
     check_into(s, earlier, into);
+    s.advance(earlier.clock());
+    s.look_at(s.clock()), earlier.look_at(s.clock());
     for (std::size_t arm = 0; arm < into.size(); ++arm)
         if (const double n = s.count(into[arm]), less = earlier.count(arm); n < less * (1.0 - 1e-12))
             fail("MergeError", "arm " + std::to_string(into[arm]) + " has n = " + text(n) + ", fewer than the " +
@@ -352,9 +403,17 @@ void set_active(Statistics& s, std::size_t arm, bool active) {
 }
 
 void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::string& ridge, double value,
-            const std::string& units, nb::handle origin) {
+            const std::string& units, nb::handle origin, nb::handle half_life, bool weighted_widths) {
     if (n_arms == 0 || dim == 0) fail(PyExc_ValueError, "n_arms and dim must be at least 1");
+    const Discount discount = parse_discount(half_life);
     new (self) Statistics(n_arms, parse_units(units, dim, origin), parse_ridge(ridge, value));
+    if (discount.is_on())
+        self->open_discount(discount, weighted_widths ? Statistics::Widths::weighted : Statistics::Widths::plain);
+}
+
+nb::object fades(const Statistics& s) {
+    if (!s.discount().is_on()) return nb::none();
+    return nb::str(s.discount().is_by_ticks() ? "ticks" : "steps");
 }
 
 }  // namespace
@@ -364,7 +423,13 @@ void bind_statistics(nb::module_& m) {
         nb::class_<Statistics>(m, "Statistics", nb::dynamic_attr(),
                                "n, A, b, sum_r and sum_rr of every arm, and the estimates solved from them.")
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
-                 nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none())
+                 nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none(),
+                 nb::arg("half_life") = nb::none(), nb::arg("weighted_widths") = false)
+            .def_prop_ro("fades", &fades, nb::sig("def fades(self) -> typing.Literal['steps', 'ticks'] | None"),
+                         "By what rows fade, if they do: the steps of their decisions, or ticks that these tell.")
+            .def_prop_ro("clock", &Statistics::clock, "The tick of the latest decision that was learned, if rows fade.")
+            .def("as_of", &as_of, nb::arg("t"), nb::arg("tag") = 0,
+                 "If rows fade: all else is as of this step, or this tick; no earlier than the clock.")
             .def_prop_ro("n_arms", &Statistics::n_arms)
             .def_prop_ro("dim", &Statistics::dim, "The number of values in a context, d.")
             .def_prop_ro(
@@ -423,11 +488,12 @@ void bind_statistics(nb::module_& m) {
             .def_prop_ro("versions", &versions, owned,
                          "(K,): a stamp for each arm; no two states of its sums share one.")
             .def("add", &add, nb::arg("arm"), nb::arg("x"), nb::arg("reward"), nb::arg("weight") = 1.0,
-                 nb::arg("outcomes") = nb::none(),
-                 "n += w, b += w r x, A += w x x'; a negative weight takes a row back.")
+                 nb::arg("outcomes") = nb::none(), nb::arg("t") = 0, nb::arg("tag") = 0,
+                 "n += w, b += w r x, A += w x x'; a negative weight takes a row back. Of the decision of step t, if "
+                 "rows fade.")
             .def("correct", &correct, nb::arg("arm"), nb::arg("x"), nb::arg("old"), nb::arg("new"),
                  nb::arg("weight") = 1.0, nb::arg("old_outcomes") = nb::none(), nb::arg("new_outcomes") = nb::none(),
-                 "The row stays, its reward changes.")
+                 nb::arg("t") = 0, nb::arg("tag") = 0, "The row stays, its reward changes.")
             .def("merge", &merge_statistics, nb::arg("other"), nb::arg("into"),
                  "Adds the other's arm i to this arm into[i].")
             .def("subtract", &subtract_statistics, nb::arg("earlier"), nb::arg("into"),
@@ -451,7 +517,7 @@ void bind_statistics(nb::module_& m) {
                  "Takes back what `arrays` gave, if these are sums of rows.")
             .def("copy", [](const Statistics& s) { return Statistics(s); });
     // what depends on the order of rows, so that merging cannot just add it up
-    statistics.attr("not_summed") = nb::make_tuple("units", "outcome_units");
+    statistics.attr("not_summed") = nb::make_tuple("units", "outcome_units", "clock");
     bind_outcomes(statistics);
     bind_units(m);
     bind_layered_statistics(m);

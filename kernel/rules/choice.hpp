@@ -124,14 +124,15 @@ struct Row {
     Word t;                            // the step that it is of
     const double* outcomes = nullptr;  // where there are several, of which the reward is a sum
     const double* outcomes_before = nullptr;
+    std::int32_t tag = 0;  // of the decision
 };
 
 inline void learn_row(Statistics& sums, const Row& row) {
-    sums.add(row.arm, row.x, row.reward, row.weight, row.outcomes);
+    sums.add(row.arm, row.x, row.reward, row.weight, row.outcomes, {row.t, row.tag});
 }
 // The row stays, its reward was `before`.
 inline void correct_row(Statistics& sums, const Row& row, double before) {
-    sums.correct(row.arm, row.x, {before, row.reward, row.outcomes_before, row.outcomes}, row.weight);
+    sums.correct(row.arm, row.x, {before, row.reward, row.outcomes_before, row.outcomes}, row.weight, {row.t, row.tag});
 }
 
 }  // namespace armlet

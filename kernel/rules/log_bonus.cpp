@@ -36,6 +36,15 @@ std::size_t sure_leader(const double* means, const double* bounds, Arms eligible
     return leader < n_arms && means[leader] > second ? leader : n_arms;
 }
 
+// How many steps tell something by now: of rows that fade no more than are left of them.
+double time_of(const Statistics& all, Word t) {
+    const double time = static_cast<double>(t);
+    if (!all.discount().is_on()) return time;
+    double rows = 0.0, waits = 0.0;
+    for (std::size_t arm = 0; arm < all.n_arms(); ++arm) rows += all.count(arm), waits += all.under_way()[arm];
+    return std::min(time, rows + waits + 1.0);
+}
+
 // What is added to the estimates of a step, exactly or from above.
 class Bonus {
   public:
@@ -43,7 +52,7 @@ class Bonus {
     Bonus(const LogBonus& rule, const LazyStatistics& all, Word t, const double* means, const double* shrink)
         : width_scale_(rule.width_scale), means_(means), shrink_(shrink), sigma_(all.deviations()) {
         const double ways = static_cast<double>(all.n_active()) * static_cast<double>(all.units().rank());
-        const double time = static_cast<double>(t), root = std::sqrt(all.ridge().value);
+        const double time = time_of(all, t), root = std::sqrt(all.ridge().value);
         even_ = time / ways;
         if (!all.units().is_free()) bias_ = root * (rule.proved ? rule.theta_norm : all.typical_norm());
         if (!rule.proved) return;

@@ -59,6 +59,13 @@ const double* Optimism::upper_bounds(const Statistics& all, const Step& step) co
         if (shrink) width *= shrink[arm];
         return means[arm] + radius(arm) * width;
     };
+    if (all.has_weighted_widths()) {  // which nothing bounds
+        double* widths = step.scratch(2, all.n_arms());
+        all.widths(step.eligible, z, widths);
+        for (std::size_t i = 0; i < step.eligible.size(); ++i)
+            scores[step.eligible[i]] = bound(step.eligible[i], widths[i]);
+        return scores;
+    }
     settle_scores(
         all, z, step.eligible, scores,
         [&](std::uint32_t arm) {

@@ -5,7 +5,8 @@
 namespace armlet {
 
 // Where a state counts decisions under way, widths shrink by what is still to come of an arm, and the estimate of an
-// arm of which nothing has come back is lowered (rules/under_way.hpp).
+// arm of which nothing has come back is lowered (rules/under_way.hpp). Where rows fade and widths are of weighted rows,
+// it is D-LinUCB (Russac, Vernade and Cappe 2019).
 struct Optimism {
     using State = Statistics;  // with factors
     static constexpr const char* works_on = "Statistics";

@@ -22,10 +22,17 @@ std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
     });
 }
 
+// As of this step; where time is told with decisions, the teller has looked already.
+void look(const Model& model, Word t) {
+    Statistics& all = model.all();
+    if (all.discount().is_on() && !all.discount().is_by_ticks()) all.look({t});
+}
+
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted) {
     return with_state(rule, model, [&](const auto& one, auto& state) {
         const Step step{t, x, eligible, scratch, wanted};
+        look(model, t);
         one.refresh(state, t);
         if constexpr (requires { one.refresh_bounds(state, step, coins); }) one.refresh_bounds(state, step, coins);
         return one.choose(state, step, coins);
@@ -36,6 +43,7 @@ void probabilities(const Rule& rule, const Model& model, Word t, const double* x
                    std::span<double> out) {
     std::fill(out.begin(), out.end(), 0.0);
     with_state(rule, model, [&](const auto& one, auto& state) {
+        look(model, t);
         one.refresh(state, t);
         if constexpr (requires { one.refresh_bounds(state); }) one.refresh_bounds(state);
         one.probabilities(state, {t, x, eligible, scratch}, out);

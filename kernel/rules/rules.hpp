@@ -64,6 +64,9 @@ std::optional<Schedule> schedule_of(const Rule& rule, const Model& model);
 // Also, if it is one of those that do so by evidence. It looks into the statistics, until they change.
 std::optional<Exploring> exploring_of(const Rule& rule, const Model& model);
 
+// Where rows fade, what follows is as of this step.
+void look(const Model& model, Word t);
+
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,
               Scratch& scratch, Propensities wanted = Propensities::exact);
 

@@ -78,7 +78,7 @@ Choice Thompson::choose(const Statistics& all, const Step& step, const Coins& co
     all.estimates().scores(x, means);
     const double* shrink = count_to_come(all, step.eligible, means, step.scratch(5, all.n_arms()));
     draw_normals(coins.pick, coins.tie, {z, n_arms});
-    if (step.wanted == Propensities::skipped) {
+    if (step.wanted == Propensities::skipped && !all.has_weighted_widths()) {
         draw_samples(*this, all, step, x, means, shrink, z, scores);
         Choice choice = play_best(scores, step.eligible, coins);
         choice.propensity = unknown;
@@ -88,6 +88,7 @@ Choice Thompson::choose(const Statistics& all, const Step& step, const Coins& co
     find_deviations(*this, all, step, x, shrink, deviations);
     for (const auto arm : step.eligible) z[arm] = means[arm] + deviations[arm] * z[arm];
     Choice choice = play_best(z, step.eligible, coins);
+    if (step.wanted == Propensities::skipped) return choice.propensity = unknown, choice;
     choice.propensity = propensity_of(choice.arm, win_chances(means, deviations, step), step.eligible);
     return choice;
 }

@@ -1,5 +1,5 @@
 // Sums of all rows, estimates that are solved from them rarely, how noisy each arm's rewards are, and how many of them
-// are under way.
+// are under way. Where rows fade, estimates are solved when they are looked at, as of then.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +13,12 @@ namespace armlet {
 class LazyStatistics : public Statistics {
   public:
     // In free units the ridge may be left to the sums.
-    LazyStatistics(std::size_t n_arms, const Units& units, Ridge ridge, bool finds_it)
+    LazyStatistics(std::size_t n_arms, const Units& units, Ridge ridge, bool finds_it, const Discount& discount = {})
         : Statistics(n_arms, units, ridge) {
-        solve_rarely();
+        if (discount.is_on())
+            open_discount(discount, Widths::plain), keep_penalties(), keep_factors();
+        else
+            solve_rarely();
         if (finds_it) find_ridge();
         refresh();
         count_under_way();

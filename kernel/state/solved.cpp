@@ -12,6 +12,11 @@ namespace {
 
 constexpr double trust = 32.0;  // rows
 
+// to = factor * from, which may be the same place.
+void scale(const double* from, double factor, std::size_t n, double* to) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = factor * from[i];
+}
+
 }  // namespace
 
 void Solved::mark_all(const Sums& sums) {
@@ -42,6 +47,7 @@ void Solved::allocate_factors() {
     fits_.assign(n_arms_, {});
     if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
     if (keeps_coarse()) coarse_.open(n_arms_, dim_);
+    if (keeps_spreads()) spreads_.assign(n_arms_ * packed_size(dim_), 0.0);
 }
 
 void Solved::keep_factors() {
@@ -101,31 +107,48 @@ void Solved::copy_solved(std::size_t from, std::size_t arm) {
     log_determinants_[arm] = log_determinants_[from];
     floors_[arm] = floors_[from], fits_[arm] = fits_[from];
     if (keeps_coarse()) coarse_.copy(from, arm);
+    if (keeps_spreads()) {
+        const std::size_t packed = packed_size(dim_);
+        std::copy_n(spreads_.data() + from * packed, packed, spreads_.data() + arm * packed);
+    }
     if (!n_outcomes_) return;
     combine(arm);  // offsets are each arm's own
 }
 
 // In free units the constant is penalised as by one row at the pooled mean reward, whatever the ridge of the slopes.
+// What fades are the sums, never a penalty.
 Solved::System Solved::system_of(const Sums& sums, const Units& units, const OutcomeSums& outcomes,
                                  std::size_t arm) const {
-    const double n = sums.n(arm);
-    const std::size_t m = n_outcomes_, size = sums.record_size() + m * dim_ + 2 * packed_size(m);
+    const double n = fade_ * sums.n(arm), raw = fade_ * sums.sum_rr(arm);
+    const std::size_t m = n_outcomes_, packed = packed_size(dim_), pairs = packed_size(m);
+    const std::size_t size = 2 * packed + n_sides() * dim_ + 2 * pairs;
     thread_local std::vector<double> room;
     if (room.size() < size) room.resize(size);
-    double *A = room.data(), *b = A + packed_size(dim_), *products = b + n_sides() * dim_;
-    if (m) outcomes.squares(arm, n, products, products + packed_size(m));
-    if (!units.is_free()) {
-        System out{sums.A(arm), sums.b(arm), ridge_.shift(n), 0.0, false, n, sums.sum_rr(arm), sums.sum_rr(arm)};
-        if (m) out.b = outcomes.b(arm, 0), out.products = products;
-        return out;
+    double *A = room.data(), *b = A + packed, *products = b + n_sides() * dim_, *squares = products + 2 * pairs;
+    if (m) outcomes.squares(arm, sums.n(arm), products, products + pairs);
+    System out{sums.A(arm), m ? outcomes.b(arm, 0) : sums.b(arm), ridge_.shift(n), 0.0, false, n, raw, raw};
+    if (units.is_free()) {
+        const double shift = ridge_.shift(std::max(n, 1.0));
+        units.standardise(sums.A(arm), sums.b(arm), A, b);
+        for (std::size_t j = 0; j < m; ++j)
+            units.standardise_side(sums.A(arm), outcomes.b(arm, j), outcomes.middle()[j], b + j * dim_);
+        const double centred = fade_ * units.centred_squares(sums.record(arm));
+        out = {A, b, shift, 1.0 - shift, true, n, centred, raw};
     }
-    const double shift = ridge_.shift(std::max(n, 1.0)), extra = 1.0 - shift;
-    units.standardise(sums.A(arm), sums.b(arm), A, b);
-    for (std::size_t j = 0; j < m; ++j)
-        units.standardise_side(sums.A(arm), outcomes.b(arm, j), outcomes.middle()[j], b + j * dim_);
-    A[0] += extra;
-    return {
-        A, b, shift, extra, true, n, units.centred_squares(sums.record(arm)), sums.sum_rr(arm), m ? products : nullptr};
+    if (m) out.products = products;
+    if (fade_ != 1.0) {
+        scale(out.A, fade_, packed, A), scale(out.b, fade_, n_sides() * dim_, b),
+            scale(products, fade_, 2 * pairs, products);
+        out.A = A, out.b = b;
+    }
+    if (units.is_free()) A[0] += out.extra;
+    if (keeps_spreads()) {
+        const double* kept = sums.squares(arm).data();
+        if (units.is_free()) units.standardise(kept, squares), kept = squares;
+        scale(kept, fade_ * fade_, packed, squares);
+        out.A2 = squares;
+    }
+    return out;
 }
 
 void Solved::solve_arm(const System& system, std::size_t arm) {
@@ -143,6 +166,7 @@ void Solved::solve_arm(const System& system, std::size_t arm) {
     if (n_outcomes_) combine(arm);
     if (keeps_factors()) measure_fit(system, arm);
     if (keeps_coarse()) take_coarse(system, arm);
+    if (keeps_spreads()) take_spread(system, arm);
 }
 
 void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
@@ -213,6 +237,10 @@ double Solved::measured_typical_noise() const {
 }
 
 void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
+    if (keeps_spreads()) {
+        for (std::size_t i = 0; i < arms.size(); ++i) out[i] = spread_width(arms[i], x);
+        return;
+    }
     constexpr std::size_t some = 32;
     const double* kept[some];
     for (std::size_t i = 0; i < arms.size(); i += some) {
@@ -225,7 +253,7 @@ void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double
 std::size_t Solved::bytes() const {
     const std::size_t numbers = theta_.capacity() + factors_.capacity() + log_determinants_.capacity() +
                                 variances_.capacity() + thetas_.capacity() + products_.capacity() +
-                                weights_.capacity() + offsets_.capacity();
+                                weights_.capacity() + offsets_.capacity() + spreads_.capacity();
     return numbers * sizeof(double) + coarse_.bytes() + stale_.capacity() * sizeof(std::uint32_t) +
            is_stale_.capacity() + floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
 }

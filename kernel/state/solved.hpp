@@ -73,6 +73,11 @@ class Solved {
     bool is_stale() const { return !stale_.empty() || is_noise_stale_; }
     // The arms that have rows are seen in other units: their systems are others, and what was proved of them is void.
     void mark_seen(const Sums& sums);
+    // From now on sums are multiplied by `fade`, which was `before` that: every arm that has rows is to be solved
+    // again. What was proved holds for as much of it: V is at least fade / before times what it was.
+    void set_fade(double fade, double before, const Sums& sums);
+    // The same, of sums that were divided by as much.
+    void keep_fade(double fade) { fade_ = fade; }
     // Solves the marked arms.
     void solve(const Sums& sums, const Units& units, const OutcomeSums& outcomes);
     // Solves one of them; solve() is still to come.
@@ -99,6 +104,9 @@ class Solved {
     void keep_variances();
     // Rounded factors as well, from which widths are bounded.
     void keep_coarse();
+    // V^-1 (A2 + penalties) V^-1 as well, and widths by it: the variance of an estimate whose rows are weighted.
+    void keep_spreads();
+    bool keeps_spreads() const { return !spreads_.empty(); }
     // Residuals count what an estimate is penalised for, and so take no freedom: where slopes are as the ridge has it,
     // their mean is the noise.
     void keep_penalties() { is_penalised_ = true; }
@@ -183,6 +191,7 @@ class Solved {
         bool has_constant;  // as its first value
         double n, squares, raw;
         const double* products = nullptr;  // of outcomes: centred, then raw
+        const double* A2 = nullptr;        // without penalties
     };
 
     std::size_t n_sides() const { return std::max<std::size_t>(n_outcomes_, 1); }
@@ -205,6 +214,8 @@ class Solved {
     void solve_as_unseen(const System& system, std::size_t arm);
     void raise_floor(const System& system, std::size_t arm);
     void take_coarse(const System& system, std::size_t arm);
+    void take_spread(const System& system, std::size_t arm);
+    double spread_width(std::size_t arm, const double* x) const;
     void prove_floor(const System& system, Floor& floor) const;
     bool exceeds(const System& system, double value) const;
     void measure_fit(const System& system, std::size_t arm);
@@ -222,6 +233,8 @@ class Solved {
     std::vector<double> factors_, log_determinants_;  // empty unless kept
     std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
     CoarseFactors coarse_;                            // also
+    std::vector<double> spreads_;                     // (n_arms, packed); also
+    double fade_ = 1.0;                               // what sums are multiplied by
     std::vector<Floor> floors_;                       // empty unless factors are kept
     std::vector<Fit> fits_;                           // also
     double noise_ = 1.0, typical_noise_ = 1.0;        // also

@@ -142,11 +142,11 @@ void Statistics::look_again(bool anew) {
     if (!units_.is_free()) return;
     settle_all_unsolved();
     units_.renew(sums_);
-    if (outcomes_.is_open()) outcomes_.renew(count());
+    if (outcomes_.is_open()) outcomes_.renew(rows());
     solved_.mark_seen(sums_);
     ++renewals_;
     if (anew) found_for_ = 0.0;
-    is_ridge_due_ = finds_ridge_ && count() >= 2.0 * found_for_;
+    is_ridge_due_ = finds_ridge_ && (discount_.is_on() ? !(found_for_ > 0.0) : count() >= 2.0 * found_for_);
 }
 
 void Statistics::take_ridge() {
@@ -154,16 +154,22 @@ void Statistics::take_ridge() {
     std::vector<double> room(sums_.record_size());
     double *b = room.data(), *A = b + size;
     RidgeEvidence evidence;
+    const double fade = Discount::fade(clock_, Discount::half_lives(clock_));  // regardless of who looks
     for (std::size_t arm = 0; arm < n_arms(); ++arm) {
         units_.standardise(sums_.A(arm), sums_.b(arm), A, b);
-        evidence.add(A, b, sums_.n(arm), units_.centred_squares(sums_.record(arm)), size);
+        if (fade != 1.0)
+            for (double& one : room) one *= fade;
+        const double squares = units_.centred_squares(sums_.record(arm));
+        evidence.add(A, b, fade * sums_.n(arm), fade * squares, size);
     }
     const double deviation = units_.deviation();
-    restore_ridge(evidence.ridge(static_cast<double>(units_.rank() - 1), deviation * deviation), count());
+    restore_ridge(evidence.ridge(static_cast<double>(units_.rank() - 1), deviation * deviation), rows());
 }
 
-void Statistics::add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes) {
+void Statistics::add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes,
+                     When when) {
     if (is_ridge_due_) take_ridge();
+    if (discount_.is_on()) weight = age(weight, when);
     if (units_.is_free() && weight > 0.0 && is_empty()) {
         units_.set_origin(x, reward);
         if (outcomes_.is_open()) outcomes_.set_origin(outcomes);
@@ -182,6 +188,7 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
         waiting_.forget(arm);
     }
     if (weight < 0.0) solved_.doubt(arm);
+    if (discount_.is_on()) found_for_ = std::max(found_for_ - weight, 0.0);
     note(arm);
     if (!is_paced || is_due(arm) || has_leverage(arm, row, weight) || gains(arm, x, weight)) mark(arm);
     if (units_.is_free() && (weight < 0.0 || units_.is_due(weight) || leaves_units(row, weight, 0.0)))
@@ -194,7 +201,7 @@ bool Statistics::leaves(const double* x, double weight) {
 }
 
 bool Statistics::leaves_units(const double* row, double weight, double more) const {
-    return weight > 0.0 && units_.is_far(row) && units_.leaves(row, weight, count() + more);
+    return weight > 0.0 && units_.is_far(row) && units_.leaves(row, weight, rows() + more);
 }
 
 bool Statistics::has_leverage(std::size_t arm, const double* row, double weight) {
@@ -213,8 +220,9 @@ double Statistics::count() const {
     return n;
 }
 
-void Statistics::correct(std::size_t arm, const double* x, const Change& reward, double weight) {
+void Statistics::correct(std::size_t arm, const double* x, const Change& reward, double weight, When when) {
     settle_unsolved(arm);
+    if (discount_.is_on()) weight = age(weight, when);
     const double* row = units_.row(x, row_.data());
     sums_.correct(arm, row, units_.reward(reward.from), units_.reward(reward.to), weight);
     if (outcomes_.is_open()) outcomes_.correct(arm, row, reward.outcomes_from, reward.outcomes_to, weight);
@@ -254,6 +262,7 @@ std::vector<double> Statistics::outcomes_from(Statistics& other, std::size_t oth
     const auto sums = other.record(other_arm), record = other.outcomes_.record(other_arm);
     std::vector<double> out(record.begin(), record.end());
     if (units_.is_free()) outcomes_.rebase(out, sums, units_.moved(other.units_), other.outcomes_);
+    for (double& one : out) one *= since(other);
     return out;
 }
 
@@ -267,14 +276,17 @@ std::vector<double> Statistics::record_from(Statistics& other, std::size_t other
     const auto record = other.record(other_arm);
     std::vector<double> out(record.begin(), record.end());
     units_.rebase(out, other.units_);
+    for (double& one : out) one *= since(other);
     return out;
 }
 
 void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm) {
     settle_unsolved(arm);
+    advance(other.clock_);
     adopt_origin(other);
     if (outcomes_.is_open()) outcomes_.merge(arm, outcomes_from(other, other_arm));
-    if (units_.is_free())
+    if (sums_.keeps_squares()) sums_.merge_squares(arm, squares_from(other, other_arm), 1.0);
+    if (units_.is_free() || discount_.is_on())
         sums_.merge(arm, record_from(other, other_arm));
     else
         sums_.merge(arm, other.record(other_arm));
@@ -286,8 +298,10 @@ void Statistics::merge(std::size_t arm, Statistics& other, std::size_t other_arm
 
 void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm) {
     settle_unsolved(arm);
+    advance(earlier.clock_);
     if (outcomes_.is_open()) outcomes_.subtract(arm, outcomes_from(earlier, earlier_arm));
-    if (units_.is_free())
+    if (sums_.keeps_squares()) sums_.merge_squares(arm, squares_from(earlier, earlier_arm), -1.0);
+    if (units_.is_free() || discount_.is_on())
         sums_.subtract(arm, record_from(earlier, earlier_arm));
     else
         sums_.subtract(arm, earlier.record(earlier_arm));

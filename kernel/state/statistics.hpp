@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "state/discount.hpp"
 #include "state/exploration_weights.hpp"
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
@@ -28,14 +29,39 @@ class Statistics {
     Ridge ridge() const { return solved_.ridge(); }
 
     // Algorithm 1's n += 1, b += r x, A += x x', with a weight; a negative weight takes a row back. `outcomes` are
-    // those of the row, where there are several.
-    void add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes = nullptr);
+    // those of the row, where there are several; `when` its decision was made, where rows fade.
+    void add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes = nullptr,
+             When when = {});
     // The row stays, its reward changes, and its outcomes.
     struct Change {
         double from, to;
         const double *outcomes_from = nullptr, *outcomes_to = nullptr;
     };
-    void correct(std::size_t arm, const double* x, const Change& reward, double weight);
+    void correct(std::size_t arm, const double* x, const Change& reward, double weight, When when = {});
+
+    // From now on rows fade: sums are as of a clock, that of the latest decision that was learned, and looked at as of
+    // now. Widths are those of a mean of weighted rows, or plain ones. There are no rows yet.
+    enum class Widths { plain, weighted };
+    void open_discount(const Discount& discount, Widths widths);
+    const Discount& discount() const { return discount_; }
+    Discount::Tick clock() const { return clock_; }
+    Discount::Tick looked_at() const { return look_; }
+    // Everything below is as of then, or of the clock if that is later. It changes no sums.
+    void look(When when);
+    void look_at(Discount::Tick tick);
+    // Brings the sums to a later clock.
+    void advance(Discount::Tick tick);
+    // Before sums of that clock are restored.
+    void restore_clock(Discount::Tick tick);
+    // What the sums are multiplied by, as they are looked at.
+    double fade() const { return fade_; }
+    // What a row counts there.
+    double aged(double weight, When when) const;
+    // Whether widths are of weighted rows, so that factors do not tell them.
+    bool has_weighted_widths() const { return solved_.keeps_spreads(); }
+    std::span<const double> squares(std::size_t arm) const { return sums_.squares(arm); }
+    std::span<const double> squares() const { return sums_.squares(); }
+    void restore_squares(std::size_t arm, std::span<const double> square) { sums_.restore_squares(arm, square); }
 
     // From now on every row has n outcomes next to its reward, which is their sum by weights that stay. Estimates and
     // noise are of sum_j w_j o_j by any weights; the ridge is that of the reward. There are no rows yet.
@@ -70,10 +96,11 @@ class Statistics {
     // Whether adding this row would do that, because a value lies outside of what its feature has been.
     bool leaves(const double* x, double weight);
     // From now on the ridge is what the sums make likely, in free units: found again when rows have doubled at a change
-    // of units, and whenever sums change by other means than a row.
+    // of units (or, where they fade, as many have come as there were), and whenever sums change by other means than a
+    // row.
     void find_ridge() { finds_ridge_ = units_.is_free(); }
     bool finds_ridge() const { return finds_ridge_; }
-    // The ridge that was found, and for how many rows.
+    // The ridge that was found, and for how many rows; where rows fade, how many are left until it is found again.
     std::array<double, 2> found_ridge() const { return {ridge().value, found_for_}; }
     void restore_ridge(double value, double rows) {
         if (value != ridge().value) solved_.set_ridge({Ridge::Kind::constant, value});
@@ -86,6 +113,8 @@ class Statistics {
     // Factors are kept, and residuals with penalties. Whatever else changes sums, and a change of units, marks what it
     // touches as before.
     void solve_rarely();
+    // Residuals with penalties without that.
+    void keep_penalties() { solved_.keep_penalties(); }
     // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
     void hold() { is_held_ = true; }
     void release();
@@ -205,7 +234,7 @@ class Statistics {
     // With the units that they were in.
     void restore(std::span<const double> records, std::span<const double> units);
     void restore_units(std::span<const double> units);
-    // Another's record of an arm, about this one's origin.
+    // Another's record of an arm, about this one's origin, and as of this one's clock if that is later.
     std::vector<double> record_from(Statistics& other, std::size_t other_arm) const;
     // Sums of outcomes, with all rows; (2 n,): their origin and means.
     std::span<const double> outcome_records() {
@@ -249,10 +278,14 @@ class Statistics {
     // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
     bool leaves_units(const double* row, double weight, double more) const;
     bool has_leverage(std::size_t arm, const double* row, double weight);
+    // What a row weighs in the sums, which are brought to its clock.
+    double age(double weight, When when);
+    void halve(std::int64_t times);
+    double rows() const;  // n of all arms as the sums have it, regardless of who looks
     void find_witness();
     void count_rows(std::size_t arm) {
         n_empty_ -= !(counts_[arm] > 0.0);
-        counts_[arm] = waiting_.count(arm, sums_);
+        counts_[arm] = fade_ * waiting_.count(arm, sums_);
         n_empty_ += !(counts_[arm] > 0.0);
     }
     void solve_stale();
@@ -265,8 +298,11 @@ class Statistics {
     void mark(std::size_t arm);
     void adopt_origin(const Statistics& other);
 
-    // Another's sums of outcomes of an arm, about this one's origins.
+    // Another's sums of outcomes of an arm, about this one's origins; and of squared weights.
     std::vector<double> outcomes_from(Statistics& other, std::size_t other_arm) const;
+    std::vector<double> squares_from(Statistics& other, std::size_t other_arm) const;
+    // What the sums of another are multiplied by to be as of this clock, which is no earlier.
+    double since(const Statistics& other) const;
 
     Units units_;
     std::vector<double> row_;  // room for one
@@ -288,6 +324,9 @@ class Statistics {
     std::size_t witness_ = nobody;  // an arm that has a row
     std::vector<std::int64_t> versions_;
     std::int64_t changes_ = 0, renewals_ = 0;
+    Discount discount_;
+    Discount::Tick clock_ = 0, look_ = 0;
+    double fade_ = 1.0;  // what sums as of the clock are multiplied by, as they are looked at
 };
 
 }  // namespace armlet

@@ -1,6 +1,7 @@
 #include "state/sums.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace armlet {
 
@@ -12,8 +13,31 @@ void Sums::add(std::size_t arm, const double* x, double reward, double weight) {
     record[2] += scaled * reward;
     for (std::size_t j = 0; j < dim_; ++j) b[j] += scaled * x[j];
     add_outer(b + dim_, x, weight, dim_);
+    if (keeps_squares()) add_outer(squares_.data() + arm * packed_size(dim_), x, weight * std::fabs(weight), dim_);
     // when the last row is taken back, rounding must leave no ghost of it
-    if (weight < 0.0 && record[0] <= -1e-12 * weight) std::fill_n(record, record_size(), 0.0);
+    if (weight < 0.0 && record[0] <= -1e-12 * weight) clear(arm);
+}
+
+void Sums::clear(std::size_t arm) {
+    std::fill_n(at(arm), record_size(), 0.0);
+    const std::size_t size = squares(arm).size();
+    std::fill_n(squares_.begin() + static_cast<std::ptrdiff_t>(arm * size), size, 0.0);
+}
+
+void Sums::scale(double factor) {
+    for (double& one : records_) one *= factor;
+    for (double& one : squares_) one *= factor * factor;
+    for (std::size_t arm = 0; arm < n_arms_; ++arm)
+        if (!(n(arm) >= 0x1p-200)) clear(arm);
+}
+
+void Sums::restore_squares(std::size_t arm, std::span<const double> square) {
+    std::copy(square.begin(), square.end(), squares_.begin() + static_cast<std::ptrdiff_t>(arm * square.size()));
+}
+
+void Sums::merge_squares(std::size_t arm, std::span<const double> square, double sign) {
+    double* ours = squares_.data() + arm * square.size();
+    for (std::size_t i = 0; i < square.size(); ++i) ours[i] += sign * square[i];
 }
 
 void Sums::margin(std::size_t arm, double* out) const {
@@ -40,7 +64,7 @@ void Sums::subtract(std::size_t arm, std::span<const double> earlier) {
     double* ours = at(arm);
     const double less = earlier[0];  // `earlier` may be this very record
     for (std::size_t i = 0; i < earlier.size(); ++i) ours[i] -= earlier[i];
-    if (ours[0] <= 1e-12 * less) std::fill_n(ours, record_size(), 0.0);
+    if (ours[0] <= 1e-12 * less) clear(arm);
 }
 
 void Sums::restore(std::size_t arm, std::span<const double> record) {
@@ -52,12 +76,17 @@ void Sums::restore(std::span<const double> records) { std::copy(records.begin(),
 void Sums::append_arm() {
     records_.reserve(records_.size() + record_size());  // exactly: the state is as large as it has to be
     records_.resize(records_.size() + record_size());
+    if (keeps_squares()) squares_.resize(squares_.size() + packed_size(dim_));
     ++n_arms_;
 }
 
 void Sums::erase_arm(std::size_t arm) {
     const auto begin = records_.begin() + static_cast<std::ptrdiff_t>(arm * record_size());
     records_.erase(begin, begin + static_cast<std::ptrdiff_t>(record_size()));
+    if (keeps_squares()) {
+        const auto square = squares_.begin() + static_cast<std::ptrdiff_t>(arm * packed_size(dim_));
+        squares_.erase(square, square + static_cast<std::ptrdiff_t>(packed_size(dim_)));
+    }
     --n_arms_;
 }
 

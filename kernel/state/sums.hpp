@@ -23,6 +23,18 @@ class Sums {
     double sum_rr(std::size_t arm) const { return at(arm)[2]; }
     const double* b(std::size_t arm) const { return at(arm) + 3; }
     const double* A(std::size_t arm) const { return at(arm) + 3 + dim_; }
+    // From now on also A2 = sum w^2 x x', packed; there are no rows yet.
+    void keep_squares() { squares_.assign(n_arms_ * packed_size(dim_), 0.0); }
+    bool keeps_squares() const { return !squares_.empty(); }
+    std::span<const double> squares() const { return squares_; }
+    std::span<const double> squares(std::size_t arm) const {
+        const std::size_t size = keeps_squares() ? packed_size(dim_) : 0;
+        return {squares_.data() + arm * size, size};
+    }
+    void restore_squares(std::size_t arm, std::span<const double> square);
+    // Multiplies everything by a power of two, and A2 by its square. An arm that counts next to nothing is left with
+    // nothing.
+    void scale(double factor);
     // n, the first column of A and its diagonal: 1 + 2 dim numbers.
     void margin(std::size_t arm, double* out) const;
 
@@ -31,6 +43,7 @@ class Sums {
     // The row stays, its reward changes.
     void correct(std::size_t arm, const double* x, double from, double to, double weight);
     void merge(std::size_t arm, std::span<const double> record);
+    void merge_squares(std::size_t arm, std::span<const double> square, double sign);
     // Takes an earlier record away; what is left of no rows is nothing.
     void subtract(std::size_t arm, std::span<const double> earlier);
     void restore(std::size_t arm, std::span<const double> record);
@@ -38,14 +51,16 @@ class Sums {
     void append_arm();
     void erase_arm(std::size_t arm);
 
-    std::size_t bytes() const { return records_.capacity() * sizeof(double); }
+    std::size_t bytes() const { return (records_.capacity() + squares_.capacity()) * sizeof(double); }
 
   private:
+    void clear(std::size_t arm);
     const double* at(std::size_t arm) const { return records_.data() + arm * record_size(); }
     double* at(std::size_t arm) { return records_.data() + arm * record_size(); }
 
     std::size_t n_arms_, dim_;
     std::vector<double> records_;
+    std::vector<double> squares_;  // (n_arms, packed); empty unless kept
 };
 
 }  // namespace armlet

@@ -220,9 +220,11 @@ void Units::renew(const Sums& sums) {
 }
 
 void Units::standardise(const double* A, const double* b, double* A_z, double* b_z) const {
-    standardise_matrix(A, m_.data(), t_.data(), size_, A_z);
+    standardise(A, A_z);
     standardise_side(A, b, middle_[0], b_z);
 }
+
+void Units::standardise(const double* A, double* A_z) const { standardise_matrix(A, m_.data(), t_.data(), size_, A_z); }
 
 void Units::standardise_side(const double* A, const double* b, double r0, double* b_z) const {
     const double left = b[0] - r0 * A[0];

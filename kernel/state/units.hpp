@@ -50,6 +50,8 @@ class Units {
     // ---- the snapshot of means and deviations
     // A row of this weight was added: whether it is time for another.
     bool is_due(double weight) { return (left_ -= weight) <= 0.0; }
+    // All rows so far count this much less, and so do those that are left until then.
+    void fade(double factor) { left_ *= factor; }
     void renew(const Sums& sums);
     // Whether a row in the sums, of this weight, n with it, is outside of what a feature has been: it is further than
     // eight deviations from the mean and doubles the deviation, or differs where nothing did. Each time the squares of
@@ -67,6 +69,8 @@ class Units {
 
     // ---- systems: A_z = M A M' and b_z = M (b - r0 A_0), where z = M y
     void standardise(const double* A, const double* b, double* A_z, double* b_z) const;
+    // A_z alone.
+    void standardise(const double* A, double* A_z) const;
     // b_z alone, of rewards whose pooled mean is r0.
     void standardise_side(const double* A, const double* b, double r0, double* b_z) const;
     // The sum of (r - l - r0)^2.

@@ -440,7 +440,24 @@ class Statistics:
         value: float = 1.0,
         units: str = "as given",
         origin: object | None = None,
+        half_life: object | None = None,
+        weighted_widths: bool = False,
     ) -> None: ...
+    @property
+    def fades(self) -> Literal["steps", "ticks"] | None:
+        """
+        By what rows fade, if they do: the steps of their decisions, or ticks that these tell.
+        """
+
+    @property
+    def clock(self) -> int:
+        """The tick of the latest decision that was learned, if rows fade."""
+
+    def as_of(self, t: int, tag: int = 0) -> None:
+        """
+        If rows fade: all else is as of this step, or this tick; no earlier than the clock.
+        """
+
     @property
     def n_arms(self) -> int: ...
     @property
@@ -562,8 +579,19 @@ class Statistics:
     def versions(self) -> NDArray[numpy.int64]:
         """(K,): a stamp for each arm; no two states of its sums share one."""
 
-    def add(self, arm: int, x: object, reward: float, weight: float = 1.0, outcomes: object | None = None) -> None:
-        """n += w, b += w r x, A += w x x'; a negative weight takes a row back."""
+    def add(
+        self,
+        arm: int,
+        x: object,
+        reward: float,
+        weight: float = 1.0,
+        outcomes: object | None = None,
+        t: int = 0,
+        tag: int = 0,
+    ) -> None:
+        """
+        n += w, b += w r x, A += w x x'; a negative weight takes a row back. Of the decision of step t, if rows fade.
+        """
 
     def correct(
         self,
@@ -574,6 +602,8 @@ class Statistics:
         weight: float = 1.0,
         old_outcomes: object | None = None,
         new_outcomes: object | None = None,
+        t: int = 0,
+        tag: int = 0,
     ) -> None:
         """The row stays, its reward changes."""
 
@@ -816,7 +846,14 @@ class LazyStatistics(Statistics):
     """
 
     def __init__(
-        self, n_arms: int, dim: int, *, ridge: float | None, units: str = "as given", origin: object | None = None
+        self,
+        n_arms: int,
+        dim: int,
+        *,
+        ridge: float | None,
+        units: str = "as given",
+        origin: object | None = None,
+        half_life: object | None = None,
     ) -> None: ...
     @property
     def rank(self) -> int:

@@ -326,6 +326,10 @@ def read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Poli
     return policy
 
 
+NEWER = ("discount", "half_life")
+"""Settings that a file says nothing of unless they are set, so that it is what it was before there were any."""
+
+
 def policy_header(policy: object) -> dict[str, Json]:
     """Return the name of a policy and its settings, as plain JSON types."""
     return {"name": type(policy).__name__, "settings": _policy_settings(policy)}
@@ -335,6 +339,7 @@ def _policy_settings(policy: object) -> dict[str, Any]:
     if not dataclasses.is_dataclass(policy):
         raise InvalidTypeError(f"policy is a {type(policy).__name__}, not a dataclass, so its settings cannot be saved")
     settings = {field.name: _plain(getattr(policy, field.name)) for field in dataclasses.fields(policy)}
+    settings = {name: value for name, value in settings.items() if not (name in NEWER and value is None)}
     for name, value in settings.items():
         if not _is_json(value):
             raise InvalidTypeError(f"policy has {name}={reprlib.repr(value)}, which is not JSON and cannot be saved")

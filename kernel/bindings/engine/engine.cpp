@@ -17,9 +17,9 @@ void check_learned(const Decision& d, double reward, const char* name) {
                                    " was learned with " + text(d.reward) + "; pass that reward");
 }
 
-void check_holds(const Statistics& s, std::size_t arm, double weight, const char* what) {
+void check_holds(const Statistics& s, std::size_t arm, double weight, When when, const char* what) {
     const double n = s.count(arm);
-    if (n < 0.999 * weight)
+    if (n < 0.999 * s.aged(weight, when))
         fail("DecisionError", "there is nothing to " + std::string(what) + ": the arm has n = " + text(n) +
                                   " and the row counts " + text(weight) + "; another bandit learned it");
 }
@@ -374,24 +374,25 @@ void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const cha
     if (d.life != 0 && arms_.has_ended(d.life))
         fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
                                   " was learned, and all that was known of it; there is nothing to " + verb);
-    check_held(arm, d.explored, d.weight, verb);
+    check_held(arm, d.explored, d.weight, {d.t, d.tag}, verb);
 }
 
 // There is a row of this weight.
-void Engine::check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const {
+void Engine::check_held(std::uint32_t arm, bool explored, double weight, When when, const char* verb) const {
     if (!model_.can_forget())
         fail("DecisionError",
              quoted(policy.attr("__class__").attr("__name__")) +
                  " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, verb);
-    if (model_.is<LayeredStatistics>() && explored) check_holds(model_.as<LayeredStatistics>()[0], arm, weight, verb);
+    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, when, verb);
+    if (model_.is<LayeredStatistics>() && explored)
+        check_holds(model_.as<LayeredStatistics>()[0], arm, weight, when, verb);
 }
 
 void Engine::update(const Event& event) {
     if (python_policy_) return python_policy_->update(event);
     if (!learns(*rule_, event.explored)) return;
-    const Row row{event.arm,      event.x, event.reward,   event.weight,
-                  event.explored, event.t, event.outcomes, event.outcomes_before};
+    const Row row{event.arm, event.x,        event.reward,          event.weight, event.explored,
+                  event.t,   event.outcomes, event.outcomes_before, event.tag};
     if (event.replaces)
         correct_reward(*rule_, model_, row, *event.replaces);
     else

@@ -231,7 +231,7 @@ class Engine {
     void check_known(const Decision& decision) const;
     void check_learnable(const Decision& decision) const;
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
-    void check_held(std::uint32_t arm, bool explored, double weight, const char* verb) const;
+    void check_held(std::uint32_t arm, bool explored, double weight, When when, const char* verb) const;
     void update(const Event& event);
     Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
                    std::optional<double> replaces);

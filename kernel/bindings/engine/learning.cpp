@@ -234,7 +234,8 @@ void Engine::learn_logged(const LoggedRows& given) {
             };
             const auto learn = [&](std::size_t i) {
                 const Event event = event_at(i);
-                if (event.replaces) check_held(event.arm, event.explored, event.weight, "correct");
+                if (event.replaces)
+                    check_held(event.arm, event.explored, event.weight, {event.t, event.tag}, "correct");
                 update(event);
             };
             const auto refusals = corrects ? Refusals::possible : Refusals::none;

@@ -214,7 +214,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         choose_rows_of_units(contexts, arms, propensity, units, dial, stood, out);
     } else if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
-    } else if (spending_) {  // each may move the price of the next
+    } else if (spending_ || model_.all().discount().is_on()) {  // each may move the price of the next, or time passes
         choose_rows_in_slices(contexts, arms, propensity, dial, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
         model_.all().refresh();
@@ -273,6 +273,7 @@ nb::tuple Engine::view(nb::handle eligible, nb::handle weights, Price price) {
     const auto dial = read_dial(weights);
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
     check_state();
+    if (rule_) look(model_, t);
     const std::size_t n_arms = arms_.size();
     std::vector<std::uint8_t> mask(n_arms);
     for (const auto arm : arms_.playable(wanted)) mask[arm] = 1;

@@ -1,6 +1,7 @@
 // What some arms of a model know, kept while a batch is learned that may be given up.
 #pragma once
 #include <array>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -14,6 +15,12 @@ class Undo {
     enum class Solved { again, kept };
 
     Undo(const Model& model, std::vector<std::uint32_t> arms, Solved solved) : model_(model), arms_(std::move(arms)) {
+        if (model.has_sums() && model.all().discount().is_on()) {  // then a row may change all arms
+            arms_.resize(model.all().n_arms());
+            std::iota(arms_.begin(), arms_.end(), 0u);
+            clock_ = model.all().clock();
+            squares_.assign(model.all().squares().begin(), model.all().squares().end());
+        }
         for (Statistics* sums : model.sums()) {
             for (const auto arm : arms_) {
                 kept_.emplace_back(sums->record(arm).begin(), sums->record(arm).end());
@@ -25,7 +32,7 @@ class Undo {
             ridges_.push_back(sums->found_ridge());
         }
         if (model.is<AutoTunedStatistics>()) tuner_ = model.as<AutoTunedStatistics>().tuner;
-        if (model.is<LazyStatistics>() && solved == Solved::kept) {
+        if (model.is<LazyStatistics>() && solved == Solved::kept && !clock_) {
             model.as<LazyStatistics>().refresh();
             solved_ = model.as<LazyStatistics>().solved_values();
             solved_outcomes_ = model.as<LazyStatistics>().solved_outcomes();
@@ -33,6 +40,10 @@ class Undo {
     }
 
     void restore() const {
+        if (clock_) model_.all().restore_clock(*clock_);
+        const std::size_t n = squares_.empty() ? 0 : squares_.size() / arms_.size();
+        for (std::size_t arm = 0; arm < arms_.size() && n > 0; ++arm)
+            model_.all().restore_squares(arm, std::span(squares_).subspan(arm * n, n));
         auto record = kept_.begin();
         auto outcomes = outcomes_.begin();
         for (Statistics* sums : model_.sums())
@@ -60,6 +71,8 @@ class Undo {
     std::vector<std::vector<double>> units_;  // that they are in
     std::vector<std::array<double, 2>> ridges_;
     std::optional<Tuner> tuner_;
+    std::optional<Discount::Tick> clock_;  // of rows that fade
+    std::vector<double> squares_;
     std::vector<double> solved_;                 // what was solved of all arms, for how many rows it was
     std::vector<std::vector<double>> outcomes_;  // as kept_, where there are several
     std::vector<double> outcome_units_, solved_outcomes_;

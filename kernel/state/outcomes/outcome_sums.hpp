@@ -31,6 +31,9 @@ class OutcomeSums {
     void merge(std::size_t arm, std::span<const double> record);
     void subtract(std::size_t arm, std::span<const double> earlier);
     void clear(std::size_t arm);
+    void scale(double factor) {
+        for (double& one : records_) one *= factor;
+    }
     void restore(std::size_t arm, std::span<const double> record);
     void restore(std::span<const double> records);
     void append_arm();

@@ -10,13 +10,14 @@ import dataclasses
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, open_outcomes, units_of
 from armlet.kernel import Statistics, sum_shapes
+from armlet.policies.discounts import fading, fading_shapes
 from armlet.reference.choice import best_chances, play_best
 from armlet.reference.under_way import PATIENCE, expected_rows, lower_silent, shrinkage
 from armlet.types import (
@@ -125,16 +126,33 @@ class SumsPolicy(BasePolicy[SumsT]):
 
 
 class RidgePolicy(SumsPolicy[Statistics]):
-    """The same for plain sums and a setting called `ridge`."""
+    """The same for plain sums and a setting called `ridge`; with `discount` or `half_life`, for sums of rows that fade.
+
+    Examples
+    --------
+    >>> from armlet.policies import Greedy
+    >>> sorted(Greedy(discount=0.99).shapes(n_arms=2, dim=1))
+    ['clock', 'records', 'units']
+    """
 
     __slots__ = ()
 
     ridge: RidgeLike
+    weighted_widths: ClassVar[bool] = False
+    """Whether widths of rows that fade are those of a mean of weighted rows, as in D-LinUCB, or plain ones."""
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start sums without rows, which are solved with the ridge."""
-        ridge, origin = Ridge.parse(self.ridge), getattr(self, "origin", None)
-        return sums(ridge, n_arms, dim, units=units_of(self), origin=origin)
+        ridge, origin, fades = Ridge.parse(self.ridge), getattr(self, "origin", None), fading(self)
+        if fades:
+            fades = {**fades, "weighted_widths": self.weighted_widths}
+        return sums(ridge, n_arms, dim, units=units_of(self), origin=origin, **fades)
+
+    def shapes(self, n_arms: int, dim: int) -> Shapes:
+        """Return the shapes of the sums."""
+        units = units_of(self)
+        fades = fading_shapes(self, n_arms, dim + (units == "free"), has_squares=self.weighted_widths)
+        return {**sum_shapes(n_arms, dim, units=units), **fades}
 
 
 class WaitingPolicy(RidgePolicy):
@@ -159,7 +177,7 @@ class WaitingPolicy(RidgePolicy):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Return the shapes of the sums and of the counts."""
-        return {**sum_shapes(n_arms, dim, units=units_of(self)), "under_way": (n_arms,)}
+        return {**RidgePolicy.shapes(self, n_arms, dim), "under_way": (n_arms,)}
 
     def means(self, state: Statistics, x: Float64, arms: Int64) -> Float64:
         """Return the estimate of each arm, (K,): lower than the best of these arms where nothing has come back."""
@@ -188,21 +206,29 @@ class IndexPolicy(SumsPolicy[SumsT]):
     def upper_bounds(self, state: SumsT, x: Float64) -> Float64:
         """Return the index of each arm, (K,)."""
 
-    def probabilities(self, state: SumsT, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+    def probabilities(self, state: SumsT, t: int, x: Float64, eligible: Bool) -> Float64:
         """Share all probability among the arms with the highest index."""
+        state.as_of(t)
         return best_chances(self.upper_bounds(state, x), eligible)
 
-    def decide(self, state: SumsT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:  # noqa: ARG002
+    def decide(self, state: SumsT, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play the arm with the highest index, ties broken by the coins."""
+        state.as_of(t)
         return play_best(self.upper_bounds(state, x), eligible, coins)
 
 
 def sums(
-    ridge: Ridge, n_arms: int, dim: int, *, units: Units = "as given", origin: Sequence[float] | None = None
+    ridge: Ridge,
+    n_arms: int,
+    dim: int,
+    *,
+    units: Units = "as given",
+    origin: Sequence[float] | None = None,
+    **fades: Any,
 ) -> Statistics:
-    """Start sums without rows, which are solved with a ridge."""
+    """Start sums without rows, which are solved with a ridge; `fades` is what `fading` says."""
     zero = check_origin(origin, dim)
-    return Statistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=units, origin=zero)
+    return Statistics(n_arms, dim, ridge=ridge.kind, value=ridge.value, units=units, origin=zero, **fades)
 
 
 def record(state: Statistics, interaction: Interaction) -> None:
@@ -218,9 +244,9 @@ def record(state: Statistics, interaction: Interaction) -> None:
     """
     i = interaction
     if i.replaces is None:
-        state.add(i.arm, i.x, i.reward, i.weight)
+        state.add(i.arm, i.x, i.reward, i.weight, t=i.t, tag=i.tag)
     else:
-        state.correct(i.arm, i.x, i.replaces, i.reward, i.weight)
+        state.correct(i.arm, i.x, i.replaces, i.reward, i.weight, t=i.t, tag=i.tag)
 
 
 # ---- which policies the kernel may play by itself: those whose rule says the same as their methods in Python. What a

@@ -134,6 +134,14 @@ def _records(plan: _Plan, arrays: Arrays) -> Float64:
     return np.concatenate([head, *(part + 0.0 for part in moved)], axis=-1)  # of no rows 0, not -0
 
 
+def _squares(plan: _Plan, arrays: Arrays) -> Float64:
+    """Carry A2, as A, (K, D (D + 1) / 2)."""
+    squares: Any = arrays["squares"]
+    places, factors = plan.packed()
+    out: Float64 = squares[..., places] * factors + 0.0
+    return out
+
+
 def _units(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry the rows until the next look, origin, means and deviations, (..., 1 + 3 D)."""
     units: Any = arrays["units"]
@@ -173,10 +181,14 @@ def _as_it_is(name: str) -> Callable[[_Plan, Arrays], Array]:
 
 CARRIERS: Final[Mapping[str, Callable[[_Plan, Arrays], Array]]] = {
     "records": _records,
+    "squares": _squares,
     "units": _units,
     "outcomes": _outcomes,
     "sample": lambda plan, arrays: plan.change.carry(arrays["sample"]),
     "tuning": _tuning,
-    **{name: _as_it_is(name) for name in ("under_way", "shares", "turnover", "ridge", "outcome_units", *SOLVED)},
+    **{
+        name: _as_it_is(name)
+        for name in ("under_way", "shares", "turnover", "ridge", "clock", "outcome_units", *SOLVED)
+    },
 }
 """What becomes of the arrays of a state, by name; a state that has others is refused."""

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from armlet.inputs.settings import RidgeLike, Units, number, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
 from armlet.policies.base import RidgePolicy
+from armlet.policies.discounts import HalfLife, MayFade, settle_discount
 from armlet.reference.choice import best_chances, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedEpsilon(RidgePolicy):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FixedEpsilon(MayFade, RidgePolicy):
     """Explore with probability epsilon, else play argmax x' theta_hat_a.
 
     Parameters
@@ -32,6 +33,9 @@ class FixedEpsilon(RidgePolicy):
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
+    discount, half_life
+        What a row counts less for each step since its decision, such as 0.999; or after how many steps it counts half,
+        or after what time: `timedelta(days=7)`, for loops. Nothing fades if both are left out.
 
     Examples
     --------
@@ -48,8 +52,11 @@ class FixedEpsilon(RidgePolicy):
     ridge: RidgeLike = 1.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
+    discount: float | None = None
+    half_life: HalfLife = None
 
     def __post_init__(self) -> None:
+        settle_discount(self)
         settle(
             self,
             epsilon=number(0, 1, fix="give a probability from 0 to 1"),
@@ -61,8 +68,9 @@ class FixedEpsilon(RidgePolicy):
     def rule(self) -> ConstantRate:
         return ConstantRate(self.epsilon)
 
-    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:  # noqa: ARG002
+    def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Share epsilon among all alike, and the rest to the arms that look best."""
+        state.as_of(t)
         return mixed(best_chances(state.scores(x), eligible), eligible, self.epsilon)
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from armlet.inputs.settings import RidgeLike, Units, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
 from armlet.policies.base import IndexPolicy, RidgePolicy
+from armlet.policies.discounts import HalfLife, MayFade, settle_discount
 from armlet.types import Float64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Greedy(IndexPolicy[Statistics], RidgePolicy):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Greedy(MayFade, IndexPolicy[Statistics], RidgePolicy):
     """Play argmax x' theta_hat_a with ridge regression on every step, ties drawn.
 
     Parameters
@@ -27,6 +28,9 @@ class Greedy(IndexPolicy[Statistics], RidgePolicy):
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
+    discount, half_life
+        What a row counts less for each step since its decision, such as 0.999; or after how many steps it counts half,
+        or after what time: `timedelta(days=7)`, for loops. Nothing fades if both are left out.
 
     Examples
     --------
@@ -42,8 +46,11 @@ class Greedy(IndexPolicy[Statistics], RidgePolicy):
     ridge: RidgeLike = 1.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
+    discount: float | None = None
+    half_life: HalfLife = None
 
     def __post_init__(self) -> None:
+        settle_discount(self)
         settle(self, ridge=ridge_like, units=units_word, origin=origin_like)
 
     def rule(self) -> ConstantRate:

@@ -35,6 +35,11 @@ been, and with it, when rows have doubled, the ridge. Who learns solves, so a de
 is exact: widths have bounds, and are worked out only where these do not decide.
 Decide O(K d), and O(d^2) for each arm in the lead of an optimistic step; update O(d^2), a solve O(d^3); memory O(K d^2)
 regardless of t, twice to three times that of Algorithm 1.
+With a discount rows fade: sums, n and all that follows are of what is left of them, w_a is as above (it asks for
+evidence, not for the variance of a weighted mean), and t in the bonus is at most the rows that are left and under way,
+and 1. So an arm that is not played is known less and less, and tried again: optimistically as its bound rises, or for
+lack of rows. The ridge is found again when as many rows have come as were left. Arms are solved by those who look, for
+their new rows and 64 times in a half-life.
 """
 
 from __future__ import annotations
@@ -61,6 +66,7 @@ from armlet.inputs.settings import (
 )
 from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy, waits
+from armlet.policies.discounts import HalfLife, MayFade, fading, fading_shapes, settle_discount
 from armlet.reference.choice import best_arms
 from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.log_bonus import Noise, TwoKinds, log_bonus, proved_radii
@@ -70,8 +76,8 @@ from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
 WIDTH_SCALE: Final = 0.85
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OccasionalOptimism(SumsPolicy[LazyStatistics]):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OccasionalOptimism(MayFade, SumsPolicy[LazyStatistics]):
     """Explore what lacks rows, else play the best estimate, and on some steps the highest confidence bound.
 
     Parameters
@@ -106,6 +112,10 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
         sigma, with which noise is sub-gaussian; (hi - lo) / 2 for rewards within [lo, hi].
     theta_norm
         No arm's theta is longer.
+    discount, half_life
+        What a row counts less for each step since its decision, such as 0.999; or after how many steps it counts half,
+        or after what time: `timedelta(days=7)`, for loops. Nothing fades if both are left out. See
+        `docs/how-to/drift.md`.
 
     Examples
     --------
@@ -135,8 +145,11 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
     radius: Literal["log", "proved"] = "log"
     noise_scale: float | None = None
     theta_norm: float | None = None
+    discount: float | None = None
+    half_life: HalfLife = None
 
     def __post_init__(self) -> None:
+        settle_discount(self)
         settle(self, p=optional(number(TINY, HUGE)), width_scale=number(0.0, HUGE), ridge=optional(positive()))
         settle(self, share=positive(most=1.0), noise=one_of("pool", "max", "shrunk"), floor=number(0.0, 1.0))
         settle(self, units=units_word, origin=origin_like, cap=positive(most=1.0), radius=one_of("log", "proved"))
@@ -154,6 +167,10 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
                 f"radius is 'proved' with noise_scale {self.noise_scale} and theta_norm {self.theta_norm}; give both: "
                 "noise_scale is (hi - lo) / 2 for rewards within [lo, hi], theta_norm what no |theta| exceeds"
             )
+        if self.discount is not None or self.half_life is not None:
+            raise InvalidValueError(
+                "radius is 'proved' for arms that stay as they are; leave discount and half_life out"
+            )
         if self.units != "as given":
             raise InvalidValueError(f"radius is 'proved' in units {self.units!r}; give units='as given'")
         if self.width_scale != WIDTH_SCALE:
@@ -162,15 +179,17 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
             )
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
+        size = dim + 1 if self.units == "free" else dim
         return {
             **sum_shapes(n_arms, dim, units=self.units),
-            "solved": solved_shape(n_arms, dim + 1 if self.units == "free" else dim),
+            **(fading_shapes(self, n_arms, size) or {"solved": solved_shape(n_arms, size)}),
             "under_way": (n_arms,),
             **({"ridge": (2,)} if self.ridge is None and self.units == "free" else {}),
         }
 
     def init(self, n_arms: int, dim: int) -> LazyStatistics:
-        return LazyStatistics(n_arms, dim, ridge=self.ridge, units=self.units, origin=check_origin(self.origin, dim))
+        origin = check_origin(self.origin, dim)
+        return LazyStatistics(n_arms, dim, ridge=self.ridge, units=self.units, origin=origin, **fading(self))
 
     def rule(self) -> LogBonus:
         return LogBonus(
@@ -187,6 +206,7 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
 
     def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
+        state.as_of(t)
         q = 0.1 if self.p is None else self.p / state.n_active
         return by_evidence(state.n + waits(state), eligible, t, q=q, cap=self.cap, floor=self.floor)
 
@@ -218,11 +238,13 @@ class OccasionalOptimism(SumsPolicy[LazyStatistics]):
             radii = proved_radii(state.log_determinants(), state.dim, t, state.ridge, known)
             proved: Float64 = state.scores(x) + radii * state.widths(x)
             return proved
+        state.as_of(t)
         arms = np.arange(state.n_arms) if arms is None else arms
         n, m, sigma, ways = state.n, waits(state), state.deviations(self.noise), state.n_active * state.rank
         means = lower_silent(state.scores(x), n, m, sigma, arms)
         widths = state.widths(x) * shrinkage(n, expected_rows(n, m))
-        bounds: Float64 = means + log_bonus(sigma, widths, t, ways, self.width_scale)
+        time = float(t) if state.fades is None else min(float(t), sum(n.tolist()) + sum(m.tolist()) + 1.0)
+        bounds: Float64 = means + log_bonus(sigma, widths, time, ways, self.width_scale)
         if self.units == "as given":  # where the ridge pulls to zero, which is no mean of anything
             bounds = bounds + math.sqrt(state.ridge) * state.typical_norm() * widths
         return bounds

@@ -13,12 +13,15 @@ rewards are late, decisions under way count as rows to come, as they do for LinU
 sqrt((n + 1) / (n + 1 + e)) as wide, e the rows that they stand for, and that of an arm of which nothing has come back
 is lowered. So an arm whose rewards come late, or never, is tried but does not take over; propensities are those of what
 is drawn, so they are exact.
+With a discount it is D-LinTS (Kim and Tewari 2020, "Randomized Exploration for Non-Stationary Stochastic Linear
+Bandits"), for disjoint arms: the posterior's covariance is v^2 V^-1 (A2 + ridge I) V^-1, as in `linucb.py`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +40,7 @@ from armlet.inputs.settings import (
 )
 from armlet.kernel import Statistics, Thompson, normals, win_probabilities
 from armlet.policies.base import WaitingPolicy
+from armlet.policies.discounts import HalfLife, MayFade, settle_discount
 from armlet.reference.choice import below, best_arms
 from armlet.reference.elementary import log
 from armlet.types import Bool, Choice, Coins, Float64
@@ -44,8 +48,8 @@ from armlet.types import Bool, Choice, Coins, Float64
 DELTA = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThompsonSampling(WaitingPolicy):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ThompsonSampling(MayFade, WaitingPolicy):
     """Play argmax of x' theta_a for theta_a drawn from N(theta_hat_a, v^2 V_a^-1), with V_a = ridge I + A_a.
 
     Parameters
@@ -64,6 +68,9 @@ class ThompsonSampling(WaitingPolicy):
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
+    discount, half_life
+        What a row counts less for each step since its decision, such as 0.999; or after how many steps it counts half,
+        or after what time: `timedelta(days=7)`, for loops. Nothing fades if both are left out.
 
     Examples
     --------
@@ -81,8 +88,13 @@ class ThompsonSampling(WaitingPolicy):
     ridge: float = 1.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
+    discount: float | None = None
+    half_life: HalfLife = None
+
+    weighted_widths: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        settle_discount(self)
         size = number(0.0, HUGE)
         settle(
             self,
@@ -124,6 +136,7 @@ class ThompsonSampling(WaitingPolicy):
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Return the probability that each arm's sample is the highest."""
+        state.as_of(t)
         arms, chances = np.flatnonzero(eligible), np.zeros(state.n_arms)
         means, deviations = self.means(state, x, arms), self.deviations(state, t, x)
         chances[arms] = win_probabilities(means[arms], deviations[arms])
@@ -131,6 +144,7 @@ class ThompsonSampling(WaitingPolicy):
 
     def decide(self, state: Statistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play the arm with the highest sample; ties, which need contexts of zero, are broken by the coins."""
+        state.as_of(t)
         z, arms = normals(coins.pick, coins.tie, state.n_arms), np.flatnonzero(eligible)
         samples = self.means(state, x, arms) + self.deviations(state, t, x) * z
         best = best_arms(samples, arms)

@@ -100,7 +100,7 @@ class TwoKinds:
         return self.law.decide(n_arms, best, coins)._replace(optimistic=optimistic)
 
 
-def log_bonus(deviations: Float64, widths: Float64, t: int, ways: int, width_scale: float) -> Float64:
+def log_bonus(deviations: Float64, widths: Float64, t: float, ways: int, width_scale: float) -> Float64:
     """Return c sigma w sqrt(2 log(1 + t w^2 / (K D))) of every arm; `ways` is K D.
 
     An arm whose rows are as many as all arms' together over K has a width of sqrt(K D / t) on average: the logarithm

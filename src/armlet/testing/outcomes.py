@@ -55,14 +55,15 @@ def told(decision: Decision) -> tuple[object, ...]:
     return decision.arm, decision.propensity, decision.explored, decision.optimistic
 
 
-def add(policy: Policy, state: Any, decision: Decision, outcomes: Row) -> None:
+def add(policy: Policy, state: Any, decision: Decision, outcomes: Row, counts: float | None = None) -> None:
     """Add a row as the engine does, if it is one that the policy learns from."""
     if not (decision.explored or policy.learns_from == "every step"):
         return
     row, reward = np.array([*outcomes.values()]), 0.0
     for weight, value in zip(WEIGHTS.values(), row.tolist(), strict=True):
         reward += weight * value
-    state.add(int(decision.arm), decision.x, reward, decision.weight, row)
+    counts = decision.weight if counts is None else counts
+    state.add(int(decision.arm), decision.x, reward, counts, row, t=decision.t, tag=decision.tag)
 
 
 def check_dial(policy: Policy, n_arms: int, dim: int) -> None:
@@ -145,6 +146,7 @@ def check_taking_back(policy: Policy, n_arms: int, dim: int) -> None:
     bandit.learn(decision, {"quality": 3.0, "delay": outcomes["delay"]})
     bandit.correct(decision, {"quality": 3.0}, {"quality": outcomes["quality"]})
     bandit.forget(decision, outcomes)
+    add(policy, before, decision, outcomes, counts=0.0)  # where rows fade, it brings the sums to the same clock
     _require_sums(bandit.state, before, "forgetting did not undo what was learned")
 
 
