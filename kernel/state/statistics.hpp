@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "state/discount.hpp"
 #include "state/exploration_weights.hpp"
+#include "state/fading/discount.hpp"
 #include "state/ridge.hpp"
 #include "state/solved.hpp"
 #include "state/sums.hpp"

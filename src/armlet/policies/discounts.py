@@ -22,7 +22,7 @@ from armlet.types import Shapes
 HalfLife: TypeAlias = float | str | timedelta | None
 """Steps; or a duration, which a setting keeps as text, such as '7 days'."""
 
-TICKS: Final = 64  # to a half-life: as kernel/state/discount.hpp has it
+TICKS: Final = 64  # to a half-life: as kernel/state/fading/discount.hpp has it
 LEAST: Final = timedelta(minutes=10)  # so that ticks since 1970 are numbers of 31 bits
 MOST: Final = timedelta(days=36_525)
 MICROSECOND: Final = timedelta(microseconds=1)

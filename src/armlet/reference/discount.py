@@ -1,4 +1,4 @@
-"""Mirrors kernel/state/{discount.hpp,fading.cpp}: sums of rows that fade, with everything in the open.
+"""Mirrors kernel/state/fading/: sums of rows that fade, with everything in the open.
 
 A row counts half as much with every half-life since its decision. Sums are as of the whole half-life that began last,
 in which a row of now weighs from 1 to 2: bringing them to a later one divides them by a power of two, so their digits
