@@ -163,6 +163,29 @@ def test_units_are_sent_and_told(server: Server, client: Client) -> None:
         client.decide_many("home", [[1.0], [2.0]], units=["session-1"])
 
 
+def test_actions_are_sent_prepared_and_activated(server: Server, client: Client) -> None:
+    server.answers = [DECIDED]
+    films: Any = {"Up": {"year": np.int64(2009)}, "Heat": np.array([1995.0])}
+    client.decide("films", [1.0], "e", actions=films, baseline="Up", defer=True)
+    client.decide("films", [1.0], "e", actions="cinema")
+    server.answers = [{"items": [DECIDED]}]
+    client.decide_many("films", [[1.0]], ["e"], actions="cinema")
+    server.answers = [BUSY, {"status": "done"}]
+    client.prepare("films", "a/b", films)
+    server.answers = [{"activated": True}]
+    assert client.activate("films", "e")
+    one, other, many, _, table, activated = server.bodies
+    rows = {"Up": {"year": 2009}, "Heat": [1995.0]}
+    same = {"context": [1.0], "event": "e", "eligible": None}
+    assert one == {**same, "actions": rows, "baseline": "Up", "defer": True}
+    assert other == {**same, "actions": "cinema"}
+    assert many["actions"] == "cinema"
+    assert (table, activated) == ({"actions": rows}, {"event": "e"})
+    assert [request.method for request in server.requests] == ["POST", "POST", "POST", "PUT", "PUT", "POST"]
+    assert server.requests[4].url.raw_path == b"/v1/loops/films/actions/a%2Fb"
+    assert server.requests[5].url.path == "/v1/loops/films/activate"
+
+
 def test_weights_and_several_outcomes_are_sent_and_told(server: Server, client: Client) -> None:
     weights = {"quality": 1.0, "cost": -400.0}
     server.answers = [{**DECIDED, "weights": weights}]

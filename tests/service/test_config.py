@@ -9,7 +9,7 @@ import pytest
 
 import armlet
 from armlet.errors import InvalidValueError
-from armlet.service.config import ControlConfig, KeyConfig, Limits, LoopConfig, ServerConfig
+from armlet.service.config import ControlConfig, KeyConfig, Limits, LoopConfig, PersonalizerConfig, ServerConfig
 from armlet.service.keys import digest, new_key
 from armlet.service.preview import preview
 from armlet.service.settings import load, to_toml, variables
@@ -54,6 +54,21 @@ window = 60
 default_reward = {{ quality = 0.5 }}
 reward_range = {{ quality = [0, 1] }}
 
+[loops.films]
+features = ["age"]
+action_features = ["year"]
+action_categories = {{ genre = ["crime", "horror"] }}
+policy = "SharedThompson"
+policy_settings = {{ draws = 10, interactions = [["age", "year"]] }}
+
+[loops.news]
+hashed = 8
+action_hashed = 6
+
+[personalizer]
+loop = "films"
+apprentice = ["films", "news"]
+
 [keys.web]
 sha256 = "{HASH}"
 scopes = ["decide", "reward"]
@@ -78,7 +93,7 @@ def read(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Se
 
 def test_a_file_says_everything(tmp_path: Path) -> None:
     config = read(tmp_path, FULL)
-    home, other, router = config.loops
+    home, other, router, films, news = config.loops
     assert (config.store, config.listen.host, config.listen.port) == ("shop.db", "0.0.0.0", 9000)
     assert home.arms == ("sale", "new", 3)
     assert home.encoder is not None
@@ -92,6 +107,13 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     assert (router.outcomes, router.known) == ({"quality": 1.0, "cost": -40.0}, {"cost": {"small": 0.001, 2: 0.03}})
     assert router.budget == armlet.Budget("cost", total=250.0, horizon=100_000)
     assert (router.default_reward, router.reward_range) == ({"quality": 0.5}, {"quality": (0.0, 1.0)})
+    assert (films.arms, films.has_actions, news.has_actions, home.has_actions) == ((), True, True, False)
+    assert films.action_encoder is not None
+    assert films.action_encoder.features == ("year", "genre=crime", "genre=horror", "genre=other")
+    assert (films.encoder, news.encoder) == (None, armlet.HashedFeatures(8))
+    made: object = films.make_policy()
+    assert made == armlet.SharedThompson(draws=10, interactions=[("age", "year")])
+    assert config.personalizer == PersonalizerConfig(loop="films", apprentice=("films", "news"))
     assert config.keys[0].grant.expires == datetime(2027, 1, 31, tzinfo=UTC).timestamp()
     assert not config.keys[0].grant.propensity
     assert (config.limits.body, config.limits.deadline, config.limits.headers) == (1024, 0.5, 16 * 1024)
@@ -220,6 +242,16 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
         ("epoch = 1000", "epoch = 0", r"\[loops.home\] epoch is 0; give a number of decisions, at least 1"),
         ("seconds = 3600", "hours = 1", r"\[loops.other page\] epoch is \{'hours': 1\}; give a number of decisions"),
         ("dim = 2", 'dim = 2\nfeatures = ["age"]', r"\[loops.other page\] dim is 2, but features have names"),
+        ("action_hashed = 6", "action_dim = 0", r"\[loops.news\] action_dim is 0; give a whole number of at least 1"),
+        ("action_hashed = 6", "", r"\[loops.news\] arms is missing; give it, or action_features"),
+        ("action_hashed = 6", "action_hashed = 6\naction_dim = 2", r"\[loops.news\] action_dim is 2, but features"),
+        ("hashed = 8", 'hashed = 8\nfeatures = ["a"]', r"\[loops.news\] hashed is 8, which takes any names, but"),
+        ("hashed = 8", "hashed = 4096", r"\[loops.news\] n is 4096; give at most 511"),
+        ('"SharedThompson"', '"LinUCB"', r"\[loops.films\] policy_settings has 'draws'"),
+        ('["age", "year"]]', '["agee", "year"]]', r"\[loops.films\] interactions has 'agee'"),
+        ('loop = "films"', "loop = 3", r"\[personalizer\] loop is 3; give text"),
+        ('["films", "news"]', '"films"', r"\[personalizer\] apprentice is the string 'films'; give a list"),
+        ("apprentice =", "apprentices =", r"\[personalizer\] apprentices is not a setting; did you mean 'apprentice'"),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_named_with_its_value_and_the_fix(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -330,6 +362,18 @@ def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_p
         assert "would be refused: epoch is 10" in plans(tmp_path, epoch=10)[0]
         assert "would be refused: outcomes is" in plans(tmp_path, outcomes={"quality": 1.0, "cost": -1.0})[0]
         assert plans(tmp_path)[0] == "loop 'home' goes on as it is"
+
+
+def test_a_preview_says_what_would_become_of_a_loop_with_actions(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"arms": (), "action_features": ("year",)}
+    assert plans(tmp_path, **how) == ["loop 'home' would be made"]
+    with armlet.open_store(tmp_path / "shop.db") as store:
+        store.loop("home", features=["age"], action_features=["year"], seed=1)
+    assert plans(tmp_path, **how) == ["loop 'home' goes on as it is"]
+    window = {"window": 60.0, "default_reward": 0.0, "on_change": "apply"}
+    assert plans(tmp_path, **how, **window) == ["loop 'home' would change: window, default_reward"]
+    assert "would be refused: action_features is" in plans(tmp_path, arms=(), action_features=("date",))[0]
+    assert "would be refused" in plans(tmp_path)[0]
 
 
 def test_a_preview_says_what_would_change_of_outcomes(tmp_path: Path) -> None:

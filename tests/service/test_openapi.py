@@ -35,7 +35,7 @@ def described() -> Any:
     for operations in found["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
-                parameter["schema"] = {"enum": ["home", "router", "nowhere"]}
+                parameter["schema"] = {"enum": ["home", "router", "films", "nowhere"]}
     return found
 
 
@@ -94,6 +94,8 @@ def test_the_server_is_as_described(api: tuple[Any, Store], route: Route, mode: 
     if "router" not in store.loops:
         budget = armlet.Budget("cost", total=5.0, period=100)
         store.loop("router", arms=["a", 1], dim=1, outcomes={"quality": 1.0, "cost": -2.0}, budget=budget, epoch=9)
+    if "films" not in store.loops:
+        store.loop("films", dim=1, action_features=["year"])
 
     @given(case=described[route.path][route.method].as_strategy(generation_mode=mode))
     @settings(max_examples=scaled(10), database=None, suppress_health_check=list(HealthCheck))

@@ -55,6 +55,15 @@ SEVERAL: dict[str, Any] = {
     "/v1/loops/{name}/arms": {"action": "add", "arm": "later", "known": {"cost": 0.1}},
 }
 """For loops with several outcomes, a budget and epochs."""
+FILMS: dict[str, Any] = {"Up": {"year": 109}, "Heat": [95.0]}
+CATALOGUE: dict[str, Any] = {
+    "/v1/loops/{name}/decide": {"context": [1.0], "event": "e", "actions": FILMS, "baseline": "Up", "defer": True},
+    "/v1/loops/{name}/decide/batch": {"items": [{"context": [1.0]}], "actions": "all", "probabilities": "all"},
+    "/v1/loops": {"name": "new", "features": ["x"], "action_features": ["y"], "action_categories": {"c": ["d"]}},
+    "/v1/loops/{name}/actions/{table}": {"actions": FILMS},
+    "/v1/loops/{name}/activate": {"event": "e"},
+}
+"""For loops whose actions come with each decision."""
 HOSTILE: tuple[Any, ...] = (
     None, True, -1, 0, 2**53 + 1, 2**70, -(2**63) - 1, 1e308, -0.0, 5e-324, 0.5, "", "1", "home", "é" * 300, "\0",
     "\u202e", "'; DROP TABLE event; --", "../../etc/passwd", "{}", "NaN", [], {}, [[]], [None], {"": None}, ["x"] * 300,
@@ -84,9 +93,9 @@ class Fuzz:
     def request(self) -> tuple[str, str, list[Any], dict[str, str]]:
         """Return a method, a path, the frames of a body, and headers."""
         route = self.random.choice(ROUTES)
-        bodies = self.random.choice((BODIES, {**BODIES, **SEVERAL}))
-        body = json.dumps(bodies.get(route.path, {})).encode() if route.method == "POST" else b""
-        path = route.path.replace("{name}", self.random.choice(("home", "home", "router", "nowhere")))
+        bodies = self.random.choice((BODIES, {**BODIES, **SEVERAL}, {**BODIES, **CATALOGUE}))
+        body = json.dumps(bodies.get(route.path, {})).encode() if route.method in ("POST", "PUT") else b""
+        path = route.path.replace("{name}", self.random.choice(("home", "home", "router", "films", "nowhere")))
         method: str = route.method
         headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
         for _ in range(self.random.randint(1, 3)):
@@ -199,6 +208,8 @@ def test_no_request_breaks_the_server_or_changes_what_it_should_not(served: tupl
                 epoch=10,
                 seed=7,
             )
+        if "films" not in store.loops:
+            store.loop("films", dim=1, action_features=["year"], seed=7)
         before = state(ledger)
         method, path, frames, headers = Fuzz(seed).request()
         is_whole = all(frame["type"] == "http.request" for frame in frames)

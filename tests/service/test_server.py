@@ -527,6 +527,46 @@ def test_the_lines_of_the_banner_decide_and_reward_where_there_are_outcomes(tmp_
         assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
 
 
+FILMS = ("shop.db", "--loop", "films", "--features", "age", "--action-features", "year")
+
+
+@pytest.mark.parametrize("more", [("--action-categories", "genre=crime,horror"), ()], ids=["texts", "numbers"])
+def test_the_lines_of_the_banner_decide_and_reward_where_actions_come_with_decisions(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    with serving(*FILMS, *more, folder=tmp_path) as server:
+        decide, reward = curl_lines(server)
+        assert run_line(decide, tmp_path)["arm"] in ("one", "other")
+        assert run_line(reward, tmp_path) == {"items": [{"status": "accepted"}]}
+
+
+def test_options_of_actions_are_those_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hashed = (
+        "shop.db",
+        "--loop",
+        "news",
+        "--hashed",
+        "8",
+        "--action-hashed",
+        "6",
+        "--policy",
+        "SharedThompson:draws=5",
+    )
+    for words, names in ((FILMS, ("year",)), (hashed, tuple(f"#{i}" for i in range(6)))):
+        assert main(["serve", *words, "--print-config"]) == 0
+        (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
+        loop = load(tmp_path / "armlet.toml", {}).loops[0]
+        assert loop.spec().bandit().settings.action_features == names  # type: ignore[union-attr]
+    for wrong, told in (
+        (("shop.db", "--action-features", "year"), "--action-features is given, but --loop is not"),
+        ((*FILMS, "--arms", "a,b"), "arms and action_features are given"),
+        ((*FILMS, "--action-categories", "genre"), "--action-categories is 'genre'; give a column and its values"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["serve", *wrong, "--print-config"])
+        assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("given", "epoch"), [("10k", 10_000), ("12h", timedelta(hours=12)), ("90s", timedelta(0, 90))])
 def test_an_epoch_is_a_number_of_decisions_or_a_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, epoch: object

@@ -27,7 +27,11 @@ EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
 LOOP: Final = (
     "arms",
     "features",
+    "hashed",
     "dim",
+    "action_features",
+    "action_hashed",
+    "action_dim",
     "window",
     "default_reward",
     "aggregation",
@@ -40,7 +44,8 @@ LOOP: Final = (
     "epoch",
 )
 """Options that are settings of a loop as they are."""
-OTHERS: Final = ("loop", "categories", "policy", "control", "share")
+OTHERS: Final = ("loop", "categories", "action_categories", "policy", "control", "share")
+ACTIONS: Final = ("action_features", "action_categories", "action_hashed", "action_dim")
 JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
@@ -59,7 +64,12 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
         arg("--arms", type=names, metavar="NAMES", help="the arms, separated by commas"),
         arg("--features", type=names, metavar="NAMES", help="numbers in a context, separated by commas"),
         arg("--categories", action="append", metavar="X=A,B", help=f"a column of text, and its values; {REPEATED}"),
+        arg("--hashed", type=int, metavar="N", help="take any names, hashed into so many columns"),
         arg("--dim", type=int, metavar="D", help="how many numbers a context has, if they have no names"),
+        arg("--action-features", type=names, metavar="NAMES", help="of actions that come with decisions, without arms"),
+        arg("--action-categories", action="append", metavar="X=A,B", help=f"their columns of text; {REPEATED}"),
+        arg("--action-hashed", type=int, metavar="N", help="take any names of theirs"),
+        arg("--action-dim", type=int, metavar="D", help="how many numbers they have, without names"),
         named_policy("default: OccasionalOptimism"),
         arg("--window", type=float, metavar="SECONDS", help="until a decision without a reward has the default"),
         arg("--default-reward", type=amount, metavar="X", help="that default; NAME=X,... of outcomes"),
@@ -95,6 +105,8 @@ def serve(a: argparse.Namespace) -> Work | int | None:
       armlet serve shop.db --loop router --arms small,large --features tokens \
           --outcomes quality=1,cost=-40 --known cost:small=0.001,large=0.03 \
           --budget cost:total=250,horizon=100k
+      armlet serve shop.db --loop films --features age --action-features year \
+          --action-categories genre=crime,western
       armlet serve armlet.toml
       armlet serve armlet.toml --check
       armlet serve --new-key decide,reward --key-loops home
@@ -143,8 +155,9 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
     from armlet.inputs.named import parse_named
 
     loop = {name: value for name in LOOP if (value := getattr(a, name)) is not None}
-    if a.categories is not None:
-        loop["categories"] = dict(_category(text) for text in a.categories)
+    for option in ("categories", "action_categories"):
+        if (given := getattr(a, option)) is not None:
+            loop[option] = dict(_category(option, text) for text in given)
     if a.policy is not None:
         loop["policy"], loop["policy_settings"] = parse_named(a.policy)
     if a.control is not None:
@@ -152,20 +165,20 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
     elif a.share is not None:
         raise ArgumentError("{share} is given, but {control} is not; give the arm to compare with")
     if a.loop is None and loop:
-        raise ArgumentError("{name} is given, but {loop} is not; name the loop", name=f"--{next(iter(loop))}")
-    if a.loop is not None and a.arms is None:
+        option = next(iter(loop)).replace("_", "-")
+        raise ArgumentError("{name} is given, but {loop} is not; name the loop", name=f"--{option}")
+    if a.loop is not None and a.arms is None and not any(name in loop for name in ACTIONS):
         if loop:
             raise ArgumentError("{arms} is missing; give the arms of the loop, such as sale,new")
         return {"store": a.place}  # it goes on with all that are there
     return {"store": a.place, "loops": {} if a.loop is None else {a.loop: loop}}
 
 
-def _category(text: str) -> tuple[str, tuple[str, ...]]:
+def _category(option: str, text: str) -> tuple[str, tuple[str, ...]]:
     column, equals, values = text.partition("=")
     if not equals:
-        raise ArgumentError(
-            "{categories} is {given!r}; give a column and its values, such as country=de,fr", given=text
-        )
+        told = "{" + option + "} is {given!r}; give a column and its values, such as country=de,fr"
+        raise ArgumentError(told, given=text)
     return column.strip(), names(values)
 
 
@@ -257,7 +270,7 @@ def banner(config: ServerConfig, url: str, service: Service) -> Iterator[str]:
     call = _caller(config, url)
     path = f"/v1/loops/{quote(name, safe='')}/decide"
     yield "decide:"
-    yield "  " + call(path, {"event": event, "context": example(model)})
+    yield "  " + call(path, {"event": event, "context": example(model), **_example_actions(model)})
     yield "reward:"
     yield "  " + call("/v1/rewards", {"items": [{"loop": name, "event": event, "value": best_reward(model)}]})
     host = url if config.listen.socket is None else "http://localhost"  # through the socket
@@ -280,16 +293,29 @@ def _caller(config: ServerConfig, url: str) -> Callable[[str, object], str]:
 def example(model: Bandit) -> object:
     """Return a context that a bandit can read, in plain JSON types."""
     settings = model.settings
-    if settings.encoder is None:
-        return [1.0] * settings.dim if settings.features is None else dict.fromkeys(settings.features, 1.0)
+    return _example_row(settings.encoder, settings.features, settings.dim)
+
+
+def _example_actions(model: Any) -> dict[str, object]:
+    """Return actions to choose from, if they come with each decision."""
+    settings = model.settings
+    if not hasattr(settings, "action_dim"):
+        return {}
+    row = _example_row(settings.action_encoder, settings.action_features, settings.action_dim)
+    return {"actions": {"one": row, "other": row}}
+
+
+def _example_row(encoder: Any, features: Sequence[str] | None, dim: int) -> object:
+    if encoder is None:
+        return [1.0] * dim if features is None else dict.fromkeys(features, 1.0)
     cells: dict[str, object] = {}
-    for code in settings.encoder.to_dict()["columns"]:
+    for code in encoder.to_dict().get("columns", ({"kind": "number", "column": "anything"},)):
         if code["kind"] == "number":
             cells[code["column"]] = 1.0
         elif code["kind"] == "flags":
             cells[code["column"]] = next(iter(code["texts"]), "other")
         elif code["kind"] != "constant":
-            return [1.0] * settings.dim  # the numbers themselves are read too
+            return [1.0] * dim  # the numbers themselves are read too
     return cells
 
 

@@ -75,7 +75,7 @@ async def make_loop(service: Service, request: Request) -> Response:
     if not request.grant.allows("admin", asked.name):
         raise Problem(FORBIDDEN, f"the key lacks the scope 'admin' for loop {asked.name!r}", field="name")
     dim = asked.dim or len(asked.features) + sum(map(len, asked.categories.values()))
-    _check_size(len(asked.arms), dim, len(asked.outcomes or ()))
+    _check_size(len(asked.arms or ()), dim, len(asked.outcomes or ()))
     service.loops[asked.name] = await service.run(_made, service.store, asked)
     return Response(msgspec.json.encode(LoopName(asked.name)), 201, (JSON, NO_STORE, NO_SNIFF))
 
@@ -83,7 +83,7 @@ async def make_loop(service: Service, request: Request) -> Response:
 def _made(store: Store, asked: MakeLoop) -> Loop:
     if asked.name in store.loops:
         raise Problem(CONFLICT, f"there is a loop {asked.name!r} already", field="name")
-    fields = msgspec.structs.asdict(asked)
+    fields = {**msgspec.structs.asdict(asked), "arms": asked.arms or ()}
     with _refusing(MakeLoop.__struct_fields__):
         if asked.control is not None:
             fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
@@ -115,6 +115,7 @@ async def delete_loop(service: Service, request: Request) -> Response:
     if not await _deleting(service, service.store.delete, loop.name):
         raise no_loop(loop.name)
     service.loops.pop(loop.name, None)
+    service.features.pop(loop.name, None)
     return json_response(Done())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import reprlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from armlet.errors import ArmletError
 from armlet.service import problems
-from armlet.service.config import Limits
+from armlet.service.config import Limits, PersonalizerConfig
 from armlet.service.http import (
     DisconnectedError,
     Message,
@@ -33,6 +33,7 @@ from armlet.service.http import (
     problem_response,
 )
 from armlet.service.keys import COOKIE, Grant, Keyring, is_local
+from armlet.service.personalizer.features import FeatureCounts
 from armlet.service.problems import Problem
 from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
@@ -66,6 +67,8 @@ class Service:
     phase
         "starting" until all loops are ready, when only the server's own state is told; "draining" once the server is
         about to stop, when all is served but /readyz says so, for proxies.
+    personalizer
+        Which loops answer Personalizer's routes.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Service:
         limits: Limits | None = None,
         loops: Iterable[Loop] = (),
         phase: Phase = "ready",
+        personalizer: PersonalizerConfig | None = None,
     ) -> None:
         self.store = store
         self.keyring = Keyring({}) if keyring is None else keyring
@@ -83,6 +87,8 @@ class Service:
         self.loops: dict[str, Loop] = {loop.name: loop for loop in loops}
         self.arms: WeakKeyDictionary[Loop, tuple[Arm, ...]] = WeakKeyDictionary()  # as far as they are known
         self.phase: Phase = phase
+        self.personalizer = PersonalizerConfig() if personalizer is None else personalizer
+        self.features: defaultdict[str, FeatureCounts] = defaultdict(FeatureCounts)  # that do not fit, by loop
         self.answers: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
         self.patience = Patience(self.limits.body_seconds)
         self.streams = Streams(self.limits.streams)
@@ -132,11 +138,13 @@ def no_loop(name: str) -> Problem:
 def grant_of(service: Service, request: Request, route: Route) -> Grant | None:
     """Return what the sender may do; None if that is not known. Only what changes nothing may come with a cookie."""
     token = _bearer(request.headers.get(b"authorization"))
+    anonymous = service.keyring.anonymous
     if token is None and route.method == "GET":
         token = _cookie(request.headers.get(b"cookie"))
+    if token is None and route.key_header is not None and anonymous is None:
+        token = request.headers.get(route.key_header, b"").decode("latin-1")
     if token is not None:
         return service.keyring.find(token)
-    anonymous = service.keyring.anonymous
     return anonymous if anonymous is not None and is_local(request.headers) else None
 
 
@@ -163,6 +171,8 @@ def authorize(service: Service, request: Request, route: Route) -> None:
     if grant is None:
         challenge = ((b"www-authenticate", b"Bearer"),)
         what = "send a key: Authorization: Bearer ..."
+        if route.key_header is not None:
+            what = f"send a key: {route.key_header.decode().title()}: ..."
         raise Problem(problems.UNAUTHORIZED, what, headers=challenge)
     request.grant = grant
     if route.scope is None:
@@ -181,9 +191,10 @@ def create_app(service: Service, routes: Iterable[Route] | None = None) -> Appli
     """Return the ASGI application of a service; it has all routes unless some are given."""
     if routes is None:
         from armlet.service.page import ROUTES as PAGES  # which import this module, as do the others
+        from armlet.service.personalizer.routes import ROUTES as PERSONALIZER
         from armlet.service.routes import ROUTES
 
-        routes = (*ROUTES, *PAGES)
+        routes = (*ROUTES, *PAGES, *PERSONALIZER)
     router = Router(routes)
 
     async def app(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:

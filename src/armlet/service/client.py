@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Context: TypeAlias = "Mapping[str, object] | ArrayLike"
+Actions: TypeAlias = "Mapping[str, Mapping[str, object] | ArrayLike] | str"
+"""Features by action, or the name of a table that was prepared."""
 T = TypeVar("T")
 
 CONNECTIONS: Final = 32  # of one client; calls beyond wait for their turn. httpx2 looks at all of them at every call
@@ -88,6 +90,7 @@ class Post(NamedTuple):
     path: str
     body: bytes
     seconds: float
+    method: str = "POST"
 
 
 Failed: TypeAlias = httpx2.RequestError
@@ -156,6 +159,14 @@ class _Calls:
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
         return _decode(found, dict[str, list[Answer]])["items"]
 
+    def _prepare(self, loop: str, table: str, actions: Mapping[str, object]) -> Steps[None]:
+        path = f"/v1/loops/{quote(loop, safe='')}/actions/{quote(table, safe='')}"
+        yield from self._post(path, {"actions": actions}, self._end(), "PUT")
+
+    def _activate(self, loop: str, event: str) -> Steps[bool]:
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/activate", {"event": event}, self._end())
+        return _decode(found, dict[str, bool])["activated"]
+
     def _reward(self, item: Mapping[str, object]) -> Steps[str]:
         [found] = yield from self._rewards([item])
         if found.status in FAULTS:
@@ -188,12 +199,12 @@ class _Calls:
     def _end(self) -> float:
         return time.monotonic() + self._timeout
 
-    def _post(self, path: str, asked: object, end: float) -> Steps[bytes]:
+    def _post(self, path: str, asked: object, end: float, method: str = "POST") -> Steps[bytes]:
         """Send until there is an answer that is final, or until there is no time for another attempt."""
         body, is_unknown = _encode(asked), False
         for attempt in count():
             left = end - time.monotonic()
-            found = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001))
+            found = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001), method)
             if isinstance(found, httpx2.Response) and found.status_code == 200:
                 return found.content
             error = _error(found, self._url)
@@ -305,6 +316,9 @@ class Client(_Calls):
         *,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
     ) -> Answer:
         """Choose an arm for a context.
 
@@ -322,13 +336,20 @@ class Client(_Calls):
             A session or a user that keeps its arm within an epoch, if the loop was made with one.
         weights
             What one of each outcome is worth in this decision, for a loop with several; those left out are the loop's.
+        actions
+            What to choose from, for a loop that was made for actions: their features, or the name of a prepared table.
+        baseline
+            The action to play in any case; what the policy would have played is kept next to it.
+        defer
+            Whether no reward is waited for until `activate` is called for the event.
 
         Raises
         ------
         armlet.errors.ServiceError
             If it was refused, or if there was no answer in time.
         """
-        return self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights))
+        more = {"actions": actions, "baseline": baseline, "defer": defer or None}
+        return self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights, **more))
 
     def decide_many(
         self,
@@ -339,9 +360,19 @@ class Client(_Calls):
         *,
         units: Sequence[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
     ) -> list[Answer]:
-        """Choose an arm for each context in one transaction, all or none; `weights` are for all of them."""
-        return self._run(self._decide_many(loop, contexts, events, eligible, units, weights=weights))
+        """Choose an arm for each context in one transaction, all or none; `weights` and `actions` are for all."""
+        steps = self._decide_many(loop, contexts, events, eligible, units, weights=weights, actions=actions)
+        return self._run(steps)
+
+    def prepare(self, loop: str, table: str, actions: Mapping[str, Mapping[str, object] | ArrayLike]) -> None:
+        """Give actions a name, by which later decisions choose among them; the key needs the scope `admin`."""
+        self._run(self._prepare(loop, table, actions))
+
+    def activate(self, loop: str, event: str) -> bool:
+        """Say that a deferred decision was played; return whether it was deferred until now."""
+        return self._run(self._activate(loop, event))
 
     def reward(
         self,
@@ -380,7 +411,7 @@ class Client(_Calls):
 
     def _send(self, post: Post) -> httpx2.Response | Failed:
         try:
-            return self._http.post(post.path, content=post.body, timeout=_limits(post.seconds))
+            return self._http.request(post.method, post.path, content=post.body, timeout=_limits(post.seconds))
         except httpx2.RequestError as error:
             return error
 
@@ -436,9 +467,13 @@ class AsyncClient(_Calls):
         *,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
+        baseline: Arm | None = None,
+        defer: bool = False,
     ) -> Answer:
         """Choose an arm for a context."""
-        return await self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights))
+        more = {"actions": actions, "baseline": baseline, "defer": defer or None}
+        return await self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights, **more))
 
     async def decide_many(
         self,
@@ -449,9 +484,19 @@ class AsyncClient(_Calls):
         *,
         units: Sequence[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
+        actions: Actions | None = None,
     ) -> list[Answer]:
         """Choose an arm for each context in one transaction, all or none."""
-        return await self._run(self._decide_many(loop, contexts, events, eligible, units, weights=weights))
+        steps = self._decide_many(loop, contexts, events, eligible, units, weights=weights, actions=actions)
+        return await self._run(steps)
+
+    async def prepare(self, loop: str, table: str, actions: Mapping[str, Mapping[str, object] | ArrayLike]) -> None:
+        """Give actions a name, by which later decisions choose among them."""
+        await self._run(self._prepare(loop, table, actions))
+
+    async def activate(self, loop: str, event: str) -> bool:
+        """Say that a deferred decision was played; return whether it was deferred until now."""
+        return await self._run(self._activate(loop, event))
 
     async def reward(
         self,
@@ -490,7 +535,7 @@ class AsyncClient(_Calls):
             return httpx2.PoolTimeout(f"{CONNECTIONS} other calls of this client are under way")
         try:
             left = max(end - time.monotonic(), 0.001)
-            return await self._http.post(post.path, content=post.body, timeout=_limits(left))
+            return await self._http.request(post.method, post.path, content=post.body, timeout=_limits(left))
         except httpx2.RequestError as error:
             return error
         finally:

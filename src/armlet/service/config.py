@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
+from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError, choices
 from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
+from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.settings import (
     Check,
     Epoch,
@@ -39,6 +41,8 @@ from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
+
+    AnyEncoder: TypeAlias = Encoder | HashedFeatures
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
@@ -137,6 +141,25 @@ class LogConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalizerConfig:
+    """Which loops answer the routes of Azure Personalizer, and how.
+
+    Parameters
+    ----------
+    loop
+        The one of `/personalizer`; the only one of the store if left out. `/v1/loops/NAME/personalizer` is any other.
+    apprentice
+        Loops in apprentice mode: the first action is played, and what the policy would have played is kept.
+    """
+
+    loop: str | None = None
+    apprentice: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        settle(self, loop=optional(check_text), apprentice=texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlConfig:
     """An arm that a fixed share of decisions plays, to compare with."""
 
@@ -188,9 +211,11 @@ class LoopConfig:
 
     Parameters
     ----------
-    features, categories, dim
+    features, categories, hashed, dim
         Names of numbers, "1" for a constant; columns of text with the texts that get a flag each, all others sharing
-        one more; or, without names, how many numbers there are.
+        one more; or how many columns any names are hashed into; or, without names, how many numbers there are.
+    action_features, action_categories, action_hashed, action_dim
+        The same of actions, for a loop without arms: its actions come with each decision, and have features.
     policy, policy_settings
         The name of a policy, and its settings.
     outcomes, known, budget
@@ -206,13 +231,20 @@ class LoopConfig:
     >>> loop = LoopConfig(name="home", arms=("sale", "new"), features=("age",), categories={"country": ("fr", "de")})
     >>> loop.encoder.features
     ('age', 'country=de', 'country=fr', 'country=other')
+    >>> LoopConfig(name="films", features=("age",), action_features=("year",)).has_actions
+    True
     """
 
     name: str
-    arms: tuple[Arm, ...]
+    arms: tuple[Arm, ...] = ()
     features: tuple[str, ...] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hashed: int | None = None
     dim: int | None = None
+    action_features: tuple[str, ...] = ()
+    action_categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    action_hashed: int | None = None
+    action_dim: int | None = None
     policy: str | None = None
     policy_settings: Mapping[str, Any] = field(default_factory=dict)
     window: float | None = None
@@ -233,10 +265,13 @@ class LoopConfig:
         settle(
             self,
             name=check_text,
-            arms=lambda _, value: tuple(check_labels(cast("tuple[Arm, ...]", value))),
+            arms=lambda _, value: tuple(check_labels(cast("tuple[Arm, ...]", value))) if value else (),
             features=texts,
             categories=_categories,
-            dim=optional(whole()),
+            dim=optional(whole(0)),
+            action_features=texts,
+            action_categories=_categories,
+            action_dim=optional(whole()),
             aggregation=one_of(*get_args(Aggregation)),
             reward_range=_range,
             objective=one_of(*get_args(Objective)),
@@ -245,21 +280,44 @@ class LoopConfig:
             known=lambda _, value: None if value is None else read_known(value, self.arms),
             on_change=one_of(*get_args(OnChange)),
         )
-        if self.dim is not None and (self.features or self.categories):
-            raise InvalidValueError(f"dim is {self.dim}, but features have names; leave dim out")
+        for of in ("", "action_"):
+            self._check_side(of)
+        if not self.arms and not self.has_actions:
+            raise InvalidValueError("arms is missing; give it, or action_features for actions with features")
         if self.control is not None and self.control.arm not in self.arms:
             arms = [str(arm) for arm in self.arms]
             raise InvalidValueError(f"control.arm is {self.control.arm!r}; {choices(str(self.control.arm), arms)}")
         self.spec().bandit()  # refuses what the store would refuse
+
+    def _check_side(self, of: str) -> None:
+        """Refuse features of contexts, or of actions, that are given in two ways."""
+        has_names = bool(getattr(self, f"{of}features") or getattr(self, f"{of}categories"))
+        hashed, dim = getattr(self, f"{of}hashed"), getattr(self, f"{of}dim")
+        if hashed is not None and has_names:
+            raise InvalidValueError(
+                f"{of}hashed is {hashed}, which takes any names, but {of}features are named; leave one out"
+            )
+        if dim is not None and (has_names or hashed is not None):
+            raise InvalidValueError(f"{of}dim is {dim}, but features have names; leave {of}dim out")
+
+    @property
+    def has_actions(self) -> bool:
+        """Whether its actions come with each decision, and have features."""
+        return bool(self.action_features or self.action_categories or self.action_hashed or self.action_dim)
 
     def make_policy(self) -> Policy | None:
         """Make the policy, or refuse its name or settings; None for the default one."""
         return make_policy(self.policy, self.policy_settings)
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> AnyEncoder | None:
         """What makes numbers of its contexts, if there is more than numbers in them."""
-        return make_encoder(self.features, self.categories)
+        return make_encoder(self.features, self.categories, self.hashed)
+
+    @property
+    def action_encoder(self) -> AnyEncoder | None:
+        """What makes numbers of the features of actions, if there is more than numbers in them."""
+        return make_encoder(self.action_features, self.action_categories, self.action_hashed)
 
     def spec(self) -> LoopSpec:
         """Return what the store makes of it."""
@@ -267,14 +325,27 @@ class LoopConfig:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.loop`."""
-        encoder = self.encoder
-        same = ("dim", *RULES, "reward_range", "objective", "seed", "epoch", "outcomes", "known", "budget")
+        encoder, action_encoder = self.encoder, self.action_encoder
+        same = (
+            "dim",
+            "action_dim",
+            *RULES,
+            "reward_range",
+            "objective",
+            "seed",
+            "epoch",
+            "outcomes",
+            "known",
+            "budget",
+        )
         return {
             "name": self.name,
-            "arms": list(self.arms),
+            "arms": list(self.arms) or None,
             "policy": self.make_policy(),
             "encoder": encoder,
             "features": self.features if encoder is None and self.features else None,
+            "action_encoder": action_encoder,
+            "action_features": self.action_features if action_encoder is None and self.action_features else None,
             "control": None if self.control is None else Control(arm=self.control.arm, share=self.control.share),
             "on_change": self.on_change,
             **{name: getattr(self, name) for name in same},
@@ -323,7 +394,7 @@ def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
         if settings:
             raise InvalidValueError(f"policy_settings is {dict(settings)!r}; name the policy too")
         return None
-    kind = find_policy(name)
+    kind = cast("type[Policy]", ACTION_POLICIES[name]) if name in ACTION_POLICIES else find_policy(name)
     known = signature(kind).parameters
     for setting in settings:
         if setting not in known:
@@ -331,8 +402,12 @@ def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
     return kind(**settings)
 
 
-def make_encoder(features: Iterable[str], categories: Mapping[str, tuple[str, ...]]) -> Encoder | None:
+def make_encoder(
+    features: Iterable[str], categories: Mapping[str, tuple[str, ...]], hashed: int | None = None
+) -> AnyEncoder | None:
     """Return what makes numbers of contexts, if there is more than numbers in them."""
+    if hashed is not None:
+        return HashedFeatures(hashed)
     if not categories and CONSTANT not in features:
         return None
     from armlet.inputs.encoder import Encoder
@@ -358,6 +433,7 @@ class ServerConfig:
     keys: tuple[KeyConfig, ...] = ()
     limits: Limits = field(default_factory=Limits)
     log: LogConfig = field(default_factory=LogConfig)
+    personalizer: PersonalizerConfig = field(default_factory=PersonalizerConfig)
 
     def __post_init__(self) -> None:
         settle(self, store=text("shop.db"))

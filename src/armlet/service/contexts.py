@@ -46,7 +46,7 @@ def with_dates(reader: Reader, context: Context) -> Mapping[str, object] | list[
     if encoder is None or isinstance(context, list):
         return context
     dates: dict[str, object] = {}
-    for saved in encoder.to_dict()["columns"]:
+    for saved in encoder.to_dict().get("columns", ()):  # names that are hashed have none
         value = context.get(saved["column"])
         if saved["kind"] == "date" and isinstance(value, str):
             with suppress(ValueError):
@@ -86,6 +86,8 @@ def _faults(reader: Reader, context: Mapping[str, object] | list[float]) -> Iter
     encoder: Encoder | None = getattr(reader, "encoder", None)
     if isinstance(context, list):
         yield from _positions(reader.plain.dim, context)
+    elif encoder is not None and not hasattr(encoder, "reads"):
+        yield "", "give names with numbers or texts"
     elif encoder is not None:
         yield from _names(context, encoder.reads, is_extra_ignored=encoder.extra == "ignore")
         yield from _columns(context, encoder)

@@ -7,10 +7,11 @@ same time share a commit. Every answer is durable before it is sent.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast, get_args
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
+from msgspec import Struct
 
 from armlet.errors import (
     ArmletError,
@@ -42,6 +43,11 @@ from armlet.service.schemas import (
 from armlet.stores import Loop, Status
 from armlet.types import Arm
 
+if TYPE_CHECKING:
+    from armlet.actions.decision import ActionDecision
+    from armlet.inputs.settings import Reader
+
+Actions: TypeAlias = dict[str, Any] | str | None
 T = TypeVar("T")
 
 log = logging.getLogger("armlet.service")
@@ -64,9 +70,11 @@ async def decide(service: Service, request: Request) -> Response:
     asked = decode(_decide, await request.body(service.limits.body), request)
     name = request.parts["name"]
     loop = service.loops.get(name) or await service.loop(name)
+    if asked.actions is not None or asked.baseline is not None or asked.defer:
+        return await _choose(request, loop, asked)
     labels = () if asked.probabilities is None else await _labels(service, request, loop)
 
-    def ask(contexts: list[Any]) -> Awaitable[Decision]:
+    def ask(contexts: list[Any], _: Actions) -> Awaitable[Decision]:
         return loop.adecide(
             contexts[0],
             event=asked.event,
@@ -77,11 +85,10 @@ async def decide(service: Service, request: Request) -> Response:
         )
 
     try:
-        decision = await _asked(loop, [asked.context], ask)
+        decision = await with_any_dates(loop, [asked.context], None, ask)
     except ArmletError as error:
-        given = {"eligible": asked.eligible, "unit": asked.unit, "weights": asked.weights}
-        fields = {name: name for name, value in given.items() if value is not None}
-        raise _refused(loop, {"context": asked.context}, error, fields) from error
+        fields = _given(asked, "eligible", "unit", "weights") | _lacking(loop)
+        raise refused_decision(loop, [("context", loop.reader, asked.context)], error, fields) from error
     if labels:
         labels = await _later_labels(service, loop, labels, [decision])
     told = _told(decision, asked.event, labels, has_propensity=request.grant.propensity)
@@ -90,64 +97,128 @@ async def decide(service: Service, request: Request) -> Response:
     return Response(_encode(told))
 
 
+async def _choose(request: Request, loop: Loop, asked: Decide) -> Response:
+    """Choose one of the actions that came with the request, or of a table that was prepared."""
+    _check_probabilities(request, asked.probabilities)
+    decide = cast("Callable[..., Awaitable[ActionDecision]]", loop.adecide)  # which refuses what it cannot have
+
+    def ask(contexts: list[Any], actions: Actions) -> Awaitable[ActionDecision]:
+        return decide(
+            contexts[0],
+            event=asked.event,
+            eligible=asked.eligible,
+            unit=asked.unit,
+            weights=asked.weights,
+            actions=actions,
+            baseline=asked.baseline,
+            defer=asked.defer,
+        )
+
+    try:
+        decision = await with_any_dates(loop, [asked.context], asked.actions, ask)
+    except ArmletError as error:
+        rows = [("context", loop.reader, asked.context), *action_rows(loop, asked.actions)]
+        fields = _given(asked, "eligible", "baseline", "defer", "unit", "weights", "actions") | _lacking(loop)
+        raise refused_decision(loop, rows, error, fields) from error
+    told = _told(decision, asked.event, (), has_propensity=request.grant.propensity)
+    if asked.probabilities is not None:
+        _tell_support(told, decision, asked)
+    return Response(_encode(told))
+
+
+def action_rows(loop: Loop, actions: Actions) -> Iterator[tuple[str, Reader, Any]]:
+    """Return rows of actions that came with a request: their fields, what reads them, and as they were sent."""
+    reader, rows = loop.action_reader, actions.items() if isinstance(actions, dict) else ()
+    return ((f"actions.{label}", reader, row) for label, row in rows if reader is not None)
+
+
+def _given(asked: Struct, *names: str) -> dict[str, str]:
+    """Return the arguments that were given, by name; each is a field of the same name."""
+    return {name: name for name in names if getattr(asked, name) not in (None, False)}
+
+
+def _lacking(loop: Loop) -> dict[str, str]:
+    """Return the field of actions, which a loop that was made for them is never without."""
+    return {} if loop.action_reader is None else {"actions": "actions"}
+
+
+def _tell_support(told: Decided, decision: Decision | ActionDecision, asked: Decide | DecideMany) -> None:
+    """Add the probability of every action that had one; of a prepared table, not if all of it had the same."""
+    chances = cast("ActionDecision", decision).support
+    if chances is None:
+        same = asked.eligible or (asked.actions if isinstance(asked.actions, dict) else ())
+        chances = dict.fromkeys(same, decision.propensity)
+    if chances:
+        told.probabilities = [Probability(*pair) for pair in chances.items()]
+
+
 async def decide_many(service: Service, request: Request) -> Response:
     """Choose arms for many contexts in one transaction, all or none."""
     asked = decode(_decide_many, await request.body(service.limits.batch_body), request)
     if len(asked.items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
     loop = await service.loop(request.parts["name"])
-    labels = () if asked.probabilities is None else await _labels(service, request, loop)
+    _check_probabilities(request, asked.probabilities)
+    of_arms = asked.probabilities if asked.actions is None else None
+    labels = () if of_arms is None else await _labels(service, request, loop)
     events = _events([item.event for item in asked.items])
     contexts: list[Any] = [item.context for item in asked.items]
 
     units = [item.unit for item in asked.items]
     has_units = any(unit is not None for unit in units)
+    decide = cast("Callable[..., Awaitable[list[Decision]]]", loop.adecide_many)
 
-    def ask(contexts: list[Any]) -> Awaitable[list[Decision]]:
-        return loop.adecide_many(
+    def ask(contexts: list[Any], actions: Actions) -> Awaitable[list[Decision]]:
+        return decide(
             contexts,
             events=events,
             eligible=asked.eligible,
-            probabilities=asked.probabilities,
+            probabilities=of_arms,
             units=units if has_units else None,
             weights=asked.weights,
+            actions=actions,
         )
 
     try:
-        decisions = await _asked(loop, contexts, ask)
+        decisions = await with_any_dates(loop, contexts, asked.actions, ask)
     except ArmletError as error:
-        raise _refused(loop, _by_field(contexts), error, _fields(asked)) from error
+        rows = [(f"items[{at}].context", loop.reader, context) for at, context in enumerate(contexts)]
+        raise refused_decision(
+            loop, [*rows, *action_rows(loop, asked.actions)], error, _fields(asked, _lacking(loop))
+        ) from error
     if labels:
         labels = await _later_labels(service, loop, labels, decisions)
     named = [None] * len(decisions) if events is None else events
     has_propensity = request.grant.propensity
     told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
-    if has_units or asked.weights is not None:
-        for one, decision in zip(told, decisions, strict=True):
+    for one, decision in zip(told, decisions, strict=True):
+        if has_units or asked.weights is not None:
             _tell_dial(one, decision, has_propensity=has_propensity)
+        if asked.actions is not None and asked.probabilities is not None:
+            _tell_support(one, decision, asked)
     return Response(_encode(DecidedMany(told)))
 
 
-def _by_field(contexts: Sequence[Any]) -> dict[str, Any]:
-    return {f"items[{at}].context": context for at, context in enumerate(contexts)}
-
-
-def _fields(asked: DecideMany) -> dict[str, str]:
+def _fields(asked: DecideMany, lacking: dict[str, str]) -> dict[str, str]:
     """Return the arguments that a batch was given, and where the first of each is."""
-    found = {name: name for name in ("eligible", "weights") if getattr(asked, name) is not None}
+    found = _given(asked, "eligible", "weights", "actions") | lacking
     at = next((at for at, item in enumerate(asked.items) if item.unit is not None), None)
     return found if at is None else {**found, "unit": f"items[{at}].unit"}
 
 
-async def _asked(loop: Loop, contexts: list[Any], ask: Callable[[list[Any]], Awaitable[T]]) -> T:
+async def with_any_dates(
+    loop: Loop, contexts: list[Any], actions: Actions, ask: Callable[[list[Any], Actions], Awaitable[T]]
+) -> T:
     """Await decisions; text is read as a date only where a loop refuses it, so that others do not pay for that."""
     try:
-        return await ask(contexts)
+        return await ask(contexts, actions)
     except InvalidTypeError:
         dated = [with_dates(loop.reader, context) for context in contexts]
-        if all(new is old for new, old in zip(dated, contexts, strict=True)):
+        rows = [with_dates(reader, row) for _, reader, row in action_rows(loop, actions)]
+        old = [*contexts, *(actions.values() if isinstance(actions, dict) else ())]
+        if all(new is before for new, before in zip([*dated, *rows], old, strict=False)):
             raise
-    return await ask(dated)
+    return await ask(dated, dict(zip(actions, rows, strict=True)) if isinstance(actions, dict) else actions)
 
 
 def _events(names: Sequence[str | None]) -> list[str] | None:
@@ -158,7 +229,9 @@ def _events(names: Sequence[str | None]) -> list[str] | None:
     return given or None
 
 
-def _told(decision: Decision, event: str | None, labels: Sequence[Arm], *, has_propensity: bool) -> Decided:
+def _told(
+    decision: Decision | ActionDecision, event: str | None, labels: Sequence[Arm], *, has_propensity: bool
+) -> Decided:
     name = decision.id if event is None else event
     if not has_propensity:
         return Decided(name, decision.arm)
@@ -178,10 +251,16 @@ def _tell_dial(told: Decided, decision: Decision, *, has_propensity: bool) -> No
         told.weights = decision.weights
 
 
+def _check_probabilities(request: Request, probabilities: str | None) -> None:
+    if probabilities is not None and not request.grant.propensity:
+        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
+
+
 async def _labels(service: Service, request: Request, loop: Loop) -> Sequence[Arm]:
     """Return the arms in the order of probabilities, before anything is decided and kept."""
-    if not request.grant.propensity:
-        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
+    _check_probabilities(request, "all")
+    if loop.action_reader is not None:
+        raise Problem(INVALID, "the actions of this loop come with each decision; give them", field="actions")
     if loop not in service.arms:
         service.arms[loop] = tuple((await service.ask(loop.model)).arms)
     return service.arms[loop]
@@ -201,24 +280,26 @@ async def _later_labels(
     return service.arms[loop]
 
 
-def _refused(loop: Loop, contexts: Mapping[str, Any], error: ArmletError, fields: Mapping[str, str]) -> Problem:
+def refused_decision(
+    loop: Loop, rows: Iterable[tuple[str, Reader, Any]], error: ArmletError, fields: Mapping[str, str]
+) -> Problem:
     """Return why a decision was refused; what is wrong with a context is said without its values.
 
     Parameters
     ----------
     loop
         Whose decision it is.
-    contexts
-        By their fields.
+    rows
+        Contexts and rows of actions: their fields, what reads them, and as they were sent.
     error
-        Why it was refused; if nothing is wrong with the contexts, it is about one of the other arguments.
+        Why it was refused; if nothing is wrong with the rows, it is about one of the other arguments.
     fields
         The field of each other argument that was given.
     """
     if isinstance(error, (StoreError, EventError, BudgetError)):
-        return refusal(error)
-    for field, context in contexts.items():
-        problem = context_problem(loop.reader, context, field)
+        return refusal(error, field=fields.get("event"))
+    for field, reader, row in rows:
+        problem = context_problem(reader, row, field)
         if problem is not None:
             return problem
     if fields and not isinstance(error, PolicyError):

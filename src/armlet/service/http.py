@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Method: TypeAlias = Literal["GET", "POST", "DELETE"]
+Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 Header: TypeAlias = tuple[bytes, bytes]
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ NO_STORE: Final[Header] = (b"cache-control", b"no-store")
 NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
 JSON: Final[Header] = (b"content-type", b"application/json")
 ANY: Final = "{}"  # stands for a part of a path
+REST: Final = "*"  # at the end of a path, for any further parts
 MOST_FIELDS: Final = 32  # of a query
 REMEMBERED, SHORT = 1024, 256  # paths, and their letters
 
@@ -272,6 +273,20 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
+class NoContent(Response):
+    """An answer without a body, which has no length either (RFC 9110)."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(b"", 204, (NO_STORE,))
+
+    async def send(self, _: Receive, send: Send, *, without_body: bool = False) -> None:  # noqa: ARG002
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.status, "headers": list(self.headers)})
+        await send({"type": "http.response.body", "body": b""})
+
+
 def json_response(value: object, status: int = 200) -> Response:
     """Return a response that says a value in JSON."""
     return Response(msgspec.json.encode(value), status)
@@ -296,9 +311,10 @@ class Route:
     Parameters
     ----------
     method
-        GET, which serves HEAD as well, POST or DELETE.
+        GET, which serves HEAD as well, POST, PUT or DELETE.
     path
-        Its pattern, such as "/v1/loops/{name}/decide"; a name in braces stands for one part.
+        Its pattern, such as "/v1/loops/{name}/decide"; a name in braces stands for one part, a star at the end for any
+        further parts, where no other route has them.
     scope
         What a key must allow, for the loop that `{name}` says if the path has it; None where no key is asked for.
     handler
@@ -314,6 +330,8 @@ class Route:
         How its problems are shown; as JSON if left out.
     is_always_served
         Whether it is served while loops are being opened.
+    key_header
+        Another header than Authorization that may bring the key, in small letters.
     """
 
     method: Method
@@ -326,6 +344,17 @@ class Route:
     refuses: tuple[Kind, ...] = ()
     shows: Shown = problem_response
     is_always_served: bool = False
+    key_header: bytes | None = None
+
+    @property
+    def is_once(self) -> bool:
+        """Whether its paths are asked for but once, as those of events are."""
+        return "{event}" in self.path
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether it has all paths that begin like its own."""
+        return self.path.endswith(f"/{REST}")
 
 
 class Found:
@@ -357,16 +386,19 @@ class Router:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._found: dict[tuple[str, ...], Found] = {}
+        self._rest: dict[tuple[str, ...], Found] = {}  # of paths that end with a star, without it
         for route in routes:
-            parts = route.path.split("/")
+            parts = route.path.removesuffix(f"/{REST}").split("/")
             places = {part[1:-1]: at for at, part in enumerate(parts) if part.startswith("{")}
             key = tuple(ANY if at in places.values() else part for at, part in enumerate(parts[1:], 1))
-            found = self._found.setdefault(key, Found(places))
+            known = self._rest if route.has_rest else self._found
+            found = known.setdefault(key, Found(places))
             if route.method in found.methods or found.places != places:
                 raise ValueError(f"route {route.method} {route.path} is there twice")
             found.methods[route.method] = route
         self._known: dict[tuple[str, str, bytes], tuple[Route, Mapping[str, str]]] = {}  # of requests before
-        self._masks = tuple({tuple(found.places.values()) for found in self._found.values() if found.places})
+        self._masks, self._rest_masks = _masks(self._found), _masks(self._rest)
+        self._rest_lengths = sorted({len(key) + 1 for key in self._rest}, reverse=True)
 
     def find(self, scope: Mapping[str, Any]) -> tuple[Route, Mapping[str, str]]:
         """Return the route of a request and the parts of its path; refuse one that there is not."""
@@ -376,30 +408,49 @@ class Router:
             known = self._find(*asked)
             if len(self._known) == REMEMBERED:
                 self._known.clear()
-            if len(asked[1]) <= SHORT:  # others could fill the memory with names that nobody has
+            # others could fill the memory with names that nobody has, or comes with but once
+            if len(asked[1]) <= SHORT and not known[0].is_once:
                 self._known[asked] = known
         return known
 
     def _find(self, method: str, path: str, raw: bytes) -> tuple[Route, Mapping[str, str]]:
         parts = path.split("/") if b"%" not in raw else _unquoted(raw)
-        found = self._look_up(parts)
+        found = _look_up(parts, self._found, self._masks) or self._begins(parts)
         if found is None:
             raise Problem(NOT_FOUND, "there is no route of this path; /openapi.json lists all")
         route = found.methods.get("GET" if method == "HEAD" else method)
         if route is None:
             raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", found.allow),))
-        return route, {name: parts[at] for name, at in found.places.items()}
+        named = {name: parts[at] for name, at in found.places.items()}
+        if route.has_rest:
+            named[REST] = "/".join(parts[route.path.count("/") :])
+        return route, named
 
-    def _look_up(self, parts: list[str]) -> Found | None:
-        for mask in self._masks:
-            if mask[-1] < len(parts):
-                key = parts[1:]
-                for at in mask:
-                    key[at - 1] = ANY if parts[at] else ""
-                found = self._found.get(tuple(key))
-                if found is not None:
-                    return found
-        return self._found.get(tuple(parts[1:]))
+    def _begins(self, parts: list[str]) -> Found | None:
+        """Return what has all paths that begin like this one."""
+        for n in self._rest_lengths:
+            found = _look_up(parts[:n], self._rest, self._rest_masks) if n < len(parts) else None
+            if found is not None:
+                return found
+        return None
+
+
+def _masks(found: Mapping[tuple[str, ...], Found]) -> tuple[tuple[int, ...], ...]:
+    return tuple({tuple(each.places.values()) for each in found.values() if each.places})
+
+
+def _look_up(
+    parts: list[str], known: Mapping[tuple[str, ...], Found], masks: tuple[tuple[int, ...], ...]
+) -> Found | None:
+    for mask in masks:
+        if mask[-1] < len(parts):
+            key = parts[1:]
+            for at in mask:
+                key[at - 1] = ANY if parts[at] else ""
+            found = known.get(tuple(key))
+            if found is not None:
+                return found
+    return known.get(tuple(parts[1:]))
 
 
 def _unquoted(raw: bytes) -> list[str]:

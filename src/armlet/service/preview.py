@@ -82,7 +82,7 @@ def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Pla
         change = None if made is None else spec.differences(made, terms, bandit)
     except ArmletError as error:
         return Plan(loop.name, f"would be refused: {error}", refusal=True)
-    changes = [*([] if change is None else change.names), *_arms(loop, bandit)]
+    changes = [*([] if change is None else change.names), *(() if loop.has_actions else _arms(loop, bandit))]
     return Plan(loop.name, f"would change: {', '.join(changes)}" if changes else "goes on as it is")
 
 

@@ -7,13 +7,15 @@ from typing import Final
 
 import msgspec
 
-from armlet.service import admin, loops
+from armlet.service import actions, admin, loops
 from armlet.service.app import Service
 from armlet.service.decisions import decide, decide_many, rewards
 from armlet.service.http import NO_SNIFF, NO_STORE, Request, Response, Route, json_response
 from armlet.service.openapi import describe
 from armlet.service.problems import CONFLICT, FORBIDDEN, OUTCOME_UNKNOWN, OVER_BUDGET, UNAVAILABLE, Problem
 from armlet.service.schemas import (
+    Activate,
+    Activated,
     ChangeArm,
     ChangeLoop,
     Decide,
@@ -28,6 +30,7 @@ from armlet.service.schemas import (
     LoopName,
     Loops,
     MakeLoop,
+    Prepare,
     Promote,
     Promoted,
     Prune,
@@ -37,6 +40,7 @@ from armlet.service.schemas import (
     State,
 )
 from armlet.stores import Stats
+from armlet.stores.stats import Metric, Sample, exposed
 
 PROMETHEUS: Final = "text/plain; version=0.0.4"
 
@@ -58,7 +62,7 @@ async def metrics(service: Service, request: Request) -> Response:
     if not request.grant.allows("read", None):
         raise Problem(FORBIDDEN, "the key may not read all loops")
     text = await service.ask(service.store.metrics)
-    body = (text + _requests(service)).encode()
+    body = (text + _requests(service) + _features(service)).encode()
     return Response(body, headers=((b"content-type", PROMETHEUS.encode()), NO_STORE, NO_SNIFF))
 
 
@@ -70,6 +74,16 @@ def _requests(service: Service) -> str:
     for (method, path, status), n in sorted(service.answers.items()):
         lines.append(f'armlet_http_requests_total{{method="{method}",route="{path}",status="{status}"}} {n}')
     return "\n".join(lines) + "\n"
+
+
+def _features(service: Service) -> str:
+    found = [
+        Sample({"loop": name, "of": side, "what": fault}, n)
+        for name, counts in sorted(service.features.items())
+        for (side, fault), n in sorted(counts.totals.items())
+    ]
+    told = "Features sent but not read by a loop (unknown), or read but not sent (missing)."
+    return exposed(Metric("armlet_personalizer_features_total", "counter", told, found)) if found else ""
 
 
 async def openapi(_: Service, __: Request) -> Response:
@@ -101,6 +115,15 @@ ROUTES: Final = (
         DecidedMany,
         refuses=(CONFLICT, OVER_BUDGET, OUTCOME_UNKNOWN),
     ),
+    Route(
+        "POST",
+        "/v1/loops/{name}/activate",
+        "decide",
+        actions.activate,
+        Activate,
+        Activated,
+        refuses=(CONFLICT, OUTCOME_UNKNOWN),
+    ),
     Route("POST", "/v1/rewards", "reward", rewards, Rewards, RewardsJudged, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/v1/loops", "read", loops.names, returns=Loops),
     Route("POST", "/v1/loops", "admin", admin.make_loop, MakeLoop, LoopName, 201, refuses=(CONFLICT,)),
@@ -111,7 +134,8 @@ ROUTES: Final = (
     Route("GET", "/v1/loops/{name}/log", "admin", loops.log, returns=loops.NDJSON),
     Route("GET", "/v1/loops/{name}/model", "admin", loops.model, returns=loops.BYTES),
     Route("POST", "/v1/loops/{name}/change", "admin", admin.change, ChangeLoop, Done, refuses=(CONFLICT,)),
-    Route("POST", "/v1/loops/{name}/arms", "admin", admin.change_arm, ChangeArm, Done),
+    Route("POST", "/v1/loops/{name}/arms", "admin", admin.change_arm, ChangeArm, Done, refuses=(CONFLICT,)),
+    Route("PUT", "/v1/loops/{name}/actions/{table}", "admin", actions.prepare, Prepare, Done, refuses=(CONFLICT,)),
     Route("POST", "/v1/loops/{name}/forget", "admin", admin.forget, Forget, Forgotten, refuses=(OUTCOME_UNKNOWN,)),
     Route("POST", "/v1/loops/{name}/freeze", "admin", admin.freeze, returns=Done, refuses=(CONFLICT,)),
     Route("POST", "/v1/loops/{name}/thaw", "admin", admin.thaw, returns=Done, refuses=(CONFLICT,)),

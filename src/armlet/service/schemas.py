@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.inputs.columns import LARGEST
+from armlet.inputs.hashed import MOST as MOST_COLUMNS
 from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
 from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
@@ -21,6 +22,7 @@ from armlet.stores.tally import OutcomeCounts
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
 MOST_FEATURES: Final = 10_000
+MOST_ACTIONS: Final = 1_000_000  # of a table that is prepared; a decision brings as many as arms
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
 Event = Annotated[
@@ -38,6 +40,8 @@ Cell: TypeAlias = float | bool | Annotated[str, Meta(max_length=4096)] | None
 Context: TypeAlias = (
     Annotated[list[float], Meta(max_length=MOST_FEATURES)] | Annotated[dict[str, Cell], Meta(max_length=MOST_FEATURES)]
 )
+ActionRows: TypeAlias = Annotated[dict[Text, Context], Meta(min_length=1, max_length=MOST_ARMS)]
+"""Features by action: numbers in the order of the features, or values by name."""
 Labels = Annotated[list[Label], Meta(min_length=1, max_length=MOST_ARMS)]
 Unit = Annotated[
     str,
@@ -67,7 +71,10 @@ class ProblemDetails(Struct, omit_defaults=True, gc=False):
 class Decide(Struct, forbid_unknown_fields=True):
     """A request for one decision. Asked again with its event, it is answered the same again.
 
-    `weights` are what one of each outcome is worth in this decision; those that are left out are the loop's.
+    `weights` are what one of each outcome is worth in this decision; those that are left out are the loop's. `actions`
+    are those to choose from, for a loop that was made for them: features by action, or the name of a table that was
+    prepared. `baseline` is the one to play in any case, while what the policy would have played is kept; with `defer`
+    no reward is waited for until the decision is activated.
     """
 
     context: Context
@@ -76,6 +83,9 @@ class Decide(Struct, forbid_unknown_fields=True):
     probabilities: Literal["all"] | None = None
     weights: ByOutcome | None = None
     unit: Unit | None = None
+    actions: ActionRows | Text | None = None
+    baseline: Label | None = None
+    defer: bool = False
 
 
 class Item(Struct, forbid_unknown_fields=True):
@@ -93,6 +103,7 @@ class DecideMany(Struct, forbid_unknown_fields=True):
     eligible: Labels | None = None
     probabilities: Literal["all"] | None = None
     weights: ByOutcome | None = None
+    actions: ActionRows | Text | None = None
 
 
 class Probability(Struct, gc=False):
@@ -123,6 +134,24 @@ class DecidedMany(Struct, gc=False):
     """Decisions, in the order of their contexts."""
 
     items: list[Decided]
+
+
+class Activate(Struct, forbid_unknown_fields=True):
+    """A deferred decision that was played after all."""
+
+    event: Event
+
+
+class Activated(Struct, gc=False):
+    """Whether it was deferred until now; False if it was activated before, or never deferred."""
+
+    activated: bool
+
+
+class Prepare(Struct, forbid_unknown_fields=True):
+    """The actions of a table, instead of those that it had."""
+
+    actions: Annotated[dict[Text, Context], Meta(min_length=1, max_length=MOST_ACTIONS)]
 
 
 # ---- rewards
@@ -168,10 +197,11 @@ class RewardsJudged(Struct, gc=False):
 
 # ---- loops
 
-Setting: TypeAlias = float | int | bool | str | list[float] | None
+Setting: TypeAlias = float | int | bool | str | list[float | str | list[int | str]] | None
 Settings = Annotated[dict[str, Setting], Meta(max_length=100)]
 Names = Annotated[list[Text], Meta(max_length=MOST_FEATURES)]
 Categories = Annotated[dict[str, Names], Meta(max_length=MOST_FEATURES)]
+Columns = Annotated[int, Meta(ge=1, le=MOST_COLUMNS)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Ends = Annotated[list[Amount], Meta(min_length=2, max_length=2)]  # msgspec 0.22 crashes if a tuple is next to a mapping
 EndsByOutcome = Annotated[dict[Text, Ends], Meta(min_length=1, max_length=MOST_OUTCOMES)]
@@ -236,19 +266,26 @@ class Shadow(Struct, forbid_unknown_fields=True):
 class MakeLoop(Struct, forbid_unknown_fields=True):
     """A loop to be made.
 
-    Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or,
-    without names, `dim` numbers. Rewards are learned as they arrive, unless there is a window in seconds: then each
-    decision without a reward has earned `default_reward` when it closes. `epoch` is how long a unit keeps its arm.
+    Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or
+    any names, `hashed` into so many columns; or, without names, `dim` numbers. The same of actions, such as
+    `action_features`, makes a loop without arms, whose actions come with each decision. Rewards are learned as they
+    arrive, unless there is a window in seconds: then each decision without a reward has earned `default_reward` when it
+    closes. `epoch` is how long a unit keeps its arm.
 
     With `outcomes`, of which one is worth so much each, rewards, ranges and defaults are by their names; `known` are
     those that are given for every arm, and not learned.
     """
 
     name: Text
-    arms: Labels
+    arms: Labels | None = None
     features: Names = []
     categories: Categories = {}
-    dim: Annotated[int, Meta(ge=1, le=MOST_FEATURES)] | None = None
+    hashed: Columns | None = None
+    dim: Annotated[int, Meta(ge=0, le=MOST_FEATURES)] | None = None
+    action_features: Names = []
+    action_categories: Categories = {}
+    action_hashed: Columns | None = None
+    action_dim: Annotated[int, Meta(ge=1, le=MOST_FEATURES)] | None = None
     policy: Text | None = None
     policy_settings: Settings = {}
     window: Seconds | None = None
@@ -389,6 +426,12 @@ class LoopDetails(Struct, gc=False):
     known: list[str]
     outcomes: list[OutcomeCounts]
     budget: dict[str, Any] | None
+    action_dim: int | None
+    action_features: list[str] | None
+    tables: dict[str, str]
+    others: dict[str, Any] | None
+    baseline: dict[str, Any] | None
+    deferred: int
 
 
 class State(Struct, gc=False):

@@ -94,7 +94,12 @@ class Server(uvicorn.Server):
             self.failure, self.should_exit = error, True
             return
         self._service = Service(
-            store, keyring=self._settings.keyring, limits=self._settings.limits, loops=loops, phase="ready"
+            store,
+            keyring=self._settings.keyring,
+            limits=self._settings.limits,
+            loops=loops,
+            phase="ready",
+            personalizer=self._settings.personalizer,
         )
         if not self.should_exit:
             self.config.loaded_app = create_app(self._service)

@@ -20,7 +20,16 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_arg
 from armlet.errors import ArmletError, InvalidValueError, choices
 from armlet.inputs.budget import Budget
 from armlet.inputs.settings import epoch_json
-from armlet.service.config import ControlConfig, KeyConfig, Limits, Listen, LogConfig, LoopConfig, ServerConfig
+from armlet.service.config import (
+    ControlConfig,
+    KeyConfig,
+    Limits,
+    Listen,
+    LogConfig,
+    LoopConfig,
+    PersonalizerConfig,
+    ServerConfig,
+)
 from armlet.types import Arm
 
 PREFIX: Final = "ARMLET_"
@@ -31,7 +40,12 @@ OTHERS: Final = ("ARMLET_CACHE", "ARMLET_BROWSER", "ARMLET_POLICIES", "ARMLET_PO
 _LINK: Final = re.compile(r"ARMLET\w*?_(SERVICE_HOST|SERVICE_PORT\w*|PORT_[0-9]+_(TCP|UDP|SCTP)\w*)")
 _ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
 
-SECTIONS: Final[Mapping[str, type[Any]]] = {"listen": Listen, "limits": Limits, "log": LogConfig}
+SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "listen": Listen,
+    "limits": Limits,
+    "log": LogConfig,
+    "personalizer": PersonalizerConfig,
+}
 NAMED: Final[Mapping[str, type[Any]]] = {"loops": LoopConfig, "keys": KeyConfig}
 PARTS: Final[Mapping[str, type[Any]]] = {"control": ControlConfig, "budget": Budget}
 """Tables within that of a loop."""

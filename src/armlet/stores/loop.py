@@ -84,6 +84,12 @@ class Loop:
         """What reads its contexts, with the features that it has now."""
         return self._asking.reader()
 
+    @property
+    def action_reader(self) -> Reader | None:
+        """What reads the features of its actions; None for a loop with arms."""
+        settings = self._runner.action_settings
+        return None if settings is None else settings.action_reader
+
     # ---- decisions
 
     @overload

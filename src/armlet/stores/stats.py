@@ -313,7 +313,7 @@ def prometheus(stats: Iterable[Stats], writer: WriterStats) -> str:
     loops = list(stats)
     metrics = [*_loop_metrics(loops), *_unit_metrics(loops), *_arm_metrics(loops), *_outcome_metrics(loops)]
     metrics += [*_budget_metrics(loops), *_catalogue_metrics(loops), *_writer_metrics(writer)]
-    return "".join(_exposed(metric) for metric in metrics if metric.samples)
+    return "".join(exposed(metric) for metric in metrics if metric.samples)
 
 
 def _writer_metrics(writer: WriterStats) -> Iterator[Metric]:
@@ -438,7 +438,8 @@ def _arm_labels(arm: Arm) -> dict[str, str]:
     return {"arm": str(arm), "arm_type": type(arm).__name__}
 
 
-def _exposed(metric: Metric) -> str:
+def exposed(metric: Metric) -> str:
+    """Return a metric as Prometheus reads it."""
     lines = [f"# HELP {metric.name} {metric.text}", f"# TYPE {metric.name} {metric.kind}"]
     lines += [f"{metric.name}{_labels(sample.labels)} {_number(sample.value)}" for sample in metric.samples]
     return "\n".join(lines) + "\n"

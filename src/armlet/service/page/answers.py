@@ -32,7 +32,7 @@ def in_short(gain: Gain) -> str:
     return f'<span class="brief {SIGNS[gain.answer]}">{sign(SIGNS[gain.answer])}{BIG[gain.answer]}</span>'
 
 
-def answers(gains: Sequence[Gain], pace: float | None) -> str:
+def answers(gains: Sequence[Gain], pace: float | None, *, has_arms: bool = True) -> str:
     """Return all answers.
 
     Parameters
@@ -41,10 +41,12 @@ def answers(gains: Sequence[Gain], pace: float | None) -> str:
         The comparisons.
     pace
         Decisions a second, to say how long more of them take; None if that is not known.
+    has_arms
+        Whether there could be a control.
     """
     said = " ".join(f"{question(gain)} {BIG[gain.answer]}." for gain in gains)
     found = "".join(_answer(gain, pace) for gain in gains)
-    if not any(gain.against == "control" for gain in gains):
+    if has_arms and not any(gain.against == "control" for gain in gains):
         found += _NO_CONTROL
     return f'<div class="answers" id="answers" data-part data-answers="{escape(said)}">{found}</div>\n'
 

@@ -38,7 +38,7 @@ def arms_card(found: Details) -> str:
     scale = (min(values), max(values)) if values else (0.0, 1.0)
     parts = [
         text(_about(bool(values)), "soft small"),
-        table(_COLUMNS, [_arm(each, scale, _mean(each, found)) for each in arms[:ARMS]]),
+        table(_COLUMNS, [_arm(each, scale, mean_of(each, found)) for each in arms[:ARMS]]),
     ]
     if len(arms) > ARMS:
         rest = sum(each.decisions for each in arms[ARMS:])
@@ -55,7 +55,7 @@ def _about(has_values: bool) -> str:
     )
 
 
-def _mean(arm: ArmDetails, found: Details) -> str:
+def mean_of(arm: ArmDetails, found: Details) -> str:
     """Return the mean reward of an arm, with as many digits as its number of rewards supports."""
     counts = next((each for each in found.counts if each.arm == arm.arm), None)
     if counts is None or counts.mean is None:
@@ -72,14 +72,15 @@ def _arm(arm: ArmDetails, scale: tuple[float, float], mean: str) -> tuple[str, .
     return (
         name,
         played + svg.share_bar(arm.share, "arm"),
-        svg.shares(arm.shares, "arm") + f'<span class="hidden">{_trend(arm.shares)}</span>',
+        svg.shares(arm.shares, "arm") + f'<span class="hidden">{trend(arm.shares)}</span>',
         _value(arm, scale),
         mean,
         coverage,
     )
 
 
-def _trend(shares: Sequence[float]) -> str:
+def trend(shares: Sequence[float]) -> str:
+    """Return in words how the share of an arm has changed."""
     if not shares:
         return "never played"
     return f"{words.percent(shares[0])} at first, {words.percent(shares[-1])} of late"

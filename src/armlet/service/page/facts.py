@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from armlet.report.notebook import brief
 from armlet.service.page import svg, words
+from armlet.service.page.catalogue import action_terms
 from armlet.service.page.layout import card, html_text, more, sign, terms, text
 from armlet.types import Policy
 
@@ -196,6 +197,7 @@ def _settings(found: Details) -> Iterator[tuple[str, str]]:
     if found.guards.shadow is not None:
         yield "shadow", words.label(found.guards.shadow)
     yield "features", _features(found)
+    yield from action_terms(found)
     answered = ", ".join(f"{words.count(n)} {escape(status.replace('_', ' '))}" for status, n in found.statuses.items())
     yield "rewards reported", answered or "none"
     yield "rows since snapshot", words.count(found.rows_since_snapshot)

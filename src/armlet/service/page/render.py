@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from armlet.service.page import words
 from armlet.service.page.answers import answers, chart, in_short
 from armlet.service.page.arms import arms_card, last_card
+from armlet.service.page.catalogue import actions_card, baseline_card
 from armlet.service.page.facts import (
     changes_card,
     exploring_card,
@@ -17,12 +18,14 @@ from armlet.service.page.facts import (
     policy_words,
     settings_card,
 )
+from armlet.service.page.features import features_card
 from armlet.service.page.layout import Column, Page, Viewer, card, document, html_text, table, text
 from armlet.service.page.login import HOME, loop_url
 from armlet.service.page.outcomes import outcome_cards
 from armlet.types import __version__
 
 if TYPE_CHECKING:
+    from armlet.service.personalizer.features import FeatureCounts
     from armlet.stores.overview import Details
 
 SECOND: Final = 1_000_000  # microseconds
@@ -34,7 +37,7 @@ FOOTER: Final = (
 )
 
 
-def loop_page(found: Details, now: int, version: str, viewer: Viewer) -> bytes:
+def loop_page(found: Details, now: int, version: str, viewer: Viewer, features: FeatureCounts | None = None) -> bytes:
     """Return the page of a loop.
 
     Parameters
@@ -47,12 +50,14 @@ def loop_page(found: Details, now: int, version: str, viewer: Viewer) -> bytes:
         Of what is seen: the script asks again when the stream tells another one.
     viewer
         Who looks at it.
+    features
+        How often features did not fit, where that is known.
     """
     url = loop_url(found.name)
     page = Page(
         title=f"{words.shorten(words.visible(found.name), 60)} · Armlet",
         crumbs=[("Loops", HOME)],
-        parts=[_title(found, now), '<main id="main">\n', *_parts(found, now, viewer), "</main>\n"],
+        parts=[_title(found, now), '<main id="main">\n', *_parts(found, now, viewer, features), "</main>\n"],
         footer=FOOTER,
         stream=f"{url}/stream",
         version=version,
@@ -66,23 +71,25 @@ def _title(found: Details, now: int) -> str:
     told = [f"<strong>{words.count(found.decisions)}</strong> decisions"]
     if found.last_decision is not None:
         told.append(f"the last one {words.when(found.last_decision, now)}")
-    told += [f"{len(found.arms)} arms", f"<code>{words.label(policy_words(found.policy), 80)}</code>"]
+    arms = f"{len(found.arms)} arms" if found.action_dim is None else "actions with each decision"
+    told += [arms, f"<code>{words.label(policy_words(found.policy), 80)}</code>"]
     line = " · ".join(["<strong>Frozen</strong>", *told] if found.guards.is_frozen else told)
     return (
         f'<header class="title" id="title" data-part><h1>{words.label(found.name, 80)}</h1>{html_text(line)}</header>\n'
     )
 
 
-def _parts(found: Details, now: int, viewer: Viewer) -> list[str]:
+def _parts(found: Details, now: int, viewer: Viewer, features: FeatureCounts | None) -> list[str]:
     pace = None if found.pace is None else found.pace / DAY
     return [
         notice(found),
-        answers(found.gains, pace),
+        answers(found.gains, pace, has_arms=found.action_dim is None),
         chart(found.gains, found.decisions),
         *outcome_cards(found),
-        exploring_card(found.exploring, found.decisions),
+        exploring_card(found.exploring, found.decisions) if found.action_dim is None else baseline_card(found),
         missing_card(found.missing, found.decisions),
-        arms_card(found),
+        features_card(features, viewer),
+        arms_card(found) if found.action_dim is None else actions_card(found),
         health_card(found.alarms, found.decisions, now),
         changes_card(found, now),
         last_card(found, now, viewer),

@@ -75,7 +75,7 @@ async def _loop(source: Source, service: Service, request: Request) -> Response:
 
 
 async def _page(source: Source, name: str, version: str, viewer: Viewer) -> bytes:
-    return loop_page(await source.details(name), _now(), version, viewer)
+    return loop_page(await source.details(name), _now(), version, viewer, source.features(name))
 
 
 def _viewer(service: Service, request: Request) -> Viewer:

@@ -11,6 +11,7 @@ from armlet.stores.overview import Details, details
 
 if TYPE_CHECKING:
     from armlet.service.app import Service
+    from armlet.service.personalizer.features import FeatureCounts
     from armlet.stores.ledger import LedgerReader, LoopRecord
 
 
@@ -25,6 +26,9 @@ class Source(Protocol):
 
     async def version(self, name: str) -> str:
         """Return a short text that is another one if the loop has changed; a Problem as well."""
+
+    def features(self, name: str) -> FeatureCounts | None:
+        """Return how often features did not fit, as far as it is known."""
 
 
 class Loops:
@@ -48,6 +52,10 @@ class Loops:
         loop = await self._service.loop(name)
         seq, epoch = await self._service.ask(loop.version)
         return f"{seq}.{epoch}"
+
+    def features(self, name: str) -> FeatureCounts | None:
+        """Return how often features did not fit, since the server started."""
+        return self._service.features.get(name)
 
 
 class Reader:
@@ -77,6 +85,9 @@ class Reader:
         if head is None:
             raise no_loop(name)
         return f"{head.seq}.{head.epoch}"
+
+    def features(self, _: str) -> FeatureCounts | None:
+        """Return nothing: only a server knows what it was sent."""
 
 
 def _record(records: Sequence[LoopRecord], name: str) -> LoopRecord:

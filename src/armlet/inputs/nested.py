@@ -1,0 +1,56 @@
+"""Nested JSON as one row: every value by where it stands, such as `user.device`. O(values)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.columns import LARGEST
+
+Cell: TypeAlias = str | float
+MOST: Final = 10_000  # values
+DEEPEST: Final = 32
+
+
+def flatten(nested: object) -> dict[str, Cell]:
+    """Return the values of an object, or of a list of objects together, by their paths.
+
+    A text in a list is a flag of its own, `tags=new`, since lists of texts have no order that means anything; a number
+    in a list goes by its place. What is null is left out, and of a path that is there twice the last value counts.
+
+    Examples
+    --------
+    >>> flatten([{"hour": 9}, {"user": {"age": 31, "member": True, "city": None}}, {"tags": ["new", "sale"]}])
+    {'hour': 9.0, 'user.age': 31.0, 'user.member': 1.0, 'tags=new': 1.0, 'tags=sale': 1.0}
+    >>> flatten({"embedding": [0.5, -1], "colour": "red"})
+    {'embedding.0': 0.5, 'embedding.1': -1.0, 'colour': 'red'}
+    """
+    found: dict[str, Cell] = {}
+    for place, value in _leaves(nested, "", DEEPEST):
+        found[place] = value
+        if len(found) > MOST:
+            raise InvalidValueError(f"there are more than {MOST:,} values; give fewer")
+    return found
+
+
+def _leaves(value: object, place: str, depth: int) -> Iterator[tuple[str, Cell]]:
+    if not depth:
+        raise InvalidValueError(f"{place} is nested more than {DEEPEST} levels deep; give less")
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}" if place else str(name), depth - 1)
+    elif isinstance(value, list | tuple):
+        for i, inner in enumerate(value):
+            if isinstance(inner, str) and place:
+                yield f"{place}={inner}", 1.0
+            else:
+                is_object = isinstance(inner, Mapping)
+                yield from _leaves(inner, place if is_object or not place else f"{place}.{i}", depth - 1)
+    elif isinstance(value, str) and place:
+        yield place, value
+    elif isinstance(value, int | float) and place:
+        yield place, float(value) if abs(value) <= LARGEST else math.inf  # which readers refuse by its name
+    elif value is not None:
+        raise InvalidTypeError(f"{place or 'it'} is a {type(value).__name__}; give objects of texts and numbers")

@@ -1,0 +1,230 @@
+"""Personalizer's routes: rank is a decision with actions, activate and reward are what they are called.
+
+The loop is that of the settings, or of the path if the endpoint is `/v1/loops/NAME`: clients append their own paths to
+it. A request costs what a decision with actions costs, and the flattening of its features.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from armlet.errors import ArmletError, EventError, StoreError
+from armlet.inputs.nested import DEEPEST, MOST
+from armlet.service.app import Service
+from armlet.service.decisions import refused_decision
+from armlet.service.http import REST, Method, NoContent, Request, Response, Route, decode
+from armlet.service.keys import Scope
+from armlet.service.personalizer.errors import NO_EVENT, not_served, shown_as
+from armlet.service.personalizer.features import Columns, FeatureCounts, Side, columns_of, row_of
+from armlet.service.personalizer.schemas import RankedAction, RankRequest, RankResponse, RewardRequest
+from armlet.service.problems import FORBIDDEN, INVALID, NOT_FOUND, Problem, refusal
+from armlet.stores import Loop
+from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from armlet.actions.decision import ActionDecision
+    from armlet.inputs.settings import Reader
+
+KEY: Final = b"ocp-apim-subscription-key"
+REQUEST: Final = b"x-ms-client-request-id"  # the same at every attempt of a client
+VERSIONS: Final = re.compile(r"v1\.0|v1\.1-preview(\.\d{1,3})?")
+QUERIED: Final = ("2022-09-01-preview",)
+NESTED: Final = f"give objects of texts and numbers, up to {MOST:,} of them, and nested less than {DEEPEST} levels deep"
+METHODS: Final[tuple[Method, ...]] = ("GET", "POST", "PUT", "DELETE")
+
+_encode = msgspec.json.Encoder().encode
+_rank = msgspec.json.Decoder(RankRequest)
+_reward = msgspec.json.Decoder(RewardRequest)
+
+
+async def _loop_of(service: Service, request: Request, scope: Scope) -> Loop:
+    """Return the loop that a request is for, if its version is served and its key allows it."""
+    _check_version(request)
+    name = request.parts.get("name")
+    if name is None:
+        name = await _default(service)
+        if not request.grant.allows(scope, name):
+            raise Problem(FORBIDDEN, f"the key lacks the scope {scope!r} for loop {name!r}")
+    return service.loops.get(name) or await service.loop(name)
+
+
+def _check_version(request: Request) -> None:
+    version = request.parts.get("version")
+    if version is not None and not VERSIONS.fullmatch(version):
+        raise not_served(version)
+    if version is None and request.query.get("api-version") not in QUERIED:
+        raise Problem(
+            INVALID, f"give ?api-version={QUERIED[0]}, or a path such as /personalizer/v1.0", field="api-version"
+        )
+
+
+async def _default(service: Service) -> str:
+    name = service.personalizer.loop
+    if name is not None:
+        return name
+    names = list(service.loops) if len(service.loops) == 1 else await service.ask(lambda: service.store.loops)
+    if len(names) != 1:
+        raise Problem(
+            NOT_FOUND,
+            f"there are {len(names)} loops; name one in the settings, [personalizer] loop = ..., or let the endpoint "
+            "of the client end in /v1/loops/NAME",
+        )
+    return names[0]
+
+
+# ---- rank
+
+
+async def rank(service: Service, request: Request) -> Response:
+    """Choose an action."""
+    loop = await _loop_of(service, request, "decide")
+    asked = decode(_rank, await request.body(service.limits.body), request)
+    ids, excluded = [action.id for action in asked.actions], set(asked.excluded_actions or ())
+    allowed = _allowed(ids, excluded)
+    rows = list(_rows(asked, *await _readers(service, loop), service.features[loop.name]))
+    try:
+        decision = await loop.adecide(
+            rows[0][2],
+            event=asked.event_id,
+            actions=dict(zip(ids, (row for _, _, row in rows[1:]), strict=True)),
+            eligible=allowed if excluded else None,
+            baseline=allowed[0] if loop.name in service.personalizer.apprentice else None,
+            defer=bool(asked.defer_activation),
+        )
+    except ArmletError as error:
+        raise refused_decision(loop, rows, error, {"actions": "actions", "event": "eventId"}) from error
+    chances = _chances(decision, allowed) if request.grant.propensity else None
+    event = decision.id if asked.event_id is None else asked.event_id
+    told = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, cast("str", decision.arm))
+    return Response(_encode(told), 201)
+
+
+async def _readers(service: Service, loop: Loop) -> tuple[Reader, Reader]:
+    """Return what reads contexts and actions of a loop, which is opened for it if nobody has asked it yet."""
+    try:
+        context, actions = loop.reader, loop.action_reader
+    except StoreError:
+        await service.ask(loop.stats)
+        context, actions = loop.reader, loop.action_reader
+    if actions is None:
+        raise Problem(INVALID, f"loop {loop.name!r} has arms of its own; name one with action_features", field="loop")
+    return context, actions
+
+
+def _rows(
+    asked: RankRequest, reader: Reader, action_reader: Reader, counts: FeatureCounts
+) -> Iterator[tuple[str, Reader, Mapping[str, object]]]:
+    """Yield the context, then the actions: their fields, what reads them, and their rows."""
+    field, columns = "contextFeatures", columns_of(reader)
+    yield field, reader, _row(asked.context_features or [], reader, columns, counts, "context", field)
+    columns = columns_of(action_reader)
+    for at, action in enumerate(asked.actions):
+        field = f"actions[{at}].features"
+        yield field, action_reader, _row(action.features, action_reader, columns, counts, "actions", field)
+
+
+def _row(
+    features: object, reader: Reader, columns: Columns, counts: FeatureCounts, side: Side, field: str
+) -> Mapping[str, object]:
+    try:
+        return row_of(features, reader, columns, counts, side)
+    except ArmletError as error:  # whose text has names, which may be what users typed
+        raise Problem(INVALID, NESTED, field=field) from error
+
+
+def _allowed(ids: Sequence[str], excluded: set[str]) -> list[str]:
+    if len(set(ids)) < len(ids):
+        twice = next(at for at, each in enumerate(ids) if each in ids[:at])
+        raise Problem(INVALID, "there is an action of this id already; give each once", field=f"actions[{twice}].id")
+    allowed = [each for each in ids if each not in excluded]
+    if not allowed:
+        raise Problem(INVALID, "all actions are excluded; leave one", field="excludedActions")
+    return allowed
+
+
+def _chances(decision: ActionDecision, allowed: Sequence[str]) -> Mapping[Arm, float]:
+    """Return the probability of every action that could be chosen."""
+    found = decision.support
+    return dict.fromkeys(allowed, decision.propensity) if found is None else found
+
+
+def _ranking(
+    ids: Sequence[str], chosen: Arm, chances: Mapping[Arm, float] | None, excluded: set[str]
+) -> list[RankedAction]:
+    """Return all actions: the chosen one, then the likeliest; excluded ones stay at their places.
+
+    Examples
+    --------
+    >>> [each.id for each in _ranking(["a", "b", "c", "d"], "d", {"d": 0.2, "c": 0.8}, {"b"})]
+    ['d', 'b', 'c', 'a']
+    """
+    shares = chances or {}
+    ranked = sorted(
+        (each for each in ids if each not in excluded), key=lambda each: (each != chosen, -shares.get(each, 0.0))
+    )
+    rest = iter(ranked)
+    order = [each if each in excluded else next(rest) for each in ids]
+    if chances is None:
+        return [RankedAction(each) for each in order]
+    return [RankedAction(each, chances.get(each, 0.0)) for each in order]
+
+
+# ---- activate and reward
+
+
+async def activate(service: Service, request: Request) -> Response:
+    """Say that a deferred decision was shown, so that its reward is waited for."""
+    loop = await _loop_of(service, request, "decide")
+    try:
+        await loop.aactivate(request.parts["event"])
+    except EventError as error:
+        raise Problem(NO_EVENT, "there is no such event", field="eventId") from error
+    except ArmletError as error:
+        raise refusal(error, field="eventId") from error
+    return NoContent()
+
+
+async def reward(service: Service, request: Request) -> Response:
+    """Record a reward."""
+    loop = await _loop_of(service, request, "reward")
+    told = decode(_reward, await request.body(service.limits.body), request)
+    attempt = request.headers.get(REQUEST, b"").decode("latin-1")[:256]
+    try:
+        status = await loop.areward(request.parts["event"], told.value, name=attempt or None)
+    except ArmletError as error:
+        raise refusal(error, field="value") from error
+    if status == "unknown":
+        raise Problem(NO_EVENT, "there is no such event", field="eventId")
+    if status == "out_of_range":
+        raise Problem(INVALID, "it is outside the reward_range of the loop", field="value")
+    return NoContent()
+
+
+async def others(_: Service, request: Request) -> Response:
+    """Refuse what Armlet does not serve, and say what to do instead."""
+    raise not_served(request.parts[REST])
+
+
+def _routes(start: str) -> tuple[Route, ...]:
+    found: list[Route] = []
+    for version in ("", "/{version}"):
+        base = f"{start}/personalizer{version}"
+        events = f"{base}/events/{{event}}"
+        for path, scope, handler, code in (
+            (f"{base}/rank", "decide", rank, "InvalidRankRequest"),
+            (f"{events}/reward", "reward", reward, "InvalidRewardRequest"),
+            (f"{events}/activate", "decide", activate, "InvalidEventIdToActivate"),
+        ):
+            found.append(Route("POST", path, cast("Scope", scope), handler, shows=shown_as(code), key_header=KEY))
+    found += [
+        Route(method, f"{start}/personalizer/*", None, others, shows=shown_as("BadRequest"), key_header=KEY)
+        for method in METHODS
+    ]
+    return tuple(found)
+
+
+ROUTES: Final = (*_routes(""), *_routes("/v1/loops/{name}"))
