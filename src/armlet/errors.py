@@ -82,6 +82,10 @@ class DecisionError(ArmletError):
     """A Decision was used in a way that its past forbids, such as learning from it twice."""
 
 
+class ForgetError(DecisionError):
+    """What was learned from a decision cannot be taken back exactly."""
+
+
 class ModelFileError(ArmletError):
     """A model file is damaged, truncated, tampered with, or newer than this version reads."""
 

@@ -13,7 +13,7 @@ import pytest
 
 import armlet
 from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
-from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError, MergeError, ModelFileError
+from armlet.errors import DecisionError, ForgetError, InvalidTypeError, InvalidValueError, MergeError, ModelFileError
 from armlet.types import Float64
 
 POLICIES = [SharedOptimism(), SharedThompson(draws=5), SharedOptimism(interactions="none", intercepts=False)]
@@ -155,6 +155,47 @@ def test_forget_takes_back_and_correct_replaces() -> None:
     expected = other.predict_expectations([0.3, 0.4], catalogue())
     np.testing.assert_allclose(bandit.predict_expectations([0.3, 0.4], catalogue()), expected, rtol=1e-9)
     assert made[0].learned
+
+
+def test_a_row_of_a_folded_action_is_taken_back_only_approximately() -> None:
+    bandit, other = new(), new()
+    for each in (bandit, other):
+        products = each.settings.products()
+        each._state = type(each.state)(2, 3, products, intercepts=True, kept=2)
+    rng, made = np.random.default_rng(3), []
+    for step in range(20):
+        x, table = rng.normal(size=2), {f"item-{step}": rng.normal(size=3)}
+        for each in (bandit, other):
+            decision = each.decide(x, table)
+            if each is bandit:
+                made.append(decision)
+            if each is bandit or step != 4:
+                each.learn(decision, float(step % 5))
+    before = bandit.to_bytes()
+    with pytest.raises(ForgetError, match="folded='approximate'"):
+        bandit.forget(made[4], 4.0)
+    with pytest.raises(ForgetError, match="folded='approximate'"):
+        bandit.correct(made[4], 4.0, 1.0)
+    assert bandit.to_bytes() == before
+    assert made[4].learned
+    twin = bandit.copy()
+    bandit.correct(made[4], 4.0, 1.0, folded="approximate")
+    bandit.forget(made[4], 1.0, folded="approximate")
+    twin.forget(ActionDecision.from_dict({**made[4].to_dict(), "reward": 4.0}), 4.0, folded="approximate")
+    for found in (bandit, twin):
+        arrays, expected = found.state.arrays(), other.state.arrays()
+        assert arrays["counts"][0] == 19
+        np.testing.assert_allclose(arrays["moments"], _moved(expected, arrays["origin"]), atol=1e-9)
+        assert np.isfinite(found.predict_expectations([0.1, 0.2], catalogue())).all()
+    for name in ("sums", "moments", "theta"):
+        np.testing.assert_allclose(bandit.state.arrays()[name], twin.state.arrays()[name], atol=1e-9)
+
+
+def _moved(arrays: Any, origin: Float64) -> Float64:
+    """Return the sums of r, x and z, and of their squares, about an origin, which must be that of the model."""
+    np.testing.assert_array_equal(arrays["origin"], origin)
+    moments: Float64 = arrays["moments"]
+    return moments
 
 
 def test_merge_adds_what_two_learned() -> None:

@@ -18,7 +18,16 @@ import numpy.typing as npt
 
 from armlet.actions import file
 from armlet.actions.decision import ActionDecision
-from armlet.actions.law import Asked, Played, play
+from armlet.actions.law import Asked, Played, chances_of, greedy_chances, play
+from armlet.actions.learning import (
+    Folded,
+    check_known,
+    check_learnable,
+    check_learned,
+    check_waited_for,
+    corrected,
+    without,
+)
 from armlet.actions.policies import ActionPolicy, SharedOptimism
 from armlet.actions.settings import ActionSettings, AnyEncoder, check_side
 from armlet.actions.table import ActionTable, action_keys
@@ -306,7 +315,7 @@ class ActionBandit:
         d.eligible = None if allowed is None else tuple(labels[place] for place in np.flatnonzero(allowed).tolist())
         d.propensity, d.marginal = played.propensity, played.marginal
         d.support = None if support is None else {labels[row]: chance for row, chance in support.items()}
-        d.probabilities = _chances(played, len(table), allowed) if is_asked else None
+        d.probabilities = chances_of(played, len(table), allowed) if is_asked else None
         d.optimistic, d.greedy = played.optimistic, played.greedy
         d.learned, d.expired, d.reward, d.weight, d.recorded = False, False, None, 1.0, None
         if self._recording is not None:
@@ -385,7 +394,7 @@ class ActionBandit:
         """
         value, size = self._reward(reward), columns.weight(weight)
         with self._turn.lock:
-            self._check_learnable(decision)
+            check_learnable(self._known(decision), self._settings)
             self._record("learn", lambda: {**self._about(decision), "reward": value, "weight": size})
             self._add(decision, value, size)
 
@@ -401,7 +410,7 @@ class ActionBandit:
         rows = list(zip(given, values, sizes, strict=True))
         with self._turn.lock:
             for decision in given:
-                self._check_learnable(decision)
+                check_learnable(self._known(decision), self._settings)
             if self._recording is not None:
                 many = [{**self._about(d), "reward": value, "weight": size} for d, value, size in rows]
                 self._recorder.on_events("learn", many)
@@ -412,24 +421,38 @@ class ActionBandit:
         self._state.add(d.key, d.x, d.z, self._settings.sign * value, weight)
         d.learned, d.reward, d.weight = True, value, weight
 
-    def correct(self, decision: ActionDecision, old_reward: float, new_reward: float) -> None:
-        """Replace the reward that was learned from a decision, exactly but for rounding."""
-        old, new, sign = columns.reward(old_reward, "old_reward"), self._reward(new_reward), self._settings.sign
+    def correct(
+        self, decision: ActionDecision, old_reward: float, new_reward: float, *, folded: Folded = "refuse"
+    ) -> None:
+        """Replace the reward that was learned from a decision, exactly but for rounding; `folded` as in `forget`."""
+        old, new = columns.reward(old_reward, "old_reward"), self._reward(new_reward)
         with self._turn.lock:
-            d = self._check_learned(decision, old, "old_reward")
-            state = self._state.copy()
-            state.correct(d.key, d.x, d.z, sign * old, sign * new, d.weight)
+            d = self._known(decision)
+            check_learned(d, old, "old_reward", self._settings)
+            state = corrected(self._state, d, new, self._settings, folded)
             fields = {"old_reward": old, "new_reward": new, "weight": d.weight}
             self._record("correct", lambda: {**self._about(d), **fields})
             self._state, d.reward = state, new
 
-    def forget(self, decision: ActionDecision, reward: float) -> None:
-        """Take back what was learned from a decision, exactly but for rounding; it may be learned again."""
+    def forget(self, decision: ActionDecision, reward: float, *, folded: Folded = "refuse") -> None:
+        """Take back what was learned from a decision, exactly but for rounding; it may be learned again.
+
+        Parameters
+        ----------
+        decision
+            One that was learned.
+        reward
+            What was learned from it.
+        folded
+            What to do if rows of the action can no longer be told apart, since more than ten thousand other actions
+            were learned after them: "refuse" raises `armlet.errors.ForgetError`; "approximate" takes the row out as if
+            the action had no intercept.
+        """
         value = columns.reward(reward)
         with self._turn.lock:
-            d = self._check_learned(decision, value, "reward")
-            state = self._state.copy()
-            state.remove(d.key, d.x, d.z, self._settings.sign * value, d.weight)
+            d = self._known(decision)
+            check_learned(d, value, "reward", self._settings)
+            state = without(self._state, d, self._settings, folded)
             self._record("forget", lambda: {**self._about(d), "reward": value, "weight": d.weight})
             self._state, d.learned, d.expired, d.reward = state, False, True, None
 
@@ -437,16 +460,7 @@ class ActionBandit:
         """Stop waiting for the reward of a decision, which will not come. If it comes after all, it can be learned."""
         with self._turn.lock:
             d = self._known(decision)
-            if d.learned:
-                raise DecisionError(
-                    f"decision {d.id} was learned already, with reward {d.reward}, so nobody waits for it; take it "
-                    "back with forget(decision, reward)"
-                )
-            if d.expired:
-                raise DecisionError(
-                    f"decision {d.id} was expired already, or its reward was forgotten, so nobody waits for it; "
-                    "leave it out"
-                )
+            check_waited_for(d)
             self._record("expire", lambda: self._about(d))
             d.expired = True
 
@@ -460,50 +474,7 @@ class ActionBandit:
         return found
 
     def _known(self, decision: ActionDecision) -> ActionDecision:
-        """Refuse a decision that this bandit cannot have made."""
-        if not isinstance(decision, ActionDecision):
-            raise InvalidTypeError(
-                f"decision is {reprlib.repr(decision)} ({type(decision).__name__}); give what decide returned, or "
-                "ActionDecision.from_dict of its record"
-            )
-        mark = decision.id.rpartition("-")[2]
-        if not any(mark == f"{coins(seed, decision.t).mark:016x}" for seed in (self._seed, *self._streams)):
-            raise DecisionError(
-                f"decision {decision.id} was made by another bandit; learn it there, or merge that bandit into this one"
-            )
-        return decision
-
-    def _check_learnable(self, decision: ActionDecision) -> None:
-        d = self._known(decision)
-        if d.learned:
-            raise DecisionError(
-                f"decision {d.id} was learned already, with reward {d.reward}; change it with correct(decision, "
-                "old_reward, new_reward)"
-            )
-        self._check_kept(d)
-
-    def _check_kept(self, d: ActionDecision) -> None:
-        s = self._settings
-        for name, values, dim in (("context", d.x, s.dim), ("action", d.z, s.action_dim)):
-            if len(values) == 0 < dim:
-                raise InvalidValueError(
-                    f"decision {d.id} was kept without its {name}, so nothing can be learned from it"
-                )
-            if len(values) != dim:
-                raise InvalidValueError(
-                    f"decision {d.id} has {len(values)} values of its {name} but the bandit has {dim}; it is another's"
-                )
-
-    def _check_learned(self, decision: ActionDecision, value: float, name: str) -> ActionDecision:
-        d = self._known(decision)
-        if not d.learned:
-            raise DecisionError(f"decision {d.id} has no reward yet; learn(decision, reward) comes first")
-        if d.reward != value:
-            raise InvalidValueError(
-                f"{name} is {value} but decision {d.id} was learned with {d.reward}; pass that reward"
-            )
-        self._check_kept(d)
-        return d
+        return check_known(decision, (self._seed, *self._streams))
 
     # ---- records
 
@@ -553,7 +524,7 @@ class ActionBandit:
         with self._turn.lock:
             state = self._state.copy()
             self._learn_rows(state, rows)
-            self._record("learn_logged", lambda: {"columns": _columns(rows)})
+            self._record("learn_logged", lambda: {"columns": rows.to_dict()})
             self._state = state
 
     def _learn_rows(self, state: PairModel, rows: PairRows) -> None:
@@ -604,12 +575,9 @@ class ActionBandit:
         allowed = None if eligible is None else table.mask(eligible)
         with self._turn.lock:
             if mode == "greedy":
-                best = self._state.greedy(row, table.rows, allowed)
-                out = np.zeros(len(table))
-                out[best] = 1.0 / len(best)
-                return out
+                return greedy_chances(self._state, row, table.rows, allowed)
             played = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
-        return _chances(played, len(table), allowed)
+        return chances_of(played, len(table), allowed)
 
     def explain(self, x: ActionContext, actions: Actions, *, n: int = 10) -> ActionExplanation:
         """Return what is known of the n actions with the highest estimates.
@@ -649,7 +617,7 @@ class ActionBandit:
             t = self._t + theirs.t
             if t > LAST:
                 raise InvalidValueError(f"the clock stands at {self._t} and cannot take {theirs.t} steps more")
-            self._record("merge", lambda: _merged(theirs))
+            self._record("merge", lambda: {"model": base64.b64encode(file.shared(theirs)).decode()})
             seeds = (theirs.seed, *theirs.streams)
             new = [seed for seed in dict.fromkeys(seeds) if seed not in (self._seed, *self._streams)]
             self._state, self._t, self._streams = state, t, (*self._streams, *new)
@@ -864,30 +832,6 @@ def _frozen(x: Float64) -> Float64:
     kept = x.copy()
     kept.setflags(write=False)
     return kept
-
-
-def _chances(played: Played, n: int, allowed: Bool | None) -> Float64:
-    if played.support is None:
-        mask = np.ones(n) if allowed is None else allowed.astype(np.float64)
-        return mask * played.propensity
-    out = np.zeros(n)
-    out[list(played.support)] = list(played.support.values())
-    return out
-
-
-def _columns(rows: PairRows) -> dict[str, Any]:
-    """Return a table of `partial_fit` in plain JSON types."""
-    replaces = [None if value != value else value for value in rows.replaces.tolist()]
-    told = {"x": rows.X.tolist(), "z": rows.Z.tolist(), "arm": rows.arms, "reward": rows.rewards.tolist()}
-    return {**told, "weight": rows.weights.tolist(), "replaces": replaces}
-
-
-def _merged(theirs: file.ActionModel) -> Fields:
-    """Describe a merge: what was learned elsewhere, as a model with a seed that nobody used."""
-    safe = file.ActionModel(
-        settings=theirs.settings, t=theirs.t, seed=check_seed(None), streams=(), state=theirs.state, tables={}
-    )
-    return {"model": base64.b64encode(file.encode(safe)).decode()}
 
 
 def _unpickle(kind: type[ActionBandit], data: bytes) -> ActionBandit:

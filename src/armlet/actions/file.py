@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from armlet.actions.settings import ActionSettings, read_encoder
 from armlet.actions.table import ActionTable
 from armlet.disk import Json
 from armlet.errors import InvalidValueError, ModelFileError
-from armlet.inputs.settings import ends
+from armlet.inputs.settings import check_seed, ends
 from armlet.model_file import REFUSALS, listed, policy_header, read_policy, read_seed, why
 from armlet.reference.pair_model import PairModel
 from armlet.types import Array, __version__
@@ -68,6 +68,12 @@ def state_arrays(state: PairModel) -> dict[str, Array]:
 def encode(model: ActionModel, tables: Kept = "all") -> bytes:
     """Return the bytes of a model file."""
     return disk.encode_model(*parts(model, tables))
+
+
+def shared(model: ActionModel) -> bytes:
+    """Return what was learned as a model file with a seed that nobody used, and without tables: to be merged."""
+    safe = replace(model, seed=check_seed(None), streams=(), tables={})
+    return encode(safe)
 
 
 def digest(model: ActionModel) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
 from armlet.reference.choice import below
 from armlet.reference.pair_model import ActionRows, PairModel
@@ -99,3 +101,20 @@ def _support(parts: Sequence[tuple[float, list[int]]], n_allowed: int) -> dict[i
             for row in rows:
                 chances[row] = chances.get(row, 0.0) + each
     return chances
+
+
+def chances_of(played: Played, n: int, allowed: Bool | None) -> Float64:
+    """Return the probability of each of n rows, (n,)."""
+    if played.support is None:
+        mask = np.ones(n) if allowed is None else allowed.astype(np.float64)
+        return mask * played.propensity
+    out = np.zeros(n)
+    out[list(played.support)] = list(played.support.values())
+    return out
+
+
+def greedy_chances(model: PairModel, x: Float64, rows: ActionRows, allowed: Bool | None) -> Float64:
+    """Return 1 for the row of the highest estimate, shared by those that tie, (n,)."""
+    best, out = model.greedy(x, rows, allowed), np.zeros(len(rows))
+    out[best] = 1.0 / len(best)
+    return out

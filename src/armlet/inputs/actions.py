@@ -134,6 +134,12 @@ class PairRows(NamedTuple):
     weights: Float64
     replaces: Float64  # NaN where a row is new
 
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns in plain JSON types, which `read_pairs` takes."""
+        replaces = [None if value != value else value for value in self.replaces.tolist()]
+        told = {"x": self.X.tolist(), "z": self.Z.tolist(), "arm": self.arms, "reward": self.rewards.tolist()}
+        return {**told, "weight": self.weights.tolist(), "replaces": replaces}
+
 
 def read_pairs(table: object, reader: Reader, action_reader: Reader) -> PairRows:
     """Read the columns x, z, arm and reward, and weight and replaces if they are there.

@@ -168,11 +168,16 @@ def _learn(bandit: Any, event: Event, past: Past) -> None:
 
 def _correct(bandit: Any, event: Event, past: Past) -> None:
     old = event["old_reward"]
-    bandit.correct(past.get(event, old), old, event["new_reward"])
+    bandit.correct(past.get(event, old), old, event["new_reward"], **taking_back(bandit))
 
 
 def _forget(bandit: Any, event: Event, past: Past) -> None:
-    bandit.forget(past.get(event, event["reward"]), event["reward"])
+    bandit.forget(past.get(event, event["reward"]), event["reward"], **taking_back(bandit))
+
+
+def taking_back(bandit: Any) -> Mapping[str, Any]:
+    """Return the option that takes back, or corrects, any row: an event or a loop cannot be refused one."""
+    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
 
 
 def _partial_fit(bandit: Any, event: Event, _: Past) -> None:

@@ -12,6 +12,7 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import EventError
 from armlet.kernel import Decision
+from armlet.log.replaying import taking_back
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rewards import Reward, Status, Verdict, counted, judge
@@ -182,7 +183,7 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
     if outcome.played is not None:
         fields["played"] = outcome.played
-    runner.bandit.correct(decision, old, value)
+    runner.bandit.correct(decision, old, value, **taking_back(runner.bandit))
     runner.append(draft, now, "correct", outcome.t, fields)
     runner.tally.corrected(known.arm, old, value, explored=known.has_explored, decided_at=known.at)
 
@@ -191,7 +192,7 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     """Unlearn the default of a window, of an arm that was not played."""
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
-    runner.bandit.forget(decision, value)
+    runner.bandit.forget(decision, value, **taking_back(runner.bandit))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append(draft, now, "forget", outcome.t, fields)

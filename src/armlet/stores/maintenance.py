@@ -14,6 +14,7 @@ from typing import Any, Final
 from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError
 from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
+from armlet.log.replaying import taking_back
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
@@ -94,7 +95,7 @@ def _unlearn(runner: LoopRunner, known: Recent) -> None:
     elif outcome.phase != "expired" and outcome.parts is not None:
         bandit.forget(known.decision, outcome.given)
     elif outcome.phase != "expired" and outcome.value is not None:
-        bandit.forget(known.decision, outcome.value)
+        bandit.forget(known.decision, outcome.value, **taking_back(bandit))
         runner.tally.forgotten(known.arm, outcome.value, explored=known.has_explored, decided_at=known.at)
 
 
