@@ -81,15 +81,15 @@ def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPa
 
 
 def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = model_file.read
+    restore = model_file.restore
 
     def careless(*given: Any) -> model_file.Model:
-        found = read(*given)
+        found = restore(*given)
         if found.t > 10**6:
             raise OverflowError("too late")
         return found
 
-    monkeypatch.setattr(model_file, "read", careless)
+    monkeypatch.setattr(model_file, "restore", careless)
     assert finds("files", range(8, 300), "load raised OverflowError('too late')")
 
 

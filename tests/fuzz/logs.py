@@ -33,9 +33,11 @@ from armlet.log.parquet import events_beside
 from fuzz import files
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
+from support.actions.lives import ActionLife, new_action_bandit
 
 LENGTH = 25  # damaged files of one sound one
 READERS = 3  # that each of them is given to
+OF_ACTIONS = 0.3  # of the logs, those of actions with features
 POLICIES = (armlet.ContextualEpsilonGreedy(p=20), armlet.OccasionalOptimism(), armlet.LinUCB())
 
 
@@ -97,6 +99,8 @@ def written(rng: Random, folder: Path) -> Sound:
     before, logs.CHECKPOINT = logs.CHECKPOINT, 15  # type: ignore[misc]
     try:
         with armlet.Log(path) as log:
+            if rng.random() < OF_ACTIONS:
+                return _written_actions(rng, path, log)
             policy = rng.choice(POLICIES)
             kinds: tuple[list[str | int], ...] = (["a", "b", "c"], [1, 2, 3], ["a", 1, 2**70])
             arms = rng.choice(kinds)
@@ -105,6 +109,15 @@ def written(rng: Random, folder: Path) -> Sound:
                 _live(rng, bandit, log, step)
     finally:
         logs.CHECKPOINT = before  # type: ignore[misc]
+    return Sound(path.read_bytes().splitlines(keepends=True), log.start_path.read_bytes(), bandit.digest())
+
+
+def _written_actions(rng: Random, path: Path, log: armlet.Log) -> Sound:
+    """Let a bandit of actions with features live."""
+    policy = rng.choice((armlet.SharedOptimism(), armlet.SharedThompson(draws=3)))
+    bandit = new_action_bandit(log, policy, seed=rng.randrange(2**64))
+    ActionLife(bandit, rng.randrange(2**32)).live(rng.choice((3, 10, 20)))
+    log.close()
     return Sound(path.read_bytes().splitlines(keepends=True), log.start_path.read_bytes(), bandit.digest())
 
 
@@ -410,7 +423,8 @@ def resumes(path: Path) -> None:
     shutil.copy(path.with_name("a.start.armlet"), again.with_name("a.start.armlet"))
     with armlet.Log(again) as log:
         bandit = armlet.log.resume(log)
-        bandit.decide([0.0] * bandit.settings.dim)
+        if isinstance(bandit, armlet.Bandit):
+            bandit.decide([0.0] * bandit.settings.dim)
 
 
 def command(*words: str) -> None:

@@ -330,7 +330,7 @@ def read_metadata(schema: Any, name: str) -> tuple[Mapping[str, Any], Layout]:
         about = dict(found["about"])
         told: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in found["layout"].items()}
         layout = Layout(**told)
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise NotALogError(f"{name} is not a compacted log of Armlet: its metadata do not say so") from None
     check_start(about, name)
     check_event(about, 0, name)
