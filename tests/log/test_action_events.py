@@ -16,10 +16,11 @@ from armlet.actions.table import ActionTable
 from armlet.errors import ArgumentError, LogError
 from armlet.log import action_tables
 from armlet.log.action_tables import Tables
-from armlet.log.events import ACTION_DECIDE, KINDS, VARIANTS, Event, InvalidEventError, Optional, Shape, check_event
+from armlet.log.events import ACTION_DECIDE, KINDS, VARIANTS, Event, InvalidEventError, Shape, check_event
 from armlet.log.exporting import compact
 from armlet.log.parquet import Contexts, ParquetLog
 from armlet.log.reader import LogFile
+from armlet.log.values import Optional
 from support.actions.lives import ACTION_DIM, DIM, drawn_table, made_action_events, next_table
 from support.logs import made_events, write_events
 

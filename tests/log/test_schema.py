@@ -8,9 +8,10 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.log.events import KINDS, UNPLAYED, Event, InvalidEventError, Optional, Shape, check_event
+from armlet.log.events import KINDS, UNPLAYED, Event, InvalidEventError, Shape, check_event
 from armlet.log.reader import LogFile
 from armlet.log.replaying import PLAYS
+from armlet.log.values import Optional
 from armlet.log.writer import Flush
 from support.lives import Life, new_bandit
 
