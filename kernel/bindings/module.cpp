@@ -32,4 +32,5 @@ NB_MODULE(_kernel, m) {
     armlet::bind_race(m);
     armlet::bind_subset_search(m);
     armlet::bind_json(m);
+    armlet::bind_actions(m);
 }

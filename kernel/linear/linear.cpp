@@ -94,28 +94,12 @@ ARMLET_INLINE void weigh_rows_body(const double* rows, std::span<const double> w
 }
 
 // y = L^-1 y
-ARMLET_INLINE void forward_body(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+ARMLET_INLINE void forward_substitute_body(const double* L, const double* inverse, std::size_t rows, std::size_t d,
+                                           double* y) {
     for (std::size_t k = 0; k < d; ++k) {
         y[k] *= inverse[k];
         const double* column = L + k * rows;
         for (std::size_t i = k + 1; i < d; ++i) y[i] -= y[k] * column[i];
-    }
-}
-
-ARMLET_DISPATCH(forward, (const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y),
-                (L, inverse, rows, d, y))
-
-// y = L'^-1 y. Each entry loses its products from the last row upwards; eight columns at a time hide the latency.
-void backward(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
-    for (std::size_t end = d; end > 0;) {
-        const std::size_t begin = end > lanes ? (end - 1) / lanes * lanes : 0;
-        for (std::size_t i = d; i-- > end;)
-            for (std::size_t c = begin; c < end; ++c) y[c] -= y[i] * L[c * rows + i];
-        for (std::size_t c = end; c-- > begin;) {
-            y[c] *= inverse[c];
-            for (std::size_t k = begin; k < c; ++k) y[k] -= y[c] * L[k * rows + c];
-        }
-        end = begin;
     }
 }
 
@@ -142,6 +126,24 @@ ARMLET_DISPATCH_LANES(unit_norms,
 
 }  // namespace
 
+ARMLET_DISPATCH(forward_substitute,
+                (const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y),
+                (L, inverse, rows, d, y))
+
+// y = L'^-1 y. Each entry loses its products from the last row upwards; eight columns at a time hide the latency.
+void back_substitute(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y) {
+    for (std::size_t end = d; end > 0;) {
+        const std::size_t begin = end > lanes ? (end - 1) / lanes * lanes : 0;
+        for (std::size_t i = d; i-- > end;)
+            for (std::size_t c = begin; c < end; ++c) y[c] -= y[i] * L[c * rows + i];
+        for (std::size_t c = end; c-- > begin;) {
+            y[c] *= inverse[c];
+            for (std::size_t k = begin; k < c; ++k) y[k] -= y[c] * L[k * rows + c];
+        }
+        end = begin;
+    }
+}
+
 ARMLET_DISPATCH(add_outer, (double* A, const double* x, double w, std::size_t d), (A, x, w, d))
 
 ARMLET_DISPATCH_LANES(add_outers, (double* A, const double* rows, const double* weights, std::size_t n, std::size_t d),
@@ -159,8 +161,8 @@ void substitute(const Factor& f, std::size_t d, const Sides& sides) {
     for (std::size_t side = 0; side < sides.n; ++side) {
         double* theta = sides.theta + side * sides.apart;
         std::memcpy(f.y, sides.b + side * d, d * sizeof(double));
-        forward(f.M, f.inverse, f.rows, d, f.y);
-        backward(f.M, f.inverse, f.rows, d, f.y);
+        forward_substitute(f.M, f.inverse, f.rows, d, f.y);
+        back_substitute(f.M, f.inverse, f.rows, d, f.y);
         for (std::size_t j = 0; j < d; ++j) theta[j * sides.step] = f.y[j];
     }
 }
@@ -175,14 +177,6 @@ void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_
         for (std::size_t c = first; c < std::min(first + lanes, d); ++c)
             out[c * step] = norms[c - first] <= beyond_any ? norms[c - first] : beyond_any;  // for NaN too
     }
-}
-
-// A pivot that rounding has eaten counts as what is negligible, so that the logarithm stays a number.
-double log_determinant(const Factor& f, std::size_t d) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < d; ++k)
-        sum += elementary::log(std::max({f.M[k * f.rows + k], negligible(d) * f.diagonal[k], 0x1p-1022}));
-    return sum;
 }
 
 void keep(const Factor& f, std::size_t d, double* kept) {
@@ -204,6 +198,14 @@ void keep(const Factor& f, std::size_t d, double* kept) {
 }
 
 }  // namespace
+
+double log_determinant(const Factor& factor, std::size_t d) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < d; ++k)
+        sum +=
+            elementary::log(std::max({factor.M[k * factor.rows + k], negligible(d) * factor.diagonal[k], 0x1p-1022}));
+    return sum;
+}
 
 double trace(const double* A, std::size_t d) {
     double sum = 0.0;

@@ -39,6 +39,12 @@ struct Sides {
 // theta = (shift I + A)^-1 b of every side, by Cholesky.
 void solve(const double* A, double shift, std::size_t d, const Sides& sides);
 
+// y = L^-1 y, or L'^-1 y, of a factor in columns that are `rows` apart.
+void forward_substitute(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y);
+void back_substitute(const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y);
+// Of the matrix that was factorised. A pivot that rounding has eaten counts as what is negligible.
+double log_determinant(const Factor& factor, std::size_t d);
+
 // A kept factor L of shift I + A = L L': for each eight columns, their rows from the diagonal down, in tiles of eight
 // by eight that are read once from first to last; then 1 / L_kk of every column. Where one column leads the blocks, it
 // comes last: its rows below the diagonal, 1 / L_00, and zeros.

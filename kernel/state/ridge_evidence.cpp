@@ -57,6 +57,13 @@ void RidgeEvidence::add(const double* A, const double* b, double n, double squar
     weigh(diagonal.data(), off.data(), low.c.data(), r, whole, true, left);
 }
 
+void RidgeEvidence::add_left(double* C, double* g, std::size_t m, double freedom, double squares) {
+    std::vector<double> diagonal(m), off(m);
+    freedom_ += std::max(freedom, 0.0);
+    tridiagonalise(C, m, diagonal.data(), off.data(), g);
+    weigh(diagonal.data(), off.data(), g, m, 0.0, false, squares);
+}
+
 // Elimination from the first to the last, for all ridges side by side. Of a matrix without negative eigenvalues no
 // pivot is below the ridge.
 void RidgeEvidence::weigh(const double* diagonal, const double* off, const double* h, std::size_t m, double whole,

@@ -19,6 +19,9 @@ class RidgeEvidence {
 
     // Rows of one arm in standard units: A packed, with the constant first, b and the sum of squared rewards.
     void add(const double* A, const double* b, double n, double squares, std::size_t size);
+    // What other values have left of a system of m slopes: C with both triangles, which is lost, g, the rows that are
+    // free and the squares.
+    void add_left(double* C, double* g, std::size_t m, double freedom, double squares);
     // The likely ridge, where `slopes` of the values vary and rewards have this variance; 1 if nothing tells.
     double ridge(double slopes, double variance) const;
 

@@ -1484,3 +1484,109 @@ class HeldLines:
 
     def rewind(self, seq: int, crc: int, nbytes: int) -> None:
         """Goes on from another line, with so many of the bytes that wait."""
+
+class ActionRows:
+    """Actions that can be played: features (n, dz) and keys (n,)."""
+
+    def __init__(self, Z: object, keys: object) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def Z(self) -> NDArray[numpy.float64]:
+        """(n, dz): a copy of the features."""
+
+    @property
+    def keys(self) -> NDArray[numpy.uint64]:
+        """(n,): a copy of the keys."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+class PairModel:
+    """
+    One ridge regression over pairs of a context and an action, items with intercepts.
+    """
+
+    def __init__(self, dx: int, dz: int, products: object, *, intercepts: bool, kept: int = 10000) -> None: ...
+    @property
+    def n(self) -> float:
+        """Rows learned, by weight."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows learned."""
+
+    @property
+    def n_terms(self) -> int:
+        """The number of terms, D."""
+
+    @property
+    def n_items(self) -> int:
+        """Items with an intercept."""
+
+    @property
+    def sigma(self) -> float:
+        """The deviation of the noise."""
+
+    @property
+    def ridges(self) -> NDArray[numpy.float64]:
+        """(3,): the ridges of x, z and their products, in standard units."""
+
+    @property
+    def kappa(self) -> float:
+        """How many rows the prior of an intercept is worth."""
+
+    @property
+    def last_exact_widths(self) -> int:
+        """How many widths the last optimistic question computed exactly."""
+
+    def add(self, key: int, x: object, z: object, reward: float, weight: float) -> None:
+        """Learn one row."""
+
+    def remove(self, key: int, x: object, z: object, reward: float, weight: float) -> None:
+        """Take back a row that was learned, as if it had never been."""
+
+    def correct(self, key: int, x: object, z: object, old: float, new: float, weight: float) -> None:
+        """Exchange the reward of a row that was learned."""
+
+    def merge(self, other: PairModel) -> None:
+        """
+        Add the rows of another model; its items count as learned later than the own ones.
+        """
+
+    def subtract(self, base: PairModel) -> None:
+        """Leave what was learned since `base`, an earlier copy."""
+
+    def solve(self) -> None:
+        """Solve the sums, and weigh the evidence if the rows have doubled."""
+
+    def copy(self) -> PairModel: ...
+    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
+        """The whole state by name."""
+
+    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
+        """Take the state that `arrays` returned."""
+
+    def estimates(self, x: object, rows: ActionRows) -> NDArray[numpy.float64]:
+        """(n,): the expected reward of every row."""
+
+    def widths(self, x: object, rows: ActionRows, allowed: object | None = None) -> NDArray[numpy.float64]:
+        """
+        (n,): the posterior deviation of every row's expected reward, in units of sigma.
+        """
+
+    def greedy(self, x: object, rows: ActionRows, allowed: object | None) -> NDArray[numpy.int64]:
+        """The rows that share the highest estimate."""
+
+    def optimistic(
+        self, x: object, rows: ActionRows, t: int, allowed: object | None, scale: float = 0.85
+    ) -> NDArray[numpy.int64]:
+        """
+        The rows that share the highest estimate plus scale sigma w sqrt(2 log(1 + t w^2 / D)).
+        """
+
+    def draws(
+        self, x: object, rows: ActionRows, t: int, seed: object, n: int, v: float, allowed: object | None
+    ) -> list[NDArray[numpy.int64]]:
+        """
+        For each of n draws from the posterior, v times as wide, the rows that share the highest value.
+        """

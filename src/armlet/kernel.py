@@ -18,6 +18,7 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
     ) from error
 
 from armlet import errors
+from armlet._kernel import ActionRows as ActionRows
 from armlet._kernel import ArmSet as ArmSet
 from armlet._kernel import AutoEvidence as AutoEvidence
 from armlet._kernel import AutoSchedule as AutoSchedule
@@ -37,6 +38,7 @@ from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
 from armlet._kernel import OptimisticGreedy as OptimisticGreedy
 from armlet._kernel import Pacer as Pacer
+from armlet._kernel import PairModel as PairModel
 from armlet._kernel import Schedule as Schedule
 from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson

@@ -95,9 +95,9 @@ def item_normal(pick: int, tie: int, draw: int, key: int) -> float:
     >>> item_normal(1, 2, 0, 5) == item_normal(1, 2, 0, 5), item_normal(1, 2, 0, 5) == item_normal(1, 2, 1, 5)
     (True, False)
     """
-    # numpy counts one up before it draws
-    counter = (key + (draw << 64) + (1 << 128)) - 1
-    (word,) = np.random.Philox(key=pick + (tie << 64), counter=counter).random_raw(1).tolist()
+    # numpy counts one up before it draws; four draws share a block
+    counter = (key + (draw // 4 << 64) + (1 << 128)) - 1
+    word = np.random.Philox(key=pick + (tie << 64), counter=counter).random_raw(4).tolist()[draw % 4]
     return normal_quantile(((word >> 12) + 0.5) * 2.0**-52)
 
 

@@ -38,9 +38,10 @@ class PairSystem(NamedTuple):
     n: float  # rows, by weight
     variance: float  # of all rewards
 
-    def log_squares(self, explained: Float64) -> Float64:
-        """Return n log(S - explained + v)."""
-        return self.n * logs(np.maximum(self.squares - explained, 0.0) + self.variance)
+    def log_squares(self, explained: float, more: Float64) -> Float64:
+        """Return n log(S - explained - more + v)."""
+        left = np.maximum((self.squares - explained) - more, 0.0)
+        return (max(self.n - 1.0, 0.0) + 1.0) * logs(left + self.variance)
 
 
 def first_ridge(slopes: int) -> float:
@@ -72,7 +73,7 @@ def likely_ridge(system: PairSystem, ridge: Float64, group: Int64) -> float:
     C, g, explained = eliminate(system.A[np.ix_(order, order)] + np.diag(diagonal), system.b[order], len(others))
     determinants, more = weigh(*tridiagonal(C, g), np.zeros(25))
     off = LOG_RIDGES - 0.5 * log(float(len(group)))
-    return _mean(LOG_RIDGES, -0.5 * ((determinants + system.log_squares(explained + more)) + off * off))
+    return _mean(LOG_RIDGES, -0.5 * ((determinants + system.log_squares(explained, more)) + off * off))
 
 
 def eliminate(M: Float64, b: Float64, count: int) -> tuple[Float64, Float64, float]:
@@ -108,7 +109,7 @@ def kappa_likelihood(system: PairSystem, ridge: Float64, n_items: Float64, kappa
     items = 0.0
     for n in n_items.tolist():
         items += log((n + kappa) / kappa)
-    rest = float(system.log_squares(np.array([explained]))[0])
+    rest = float(system.log_squares(explained, np.zeros(1))[0])
     off = 0.5 * (log(kappa) - log(FIRST_KAPPA))
     return -0.5 * (((log_determinant(M) + items) + rest) + off * off)
 

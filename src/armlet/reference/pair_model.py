@@ -186,7 +186,7 @@ class PairModel:
 
     def add(self, key: int, x: Float64, z: Float64, reward: float, weight: float) -> None:
         """Learn one row."""
-        if self._rows == 0:
+        if self._rows == 0 and not self._items:
             self._origin = np.array([rounded(v) for v in (reward, *x.tolist(), *z.tolist())])
         self._change(key, x, z, reward, weight, 1)
         while len(self._items) > self.kept:
@@ -249,7 +249,7 @@ class PairModel:
         self._n += weight
         self._moments[0] += weight * row
         self._moments[1] += (weight * row) * row
-        self._A += np.outer(weight * phi, phi)
+        self._A += weight * np.outer(phi, phi)
         self._b += (weight * r) * phi
         self._squares += (weight * r) * r
         if not self.intercepts:
@@ -284,7 +284,7 @@ class PairModel:
         if not item.n > 0.0:
             return
         s, share = self._item_terms(item), sign / (item.n + self._kappa)
-        self._pull_A += np.outer(share * s, s)
+        self._pull_A += share * np.outer(s, s)
         self._pull_b += (share * item.y) * s
         self._pull_squares += (share * item.y) * item.y
 
@@ -297,7 +297,7 @@ class PairModel:
         if not item.n > 0.0:
             return
         s, share = self._item_terms(item), 1.0 / (item.n + self._kappa)
-        self._A -= np.outer(share * s, s)
+        self._A -= share * np.outer(s, s)
         self._b -= (share * item.y) * s
         self._squares -= (share * item.y) * item.y
         self._pull(item, -1.0)
@@ -326,7 +326,8 @@ class PairModel:
             mine.n += sign * item.n
             mine.y += sign * y
             mine.u += sign * u
-            if mine.rows != 0:
+            # as many rows as the base had, but others: the difference says so
+            if mine.rows != 0 or (sign < 0 and (mine.n != 0.0 or mine.y != 0.0 or mine.u.any())):
                 self._items[key] = mine
         self._repull()
 
