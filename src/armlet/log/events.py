@@ -325,7 +325,7 @@ KINDS: Final[Mapping[str, Fields]] = {
 
 VARIANTS: Final[Mapping[str, tuple[str, Fields]]] = {
     "start": ("action_dim", _ACTION_START),
-    "decide": ("actions", {**_ACTION_DECIDE, "shadow": Optional(SHADOW)}),
+    "decide": ("actions", {**_ACTION_DECIDE, "shadow": Optional(SHADOW), "deferred": Optional(TRUTH)}),  # of loops
 }
 """Of kinds that hold something else in a log of actions with features: the field by which they are told, and what."""
 
