@@ -76,7 +76,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def fill(path: Path) -> None:
-    """Make a loop that was played, one with hostile labels, one that never was, and one with outcomes and a budget."""
+    """Make loops: played, with hostile labels, never played, with outcomes and a budget, with a catalogue."""
     with armlet.open_store(path) as store:
         play(make_loop(store, control=Control(arm="sale", share=0.2)), 600)
         policy = armlet.ContextualEpsilonGreedy(p=1.0, floor=0.2)
@@ -89,6 +89,11 @@ def fill(path: Path) -> None:
             hostile.reward_many([(name, 0.5) for name in names[start : start + 20]])
         make_loop(store, HOSTILE[1], arms=("a", "b"))
         route(make_router(store), 60)
+        films = store.loop("films", features=["user.age"], action_features=["year"], seed=1)
+        films.prepare("all", {f"{HOSTILE[at % len(HOSTILE)]} {at}": [at] for at in range(60)})
+        for at in range(60):
+            films.decide([0.5], event=f"visit-{at}", actions="all")
+            films.reward(f"visit-{at}", at % 3 / 2)
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +158,31 @@ def test_outcomes_and_what_is_spent_are_live_and_fit(
         found.is_quiet()
 
 
+@pytest.mark.parametrize("scheme", browser.SCHEMES)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_actions_agreement_and_features_are_live_and_fit(
+    chromium: Browser, server: ServerProcess, screen: str, scheme: Literal["light", "dark"]
+) -> None:
+    with opened(chromium, f"{server.url}/loops/films", screen, scheme) as found:
+        page = found.page
+        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#arms > table > tbody > tr")).not_to_have_count(0)
+        asked = {"context": [0.5], "event": f"{screen}-{scheme}", "actions": {"a": [1.0]}, "baseline": "a"}
+        assert ask(server.url, "POST", "/v1/loops/films/decide", asked).status == 200
+        sync_api.expect(page.locator("#exploring")).to_contain_text("Agreement with the baseline", timeout=PATIENCE)
+        told = {"actions": [{"id": "a", "features": [{HOSTILE[0] * 3: 1.0}]}], "contextFeatures": [{HOSTILE[1]: 1.0}]}
+        assert ask(server.url, "POST", "/v1/loops/films/personalizer/v1.0/rank", told).status == 201
+        page.locator("#feature-names summary").click()
+        sync_api.expect(page.locator("#features table")).to_be_visible()
+        found.fits()
+        browser.stands_out_from_the_paper(browser.Visit(page))
+        found.is_quiet()
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_hostile_labels_break_neither_page_nor_layout(chromium: Browser, server: ServerProcess, screen: str) -> None:
     with opened(chromium, f"{server.url}/loops", screen) as found:
-        sync_api.expect(found.page.locator("#loops tbody tr")).to_have_count(4)
+        sync_api.expect(found.page.locator("#loops tbody tr")).to_have_count(5)
         found.fits()
         found.page.get_by_role("link", name="hostile").click()
         sync_api.expect(found.page.locator("h1")).to_have_text("hostile")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 
 import armlet
 from armlet.service.app import Service, create_app
+from armlet.service.client import AsyncClient
 from armlet.service.keys import Grant, Keyring, digest
 from armlet.stores import Memory, Store
 from support.service.calls import Answer, Caller, problem
@@ -222,6 +225,24 @@ def test_a_loop_is_made_with_a_policy_and_pairs_of_features(caller: Caller, stor
     assert caller.post("/v1/loops", {**SETTINGS, **policy}).status == 201
     made: object = store.loop("films").model().policy
     assert made == armlet.SharedThompson(draws=5, interactions=[("age", "year")])
+
+
+def test_clients_choose_prepare_and_activate(store: Store) -> None:
+    store.loop("films", dim=1, action_features=["year"], seed=7)
+
+    async def work(service: Service) -> tuple[str, bool]:
+        app = httpx2.ASGITransport(create_app(service))
+        async with AsyncClient("http://127.0.0.1", transport=app) as client:
+            await client.prepare("films", "cinema", {"Up": {"year": 109}, "Heat": [95.0]})
+            answer = await client.decide("films", [1.0], actions="cinema", eligible=["Up"], defer=True)
+            [other] = await client.decide_many("films", [[1.0]], actions={"Alien": {"year": 79}})
+            assert (answer.arm, other.arm) == ("Up", "Alien")
+            activated = await client.activate("films", answer.event)
+            return await client.reward("films", answer.event, 1.0), activated
+
+    service = Service(store)
+    assert asyncio.run(work(service)) == ("accepted", True)
+    service.close()
 
 
 def test_the_page_of_a_catalogue_is_bounded(store: Store, caller: Caller) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from armlet.errors import InvalidTypeError, InvalidValueError
@@ -38,19 +38,23 @@ def flatten(nested: object) -> dict[str, Cell]:
 def _leaves(value: object, place: str, depth: int) -> Iterator[tuple[str, Cell]]:
     if not depth:
         raise InvalidValueError(f"{place} is nested more than {DEEPEST} levels deep; give less")
-    if isinstance(value, Mapping):
+    if place and isinstance(value, str):  # what most are, and quickly seen
+        yield place, value
+    elif place and isinstance(value, int | float):
+        yield place, float(value) if abs(value) <= LARGEST else math.inf  # which readers refuse by its name
+    elif isinstance(value, list | tuple):
+        yield from _listed(value, place, depth - 1)
+    elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _leaves(inner, f"{place}.{name}" if place else str(name), depth - 1)
-    elif isinstance(value, list | tuple):
-        for i, inner in enumerate(value):
-            if isinstance(inner, str) and place:
-                yield f"{place}={inner}", 1.0
-            else:
-                is_object = isinstance(inner, Mapping)
-                yield from _leaves(inner, place if is_object or not place else f"{place}.{i}", depth - 1)
-    elif isinstance(value, str) and place:
-        yield place, value
-    elif isinstance(value, int | float) and place:
-        yield place, float(value) if abs(value) <= LARGEST else math.inf  # which readers refuse by its name
     elif value is not None:
         raise InvalidTypeError(f"{place or 'it'} is a {type(value).__name__}; give objects of texts and numbers")
+
+
+def _listed(values: Sequence[object], place: str, depth: int) -> Iterator[tuple[str, Cell]]:
+    for i, value in enumerate(values):
+        if place and isinstance(value, str):
+            yield f"{place}={value}", 1.0
+        else:
+            is_object = not place or isinstance(value, Mapping)
+            yield from _leaves(value, place if is_object else f"{place}.{i}", depth)

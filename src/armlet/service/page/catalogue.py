@@ -63,7 +63,7 @@ def baseline_card(found: Details) -> str:
         "have earned by playing something else is not known: your own choice was shown."
     )
     parts = [html_text(f"{words.percent(counts.share)} {share}", "figure"), text(told), *_deferred(found)]
-    return card("baseline", "Agreement with the baseline", parts, width="half")
+    return card("exploring", "Agreement with the baseline", parts, width="half")
 
 
 def _deferred(found: Details) -> Iterator[str]:

@@ -19,7 +19,7 @@ _COLUMNS: Final = (Column("feature", "name"), Column("of"), Column("what"), Colu
 def features_card(counts: FeatureCounts | None, viewer: Viewer) -> str:
     """Return how often features did not fit; their names, which may hold texts of users, to those who may see them."""
     if counts is None or not counts.totals:
-        return ""
+        return '<div id="features" data-part hidden></div>'  # which the script may replace
     totals = {what: sum(n for (_, fault), n in counts.totals.items() if fault == what) for what in WHAT}
     told = (
         f"Since the server started, {words.count(totals['unknown'])} values were sent that the loop does not read, and "
