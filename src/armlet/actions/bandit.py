@@ -41,7 +41,6 @@ from armlet.inputs.actions import (
     Sparse,
     dense,
     dense_row,
-    read_actions,
     read_pairs,
 )
 from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
@@ -218,25 +217,12 @@ class ActionBandit:
         >>> armlet.ActionBandit(1, 1).table({"tea": [2.0], "milk": [1.0]}).labels
         ('milk', 'tea')
         """
-        if isinstance(actions, ActionTable):
-            self._check_table(actions)
-            return actions
-        if isinstance(actions, str):
-            found = self._tables.get(actions)
-            if isinstance(found, ActionTable):
-                return found
-            raise self._no_table(actions, found)
-        labels, Z = read_actions(actions, self._action_reader)
-        return ActionTable._of(labels, Z, self._settings.action_features)
-
-    def _check_table(self, table: ActionTable) -> None:
-        s = self._settings
-        if table.dim != s.action_dim:
-            raise InvalidValueError(
-                f"action_dim is {s.action_dim} but the table has {table.dim} features; give as many"
-            )
-        if table.names is not None and s.action_features is not None and table.names != s.action_features:
-            raise InvalidValueError(f"the table's features are {table.names}; the bandit's are {s.action_features}")
+        if not isinstance(actions, str):
+            return self._settings.table(actions)
+        found = self._tables.get(actions)
+        if isinstance(found, ActionTable):
+            return found
+        raise self._no_table(actions, found)
 
     def _no_table(self, name: str, known: str | None) -> Exception:
         if known is not None:

@@ -151,6 +151,18 @@ class ActionDecision:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
 
+    def instead(self, arm: Arm, z: Float64) -> ActionDecision:
+        """Return the decision of this step if its caller plays an action of his own: with probability 1.
+
+        Examples
+        --------
+        >>> record = {"id": "7-00ff00ff00ff00ff", "t": 7, "x": [31.0], "z": [0.0], "arm": "tea", "propensity": 0.8}
+        >>> ActionDecision.from_dict(record).instead("milk", np.array([1.0])).support
+        {'milk': 1.0}
+        """
+        by_nobody = {"propensity": 1.0, "support": [[arm, 1.0]], "optimistic": False, "greedy": False}
+        return ActionDecision.from_dict({**self.to_dict(), "arm": arm, "z": z, **by_nobody})
+
     def __copy__(self) -> ActionDecision:
         return self  # one decision is learned once, by all who hold it
 

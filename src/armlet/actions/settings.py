@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from armlet.actions.policies import ActionPolicy, check_given
+from armlet.actions.table import ActionTable
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
+from armlet.inputs.actions import ActionSource, read_actions
 from armlet.inputs.contexts import ContextReader, feature_names
 from armlet.inputs.encoder import Encoder, EncodingReader
 from armlet.inputs.hashed import HashedFeatures
@@ -64,6 +66,21 @@ class ActionSettings:
     def action_reader(self) -> Reader:
         """Turns the features of a user's actions into rows."""
         return _reader(self.action_encoder, self.action_features, self.action_dim, "action")
+
+    def table(self, actions: ActionTable | ActionSource) -> ActionTable:
+        """Read the actions of a table, or refuse those that have other features."""
+        if not isinstance(actions, ActionTable):
+            labels, Z = read_actions(actions, self.action_reader)
+            return ActionTable._of(labels, Z, self.action_features)
+        if actions.dim != self.action_dim:
+            raise InvalidValueError(
+                f"action_dim is {self.action_dim} but the table has {actions.dim} features; give as many"
+            )
+        if actions.names is not None and self.action_features is not None and actions.names != self.action_features:
+            raise InvalidValueError(
+                f"the table's features are {actions.names}; the bandit's are {self.action_features}"
+            )
+        return actions
 
     @property
     def sign(self) -> float:

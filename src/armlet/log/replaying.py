@@ -90,6 +90,9 @@ class LoggedPast:
         if "actions" in event:
             table = self._tables.chosen_from(event)
             decision = bandit.decide(event["x"], table, **asked, propensity="marginal")
+            self.guarded = {"shadow": {"arm": decision.arm}} if "shadow" in event else {}
+            if "shadow" in event:  # its caller has played an action of his own
+                decision = decision.instead(event["arm"], table[event["arm"]])
         elif isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:

@@ -140,7 +140,7 @@ class Asking:
 
     def preparing(self, name: str, actions: object) -> Asked[ActionTable]:
         """Return what gives a table of actions a name."""
-        table, runner = choosing.table_from(self._settings(), actions), self._runner
+        table, runner = self._settings().table(actions), self._runner
 
         def work(tx: Transaction, draft: Draft, now: Moment) -> ActionTable:
             choosing.prepare(runner, tx, draft, now, name, table)
@@ -160,7 +160,7 @@ class Asking:
     def table(self, actions: object) -> Actions:
         """Read a table of actions; the name of one that was prepared stays a name."""
         settings = self._settings()
-        return check_text("actions", actions) if isinstance(actions, str) else choosing.table_from(settings, actions)
+        return check_text("actions", actions) if isinstance(actions, str) else settings.table(actions)
 
     def _tables(self, actions: object, n: int) -> list[Actions]:
         """Read one table for all of so many decisions, or one for each of them, given as a list."""

@@ -14,8 +14,8 @@ import numpy as np
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.actions.table import ActionTable
-from armlet.errors import EventError, InvalidTypeError, InvalidValueError, LoopStateError, UnknownNameError, choices
-from armlet.inputs.actions import dense, dense_row, read_actions
+from armlet.errors import EventError, InvalidTypeError, LoopStateError, StoreError, UnknownNameError, choices
+from armlet.inputs.actions import dense, dense_row
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, learn
 from armlet.stores.ledger import Moment, Outcome, Row
@@ -70,16 +70,6 @@ def contexts_of(settings: ActionSettings, X: Contexts) -> Float64:
     return settings.reader.matrix(dense(X)).copy()
 
 
-def table_from(settings: ActionSettings, actions: Any) -> ActionTable:
-    """Read the actions of a table as a bandit with these settings does."""
-    if not isinstance(actions, ActionTable):
-        labels, Z = read_actions(actions, settings.action_reader)
-        return ActionTable._of(labels, Z, settings.action_features)
-    if actions.dim != settings.action_dim:
-        raise InvalidValueError(f"action_dim is {settings.action_dim} but the table has {actions.dim} features")
-    return actions
-
-
 # ---- deciding
 
 
@@ -131,19 +121,7 @@ def _chosen(
     decision = bandit.decide(asked.x, table, eligible=asked.eligible, t=t, propensity="marginal")
     if asked.baseline is None:
         return decision, {}
-    played = {
-        **decision.to_dict(),
-        "arm": asked.baseline,
-        "z": table[asked.baseline],
-        "propensity": 1.0,
-        "support": [[asked.baseline, 1.0]],
-        "optimistic": False,
-        "greedy": False,
-    }
-    bandit.expire(decision)
-    other = ActionDecision.from_dict(played)
-    bandit._begin_decision(other.arm, False)
-    return other, {"shadow": {"arm": decision.arm}}
+    return decision.instead(asked.baseline, table[asked.baseline]), {"shadow": {"arm": decision.arm}}
 
 
 def _check_baseline(table: ActionTable, asked: Choice) -> None:
@@ -226,7 +204,7 @@ def read_table(runner: LoopRunner, tx: Transaction, draft: Draft, seq: int) -> K
 
     row = find(seq)
     if row is None:
-        raise UnknownNameError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
+        raise StoreError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
     return table_of(row, find)
 
 

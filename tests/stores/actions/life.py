@@ -1,6 +1,6 @@
 """The life of a loop whose actions come with each decision: tables that change, baselines, decisions that wait.
 
-All of it is a function of the seed.
+It is the same each time.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ def films(n: int, first: int = 0) -> ActionTable:
 class Life:
     """Lets a loop live for so many decisions."""
 
-    def __init__(self, loop: Loop, clock: Clock, seed: int = 0) -> None:
-        self.loop, self._clock, self._rng = loop, clock, np.random.default_rng(seed)
+    def __init__(self, loop: Loop, clock: Clock, *, forgets: bool = True) -> None:
+        self.loop, self._clock, self._rng = loop, clock, np.random.default_rng(0)
+        self._forgets = forgets
         self.table = films(40)
         self.events: list[str] = []
 
@@ -82,5 +83,5 @@ class Life:
             loop.reward(event, float(rng.uniform()), rank=int(rng.integers(3)))
         if i % 14 == 13:
             loop.activate(self.events[-8])
-        if i % 17 == 16:
+        if i % 17 == 16 and self._forgets:
             loop.forget(self.events[-10])
