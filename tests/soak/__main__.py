@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from soak import kill, outcomes, traffic
+from soak import actions, kill, outcomes, traffic
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))  # where the private cluster is made
 START = monotonic()
@@ -52,6 +52,7 @@ def soak_file(given: argparse.Namespace) -> None:
             say(kill.soak(Path(folder) / "soak.db", given.kills, given.seed, say=say))
             decisions = 20 * given.kills + 100  # more than all workers can make
             say(outcomes.soak(Path(folder) / "outcomes.db", given.kills, given.seed, decisions=decisions))
+            say(actions.soak(Path(folder) / "actions.db", given.kills, given.seed, decisions=2 * decisions))
 
 
 def soak_replicas(given: argparse.Namespace) -> None:

@@ -7,10 +7,7 @@ happened: same decisions, same price, same digest.
 
 from __future__ import annotations
 
-import json
 import random
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import armlet
-from armlet.stores import Loop, Memory, Store, runner
+from armlet.stores import Loop, Memory, Store
 from armlet.stores.verify import verify
+from soak.calls import MOST, Call, begun, run, work_on
 from soak.oracle import LostError, require
-from soak.sabotage import SABOTAGES
-from soak.worker import SPACING, tell
 
-TESTS: Final = Path(__file__).parent.parent
 LATE: Final = 7  # decisions until the truth comes
-MOST: Final = 60  # answers of a worker
-TALLIES: Final = 5  # rows between two of them
 HOW: Final[dict[str, Any]] = {
     "arms": ["small", "medium", "large"],
     "dim": 2,
@@ -37,8 +30,6 @@ HOW: Final[dict[str, Any]] = {
     "epoch": 16,
     "seed": 11,
 }
-
-Call = tuple[str, str, Any, dict[str, Any]]
 
 
 def calls(decisions: int) -> Iterator[Call]:
@@ -97,7 +88,8 @@ def soak(path: Path, kills: int, seed: int = 0, *, decisions: int = 200, sabotag
         digest, budget = loop.model().digest(), loop.stats().budget
     at = repeats = 0
     for number in range(kills):
-        at, is_open = _run(path, at, decisions, rng.randrange(2, MOST), expected, sabotage)
+        command = ["soak.outcomes", path, at, decisions, *filter(None, [sabotage])]
+        at, is_open = run(command, todo[at:], expected[at:], rng.randrange(2, MOST), _compare)
         repeats += is_open
         if at >= len(todo):
             raise LostError(f"there was nothing left to be killed in after {number} kills; ask for more decisions")
@@ -118,46 +110,12 @@ def _compare(call: Call, answer: Any, expected: Any, *, is_again: bool) -> None:
     require(answer in known, f"{call} was answered {answer}, and not {expected}")
 
 
-def _run(
-    path: Path, at: int, decisions: int, answers: int, expected: list[Any], sabotage: str | None
-) -> tuple[int, bool]:
-    """Let a worker make so many calls from one on, and kill it; return which is next, and whether it was asked."""
-    command = [sys.executable, "-m", "soak.outcomes", str(path), str(at), str(decisions), *filter(None, [sabotage])]
-    asked, done, todo = at - 1, at - 1, list(calls(decisions))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TESTS) as worker:
-        if worker.stdout is None or worker.stderr is None:
-            raise AssertionError("a worker has no pipes")
-        try:
-            for line in worker.stdout:
-                kind, i, answer = json.loads(line)
-                if kind == "ask":
-                    asked = i
-                    if i - at >= answers:
-                        worker.kill()  # in the midst of it, or nearly
-                else:
-                    done = i
-                    _compare(todo[i], answer, expected[i], is_again=i == at)
-        finally:
-            worker.kill()
-        why = worker.stderr.read()
-    if worker.returncode != -signal.SIGKILL:
-        raise LostError(f"a worker ended by itself: {why}")
-    return done + 1, asked > done
-
-
 def work(path: str, at: int, decisions: int) -> None:
     """Make calls until killed."""
     store = armlet.open_store(path)
     loop = store.loop("router") if store.loops else store.loop("router", **HOW)
-    for i, call in enumerate(calls(decisions)):
-        if i >= at:
-            tell("ask", i, None)
-            tell("answer", i, make(loop, call))
-    sys.stdin.read()
+    work_on(calls(decisions), at, lambda call: make(loop, call))
 
 
 if __name__ == "__main__":
-    runner.SPACING, runner.COUNTED = SPACING, TALLIES  # type: ignore[misc]
-    for name in sys.argv[4:]:
-        SABOTAGES[name]()
-    work(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    work(*begun(sys.argv))

@@ -260,9 +260,34 @@ class CountsWhatIsGone(MemorySession):
         self._set(book, "head", book.head._replace(outcomes=before))
 
 
+class DropsAllUpToARow(MemorySession):
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        super().drop_rows(loop, range(max(seqs, default=0) + 1))
+
+
+class KeepsTables(MemorySession):
+    def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
+        pass
+
+
+class ActivatesAll(MemorySession):
+    """Forgets that a decision is to wait."""
+
+    def write(self, drafts: Sequence[Draft]) -> None:
+        super().write(drafts)
+        for draft in drafts:
+            outcomes = self._books[draft.loop].outcomes
+            for outcome in (*draft.new.values(), *draft.changed.values()):
+                if outcome.phase == "deferred":
+                    self._put(outcomes, outcome.t, outcome._replace(phase="open"))
+
+
 @pytest.mark.parametrize(
     ("kind", "promise"),
     [
+        (DropsAllUpToARow, r"rows \[4\] of .* are left without \[2, 3\]"),
+        (KeepsTables, r"rows .* are left without \[2, 3\]"),
+        (ActivatesAll, "a decision was not activated once"),
         (KeepsTheClock, "kept its step of the clock"),
         (ForgetsEvents, "an outcome is not found by its event"),
         (ForgetsEventsOnEntering, "an event is not found on entering"),

@@ -6,7 +6,7 @@ They write what no loop would, read it back, and raise AssertionError with the p
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
@@ -421,6 +421,39 @@ def _check_what_waits_stays(ledger: Ledger, loop: int) -> None:
         require(len(tx.session.decided(loop, ["waits"])) == 0, "a decision that has expired was not pruned")
 
 
+def check_rows_can_be_dropped(place: Place) -> None:
+    """Rows go by their numbers, in whole transactions, and no others with them; no number is given again."""
+    with _opened(place) as ledger:
+        record, other = _some_loop(ledger), _some_loop(ledger, "other")
+        for loop in (record, other):
+            with transaction(ledger) as tx:
+                for _ in range(4):
+                    _fill(tx, loop.id)
+        before = [row.seq for row in ledger.rows(record.id)]
+        gone = before[1:3]
+        with suppress(_BrokenOffError), transaction(ledger) as tx:
+            _drop_rows(tx, record.id, gone)
+            raise _BrokenOffError
+        found = [row.seq for row in ledger.rows(record.id)]
+        require(found == before, "rows were dropped though their transaction was broken off")
+        with transaction(ledger) as tx:
+            _drop_rows(tx, record.id, gone)
+        found = [row.seq for row in ledger.rows(record.id)]
+        require(
+            found == [seq for seq in before if seq not in gone], f"rows {found} of {before} are left without {gone}"
+        )
+        require([row.seq for row in ledger.rows(other.id)] == before, "rows of another loop were dropped")
+    with _opened(place) as ledger, transaction(ledger) as tx:
+        number = entered(tx, record.id).append(_at(9), "learn", 1, {}, None)
+        require(number == before[-1] + 1, "the number of a row that was dropped was given again")
+
+
+def _drop_rows(tx: Transaction, loop: int, seqs: Sequence[int]) -> None:
+    with tx.savepoint() as session:
+        session.enter([Want(loop)])
+        session.drop_rows(loop, seqs)
+
+
 def check_parts_are_kept(place: Place) -> None:
     """Parts of a reward come back as they were written: values, ranks and names, and who has them."""
     cost = Part(1 / 3, "learned", 2, ("a", "ü"))
@@ -464,4 +497,5 @@ LEDGER_CHECKS: tuple[StoreCheck, ...] = (
     check_loops_can_be_deleted,
     check_old_rows_can_go,
     check_old_rows_go_piece_by_piece,
+    check_rows_can_be_dropped,
 )

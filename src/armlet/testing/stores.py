@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from armlet.actions.table import ActionTable
 from armlet.bandit import Bandit
 from armlet.errors import BudgetError, EventError, StoreError
 from armlet.inputs.budget import Budget
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, FixedEpsilon, LinUCB
-from armlet.stores import Aggregation, ClockWarning, Ledger, Moment, Status, Store
+from armlet.stores import Aggregation, ClockWarning, Ledger, Loop, Moment, Status, Store
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Session
 from armlet.stores.rows.replay import rebuild
@@ -225,6 +226,57 @@ def check_budgets_go_on(place: Place) -> None:
     require(spent > 0.9 * budget.total, f"{spent} was spent of {budget.total}, though every arm costs something")
 
 
+def _table(n: int, first: int = 0) -> ActionTable:
+    """Return so many actions, by number."""
+    return ActionTable(
+        [f"a{i}" for i in range(first, first + n)], [[i % 3 / 2, i % 7] for i in range(first, first + n)]
+    )
+
+
+def check_actions_outlive_their_tables(place: Place) -> None:
+    """A decision among actions is answered and learned after its table has changed, and after a restart too."""
+    with Store(place()) as store:
+        loop = store.loop("films", dim=1, action_dim=2, early_window=60.0, seed=5)
+        loop.prepare("all", _table(50))
+        first = loop.decide([0.5], actions="all", event="e")
+        loop.prepare("all", _table(50).changed(add=_table(1, 90), remove=[first.arm]))
+        require(loop.reward("early", 0.25) == "early", "a reward that came before its decision does not wait")
+        loop.decide([0.25], actions=_table(3), event="early", defer=True, baseline="a2")
+        for i in range(20):
+            loop.decide([i / 20], actions=_table(3 + i % 4, i % 5) if i % 3 else "all", event=f"e{i}")
+            loop.reward(f"e{i}", (i % 4) / 4)
+    with Store(place()) as store:
+        loop = store.loop("films")
+        again = loop.decide([0.5], actions="all", event="e")
+        require(again.to_dict() == first.to_dict(), "a decision has another answer since its table has changed")
+        require("a90" in loop.tables()["all"], "a table has not the name that it was given last")
+        require(first.arm not in loop.tables()["all"], "a table has an action that was removed")
+        require(loop.reward("e", 1.0) == "accepted", "an action cannot be rewarded after it is gone")
+        require(loop.model().state.n == 21, "a decision was learned that was not activated, or a reward is missing")
+        require(loop.activate("early") and not loop.activate("early"), "a decision was not activated once")
+        require(loop.model().state.n == 22, "a decision was not learned when it was activated")
+        _require_events_of_tables(loop)
+        digest = loop.model().digest()
+        require(_replayed(store, "films").digest() == digest, "actions: the living one is not the replay")
+        require(store.prune(2.0**33) == 22, "not all old decisions were pruned")
+        loop.decide([0.5], actions="all", event="later")
+        require(
+            _replayed(store, "films").digest() == loop.model().digest(), "actions: it is not the replay once pruned"
+        )
+    with Store(place()) as store:
+        require("a90" in store.loop("films").tables()["all"], "a table with a name is gone once others are pruned")
+
+
+def _require_events_of_tables(loop: Loop) -> None:
+    """Refuse an event that is asked for other actions."""
+    for actions in (_table(4), _table(50).changed(remove=["a0"])):
+        try:
+            loop.decide([0.5], actions=actions, event="e")
+        except EventError:
+            continue
+        raise AssertionError("an event was decided again among other actions")
+
+
 def check_loops_go_on_after_a_failure(place: Place) -> None:
     """A transaction that fails is answered with a StoreError, and leaves what was there; the next one works."""
     failing = _Failing(place())
@@ -280,6 +332,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     check_parts_count_once,
     check_windows_close_once,
     check_budgets_go_on,
+    check_actions_outlive_their_tables,
     check_loops_go_on_after_a_failure,
 )
 
