@@ -54,7 +54,7 @@ def make(loop: Loop, call: Call) -> Any:
     """Make a call; return its answer in plain JSON types."""
     kind, event, value, how = call
     if kind == "decide":
-        decision = loop.decide(value, event=event, **how)
+        decision: Any = loop.decide(value, event=event, **how)
         return [decision.id, decision.arm, decision.propensity, decision.actions]
     if kind == "prepare":
         return loop.prepare(event, value).hash

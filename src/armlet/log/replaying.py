@@ -89,10 +89,10 @@ class LoggedPast:
         decision: AnyDecision
         if "actions" in event:
             table = self._tables.chosen_from(event)
-            decision = bandit.decide(event["x"], table, **asked, propensity="marginal")
-            self.guarded = {"shadow": {"arm": decision.arm}} if "shadow" in event else {}
-            if "shadow" in event:  # its caller has played an action of his own
-                decision = decision.instead(event["arm"], table[event["arm"]])
+            chosen: ActionDecision = bandit.decide(event["x"], table, **asked, propensity="marginal")
+            has_baseline = "shadow" in event  # its caller has played an action of his own
+            self.guarded = {"shadow": {"arm": chosen.arm}} if has_baseline else {}
+            decision = chosen.instead(event["arm"], table[event["arm"]]) if has_baseline else chosen
         elif isinstance(bandit, GuardedBandit):
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:

@@ -100,7 +100,7 @@ class Asking:
     # ---- among actions
 
     def action(
-        self, x: Context | None, actions: object, event: str | None, options: Mapping[str, Any]
+        self, x: Context | None, actions: Any, event: str | None, options: Mapping[str, Any]
     ) -> Callable[[], Asked[ActionDecision]]:
         """Return what reads a context and the actions of a table, as `one` does."""
         name, runner = None if event is None else check_text("event", event), self._runner
@@ -113,7 +113,7 @@ class Asking:
         return ask
 
     def many_actions(
-        self, X: Contexts, actions: object, events: Iterable[str] | None, options: Mapping[str, Any]
+        self, X: Contexts, actions: Any, events: Iterable[str] | None, options: Mapping[str, Any]
     ) -> Callable[[], Asked[list[ActionDecision]]]:
         """Return what reads contexts and the actions of a table for all of them, or of one for each."""
         names = None if events is None else [check_text("events", event) for event in listed("events", events)]
@@ -138,7 +138,7 @@ class Asking:
 
         return ask
 
-    def preparing(self, name: str, actions: object) -> Asked[ActionTable]:
+    def preparing(self, name: str, actions: Any) -> Asked[ActionTable]:
         """Return what gives a table of actions a name."""
         table, runner = self._settings().table(actions), self._runner
 
@@ -157,12 +157,12 @@ class Asking:
             )
         return settings
 
-    def table(self, actions: object) -> Actions:
+    def table(self, actions: Any) -> Actions:
         """Read a table of actions; the name of one that was prepared stays a name."""
         settings = self._settings()
         return check_text("actions", actions) if isinstance(actions, str) else settings.table(actions)
 
-    def _tables(self, actions: object, n: int) -> list[Actions]:
+    def _tables(self, actions: Any, n: int) -> list[Actions]:
         """Read one table for all of so many decisions, or one for each of them, given as a list."""
         if not isinstance(actions, list):
             return [self.table(actions)] * n
