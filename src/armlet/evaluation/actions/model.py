@@ -16,9 +16,9 @@ import numpy as np
 from armlet.actions.policies import MOST_TERMS
 from armlet.evaluation.actions.rows import LoggedAction, LoggedActions, is_possible
 from armlet.evaluation.actions.targets import ActionTarget, Law
+from armlet.kernel import ActionRows, PairModel
 from armlet.parallel import Progress
 from armlet.reference.evaluate import Parts
-from armlet.reference.pair_model import ActionRows, PairModel
 from armlet.types import Float64, Int64
 
 FIRST: Final = 16  # rows that the model learns at once, at least
