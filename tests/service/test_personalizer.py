@@ -156,6 +156,14 @@ def test_an_absent_feature_is_zero_or_no_known_text(caller: Caller, store: Store
     assert found[0]["z"] == [0.0, 0.0, 0.0, 1.0]
 
 
+def test_a_loop_without_a_context_takes_any_request(store: Store, caller: Caller) -> None:
+    store.loop("bare", dim=0, action_features=["length"], seed=1)
+    assert caller.post(f"/v1/loops/bare{RANK}", ASKED).status == 201
+    assert caller.post(f"/v1/loops/bare{RANK}", {"actions": ACTIONS}).status == 201
+    store.loop("plain", dim=1, action_dim=1, seed=1)
+    assert "no names" in error(caller.post(f"/v1/loops/plain{RANK}", ASKED), 400, "InvalidRankRequest")
+
+
 def test_any_names_are_hashed_where_the_loop_says_so(hashed: Store, caller: Caller) -> None:
     told = caller.post("/v1/loops/hashed/personalizer/v1.0/rank", {**ASKED, "contextFeatures": [{"a": {"b": "c"}}]})
     assert told.status == 201

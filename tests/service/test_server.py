@@ -23,13 +23,14 @@ import pytest
 
 import armlet
 from armlet.cli import main
-from armlet.cli.serve import announce
+from armlet.cli.serve import announce, check
 from armlet.cli.sources import open_view
 from armlet.errors import StoreError
 from armlet.service import server as module
 from armlet.service.app import Service
-from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, ServerConfig
+from armlet.service.config import Limits, Listen, LogConfig, LoopConfig, PersonalizerConfig, ServerConfig
 from armlet.service.keys import digest, new_key
+from armlet.service.server import open_loops
 from armlet.service.settings import load
 from armlet.stores.overview import details
 from support.service.servers import LISTENING, PATIENCE, ServerProcess, ServerThread, ask, serving, serving_here
@@ -565,6 +566,20 @@ def test_options_of_actions_are_those_of_a_file(tmp_path: Path, capsys: pytest.C
         with pytest.raises(SystemExit):
             main(["serve", *wrong, "--print-config"])
         assert told in capsys.readouterr().err
+
+
+def test_loops_that_personalizer_cannot_use_are_told_at_the_start_and_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = PersonalizerConfig(loop="home", apprentice=("homes",))
+    config = config_of(tmp_path, personalizer=asked)
+    assert check(config) == 0
+    store, loops = open_loops(config)
+    store.close()
+    assert [loop.name for loop in loops] == ["home"]
+    for told in (caplog.text, capsys.readouterr().out):
+        assert "personalizer names loop 'home', which has arms" in told
+        assert "personalizer names loop 'homes', which is not there; did you mean 'home'?" in told
 
 
 @pytest.mark.parametrize(("given", "epoch"), [("10k", 10_000), ("12h", timedelta(hours=12)), ("90s", timedelta(0, 90))])

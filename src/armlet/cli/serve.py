@@ -221,6 +221,9 @@ def check(config: ServerConfig) -> int:
     for loop in config.loops:
         for line in _outcome_lines(loop):
             print(line)
+    known = {plan.name: True for plan in plans} | {loop.name: loop.has_actions for loop in config.loops}
+    for line in config.personalizer.faults(known):
+        print(line)
     for key in config.keys:
         of = "all loops" if key.loops is None else f"loops {', '.join(key.loops)}"
         print(f"key {key.name!r}: {', '.join(key.scopes)} of {of}")

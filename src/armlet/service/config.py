@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from inspect import signature
@@ -157,6 +157,21 @@ class PersonalizerConfig:
 
     def __post_init__(self) -> None:
         settle(self, loop=optional(check_text), apprentice=texts)
+
+    def faults(self, loops: Mapping[str, bool]) -> Iterator[str]:
+        """Return what is wrong with the loops that it names; `loops` says which there are, and whether for actions.
+
+        Examples
+        --------
+        >>> list(PersonalizerConfig(loop="hmoe").faults({"home": True}))
+        ["personalizer names loop 'hmoe', which is not there; did you mean 'home'?"]
+        """
+        named = self.apprentice if self.loop is None else (self.loop, *self.apprentice)
+        for name in dict.fromkeys(named):
+            if name not in loops:
+                yield f"personalizer names loop {name!r}, which is not there; {choices(name, loops)}"
+            elif not loops[name]:
+                yield f"personalizer names loop {name!r}, which has arms; name one that was made with action_features"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,6 +236,8 @@ def open_loops(config: ServerConfig) -> tuple[Store, list[Loop]]:
     except BaseException:
         store.close()
         raise
+    for text in config.personalizer.faults({loop.name: loop.action_reader is not None for loop in loops}):
+        log.warning("%s", text)
     return store, loops
 
 

@@ -31,6 +31,9 @@ class Columns(NamedTuple):
     has_dates: bool = False
 
 
+NOTHING: Final = Columns({})
+
+
 def columns_of(reader: Reader) -> Columns:
     """Return the columns that a reader takes.
 
@@ -43,6 +46,8 @@ def columns_of(reader: Reader) -> Columns:
     encoder = getattr(reader, "encoder", None)
     if encoder is None:
         features = reader.plain.features
+        if reader.plain.dim == 0:
+            return NOTHING
         if features is None:
             raise Problem(
                 INVALID, "the features of this loop have no names, which Personalizer's have; make it with names"
@@ -82,8 +87,8 @@ class FeatureCounts:
 
 def row_of(
     features: object, reader: Reader, columns: Columns, counts: FeatureCounts, side: Side
-) -> Mapping[str, object]:
-    """Return nested features as a row that a reader takes.
+) -> Mapping[str, object] | list[float]:
+    """Return nested features as a row that a reader takes; an empty list where there are none.
 
     Parameters
     ----------
@@ -106,4 +111,6 @@ def row_of(
     if missing:
         counts.add(side, "missing", missing)
     row = {name: cells.get(name, default) for name, default in usual.items()}
-    return with_dates(reader, row) if columns.has_dates else row  # type: ignore[return-value]
+    if not columns.has_dates:
+        return row or []
+    return with_dates(reader, row)

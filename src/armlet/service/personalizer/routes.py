@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import msgspec
 
@@ -35,6 +35,8 @@ VERSIONS: Final = re.compile(r"v1\.0|v1\.1-preview(\.\d{1,3})?")
 QUERIED: Final = ("2022-09-01-preview",)
 NESTED: Final = f"give objects of texts and numbers, up to {MOST:,} of them, and nested less than {DEEPEST} levels deep"
 METHODS: Final[tuple[Method, ...]] = ("GET", "POST", "PUT", "DELETE")
+
+Row: TypeAlias = Mapping[str, object] | list[float]
 
 _encode = msgspec.json.Encoder().encode
 _rank = msgspec.json.Decoder(RankRequest)
@@ -117,7 +119,7 @@ async def _readers(service: Service, loop: Loop) -> tuple[Reader, Reader]:
 
 def _rows(
     asked: RankRequest, reader: Reader, action_reader: Reader, counts: FeatureCounts
-) -> Iterator[tuple[str, Reader, Mapping[str, object]]]:
+) -> Iterator[tuple[str, Reader, Row]]:
     """Yield the context, then the actions: their fields, what reads them, and their rows."""
     field, columns = "contextFeatures", columns_of(reader)
     yield field, reader, _row(asked.context_features or [], reader, columns, counts, "context", field)
@@ -127,9 +129,7 @@ def _rows(
         yield field, action_reader, _row(action.features, action_reader, columns, counts, "actions", field)
 
 
-def _row(
-    features: object, reader: Reader, columns: Columns, counts: FeatureCounts, side: Side, field: str
-) -> Mapping[str, object]:
+def _row(features: object, reader: Reader, columns: Columns, counts: FeatureCounts, side: Side, field: str) -> Row:
     try:
         return row_of(features, reader, columns, counts, side)
     except ArmletError as error:  # whose text has names, which may be what users typed
