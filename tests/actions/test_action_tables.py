@@ -59,6 +59,16 @@ def test_a_change_is_told_by_what_is_other() -> None:
         base.changed(remove=[11])
 
 
+def test_a_changed_table_has_the_keys_of_one_made_anew() -> None:
+    base = ActionTable(["c", 4, "a", 9], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+    assert len(base.keys) == 4  # known from here on
+    new = base.changed(add={"b": [-0.0, 1.0], "a": [0.5, 0.5]}, remove=[4])
+    again = ActionTable(new.labels, new.features)
+    assert new.keys.tolist() == again.keys.tolist()
+    assert new.hash == again.hash
+    assert not new.keys.flags.writeable
+
+
 def test_a_table_cannot_be_changed() -> None:
     Z = np.array([[1.0]])
     table = ActionTable(["a"], Z)

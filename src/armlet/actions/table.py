@@ -1,7 +1,8 @@
 """Tables of actions: labels and a row of features for each, in an order of their own, named by a hash.
 
 A table is frozen, so decisions, logs and stores name it by its hash and keep it once. Rows are sorted by label: the
-order in which they were given never matters. O(n d) to make, hash included; a change shares nothing but is as quick.
+order in which they were given never matters. O(n d) to make, hash included; a change names
+only what is new again.
 """
 
 from __future__ import annotations
@@ -67,13 +68,15 @@ class ActionTable:
         self._fill(given, ContextReader(width, known, "action").matrix(Z), known)
 
     @classmethod
-    def _of(cls, labels: list[Arm], Z: Float64, names: tuple[str, ...] | None) -> ActionTable:
-        """Make a table of checked labels and numbers."""
+    def _of(
+        cls, labels: list[Arm], Z: Float64, names: tuple[str, ...] | None, keys: UInt64 | None = None
+    ) -> ActionTable:
+        """Make a table of checked labels and numbers, with their keys where they are known."""
         table = cls.__new__(cls)
-        table._fill(labels, Z, names)
+        table._fill(labels, Z, names, keys)
         return table
 
-    def _fill(self, labels: list[Arm], Z: Float64, names: tuple[str, ...] | None) -> None:
+    def _fill(self, labels: list[Arm], Z: Float64, names: tuple[str, ...] | None, keys: UInt64 | None = None) -> None:
         if len(labels) != len(Z):
             raise InvalidValueError(f"actions have {len(labels)} labels and {len(Z)} rows of features; give as many")
         if not labels:
@@ -84,13 +87,15 @@ class ActionTable:
             raise InvalidValueError(f"actions has {twice!r} more than once; labels must differ")
         order = _order(labels)
         if order is not None:
-            labels, Z = [labels[place] for place in order], Z[order]
+            labels, Z, keys = [labels[place] for place in order], Z[order], None if keys is None else keys[order]
             places = {label: place for place, label in enumerate(labels)}
         self.labels, self.names, self._places = tuple(labels), names, places
         self.features = np.add(Z, 0.0)  # a copy of our own, in which -0.0 is 0.0: equal rows have equal bytes
         self.features.setflags(write=False)
         self._hash: str | None = None
-        self._keys: UInt64 | None = None
+        self._keys: UInt64 | None = keys
+        if keys is not None:
+            keys.setflags(write=False)
         self._rows: ActionRows | None = None
 
     @property
@@ -186,8 +191,9 @@ class ActionTable:
         more = {} if add is None else _rows(add, self)
         kept = [place for label, place in self._places.items() if label not in gone and label not in more]
         labels = [self.labels[place] for place in kept] + list(more)
-        new = np.array(list(more.values())).reshape(len(more), self.dim)
-        return ActionTable._of(labels, np.concatenate([self.features[kept], new]), self.names)
+        new = np.array(list(more.values())).reshape(len(more), self.dim) + 0.0
+        keys = None if self._keys is None else np.concatenate([self._keys[kept], action_keys(list(more), new)])
+        return ActionTable._of(labels, np.concatenate([self.features[kept], new]), self.names, keys)
 
     # ---- records
 
