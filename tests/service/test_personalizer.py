@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -125,6 +126,28 @@ def test_a_key_without_propensities_is_told_no_probability(store: Store) -> None
         assert {frozenset(each) for each in told["ranking"]} == {frozenset({"id"})}
         assert told["rewardActionId"] == told["ranking"][0]["id"]
     service.close()
+
+
+def test_an_action_that_was_never_seen_is_known_by_its_features(caller: Caller) -> None:
+    """Every action is offered once; readers want music in the evening and sport in the morning."""
+    coin, wanted = random.Random(1), {"morning": "sport", "evening": "music"}
+    for i in range(150):
+        hour = coin.choice(list(wanted))
+        topics = {f"{topic}-{i}": topic for topic in ("sport", "music", "politics")}
+        actions = [
+            {"id": name, "features": [{"topic": topic, "length": coin.random()}]} for name, topic in topics.items()
+        ]
+        context = [{"timeOfDay": hour}, {"user": {"age": coin.random(), "visits": 1}}]
+        told = caller.post(RANK, {"actions": actions, "contextFeatures": context, "eventId": f"v{i}"}).json
+        value = float(topics[told["rewardActionId"]] == wanted[hour])
+        assert caller.post(f"{EVENTS}/v{i}/reward", {"value": value}).status == 204
+    for hour, topic in wanted.items():
+        actions = [
+            {"id": name, "features": [{"topic": name, "length": 0.5}]} for name in ("politics", "music", "sport")
+        ]
+        context = [{"timeOfDay": hour}, {"user": {"age": 0.5, "visits": 1}}]
+        told = caller.post(RANK, {"actions": actions, "contextFeatures": context}).json
+        assert {each["id"]: each["probability"] for each in told["ranking"]}[topic] >= 0.8  # the greedy share
 
 
 # ---- features
