@@ -47,7 +47,34 @@ struct Draw {
     float least;          // at least this is the highest value
     Highest highest;
     std::vector<std::pair<float, std::uint32_t>> found;
+    double length;  // of theta
 };
+
+// A row whose value is the score, give or take the reach, plus the spread times a normal; in units of its draw.
+struct Offer {
+    std::uint32_t row;
+    float score, spread, reach;
+};
+
+ARMLET_INLINE void find_dot_body(const double* x, const double* y, std::size_t n, double* out) {
+    double sums[lanes] = {};
+    const std::size_t whole = n / lanes * lanes;
+    for (std::size_t k = 0; k < whole; k += lanes)
+        for (std::size_t c = 0; c < lanes; ++c) sums[c] += x[k + c] * y[k + c];
+    *out = 0.0;
+    for (const double sum : sums) *out += sum;
+    for (std::size_t k = whole; k < n; ++k) *out += x[k] * y[k];
+}
+
+ARMLET_DISPATCH(find_dot, (const double* x, const double* y, std::size_t n, double* out), (x, y, n, out))
+
+double dot(const std::vector<double>& x, const std::vector<double>& y) {
+    double out;
+    find_dot(x.data(), y.data(), x.size(), &out);
+    return out;
+}
+
+double length(const std::vector<double>& x) { return std::sqrt(dot(x, x)); }
 
 }  // namespace
 
@@ -58,10 +85,10 @@ class PairDraws {
         : model_(model), asked_(asked), coins_(coins), unit_(unit), z_(1 + asked.rows.dz()) {}
 
     std::vector<PairModel::Rows> winners(std::size_t n) {
+        if (n == 0) return {};
         open(n);
-        settle_known();
         if (std::all_of(draws_.begin(), draws_.end(), [](const Draw& one) { return one.coarse.is_usable(); }))
-            scan();
+            bound_known(), scan();
         else
             take_all();
         std::vector<PairModel::Rows> out;
@@ -87,7 +114,8 @@ class PairDraws {
                       .reach = 0.0F,
                       .least = -INFINITY,
                       .highest = {},
-                      .found = {}};
+                      .found = {},
+                      .length = 0.0};
             back_substitute(at.L.data(), at.inverse.data(), at.rows, d, draw.theta.data());
             for (std::size_t k = 0; k < d; ++k) draw.theta[k] = at.theta[k] + unit_ * draw.theta[k];
             model_.sums_.terms().project(draw.theta.data(), draw.view.x.data(), draw.view.v.data());
@@ -95,6 +123,7 @@ class PairDraws {
             draw.spread = static_cast<float>(own / draw.coarse.unit);
             // normals are below 9, and four roundings are of bins
             draw.reach = static_cast<float>((draw.coarse.error + 40.0 * 0x1p-23 * own / draw.coarse.unit) * 1.01);
+            draw.length = length(draw.theta);
             draws_.push_back(std::move(draw));
         }
     }
@@ -118,16 +147,36 @@ class PairDraws {
         return asked_.allows(row) && model_.known_.item(row) == KnownRows::unknown;
     }
 
-    // Known rows are few enough to be settled one by one.
-    void settle_known() {
-        for (const auto row : model_.known_.rows())
-            if (asked_.allows(row))
-                for (std::size_t j = 0; j < draws_.size(); ++j) draws_[j].highest.offer(row, exact(draws_[j], j, row));
-        for (auto& draw : draws_)
-            if (!draw.highest.is_empty()) {
-                const double value = (draw.highest.value() - draw.coarse.constant) / draw.coarse.unit;
-                draw.least = static_cast<float>(value - 1e-6 * std::fabs(value)) - draw.reach;
+    // The value of a known row is theta'f plus what does not depend on theta: one product for each draw.
+    void bound_known() {
+        const PairTerms& terms = model_.sums_.terms();
+        const std::size_t d = terms.size();
+        std::vector<double> sums(1 + terms.dx()), f(d);
+        std::vector<std::uint16_t> bin(draws_.size() * tile);
+        for (const auto row : model_.known_.rows()) {
+            if (!asked_.allows(row)) continue;
+            const auto item = model_.known_.item(row);
+            const double share = 1.0 / (model_.sums_.items()[item].n + model_.sums_.kappa());
+            model_.view_z(draws_[0].view, asked_.rows, row, z_.data());
+            model_.view_sums(item, sums.data());
+            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = draws_[0].view.x[i] - sums[i] * share;
+            terms.spread(sums.data(), z_.data(), f.data());
+            find_bins(asked_.rows.keys()[row], bin.data());
+            const double size = length(f), spread = unit_ * std::sqrt(share);
+            for (std::size_t j = 0; j < draws_.size(); ++j) {
+                Draw& draw = draws_[j];
+                double value = model_.sums_.items()[item].y * share;
+                const double wrong = 1e-10 * (std::fabs(value) + std::fabs(draw.coarse.constant) + draw.length * size);
+                value += dot(draw.theta, f) - draw.coarse.constant;
+                const double per = 1.0 / draw.coarse.unit;
+                const Offer offered{
+                    .row = row,
+                    .score = static_cast<float>(value * per),
+                    .spread = static_cast<float>(spread * per),
+                    .reach = static_cast<float>(wrong * per + 1e-6 * (std::fabs(value) + 10.0 * spread) * per)};
+                offer(draw, offered, bin[j * tile]);
             }
+        }
     }
 
     void scan() {
@@ -147,7 +196,9 @@ class PairDraws {
                 score_tile(rows.scaled(number), draw.coarse.v.data(), rows.dz(), no_offsets, 0.0F, scores, &top);
                 if (top + bins.high.back() * draw.spread + draw.reach < draw.least) continue;
                 for (std::size_t r = 0; r < there; ++r)
-                    if (open[r]) offer(draw, first + r, scores[r], has_intercepts() ? bin[j * tile + r] : n_bins / 2);
+                    if (open[r])
+                        offer(draw, {static_cast<std::uint32_t>(first + r), scores[r], draw.spread, draw.reach},
+                              has_intercepts() ? bin[j * tile + r] : n_bins / 2);
             }
         }
     }
@@ -161,16 +212,16 @@ class PairDraws {
         }
     }
 
-    static void offer(Draw& draw, std::size_t row, float score, std::size_t bin) {
-        const float high = score + bins.high[bin] * draw.spread + draw.reach;
+    static void offer(Draw& draw, const Offer& offered, std::size_t bin) {
+        const float high = offered.score + bins.high[bin] * offered.spread + offered.reach;
         if (high < draw.least) return;
-        draw.found.push_back({high, static_cast<std::uint32_t>(row)});
-        draw.least = std::max(draw.least, score + bins.low[bin] * draw.spread - draw.reach);
+        draw.found.push_back({high, offered.row});
+        draw.least = std::max(draw.least, offered.score + bins.low[bin] * offered.spread - offered.reach);
     }
 
     void take_all() {
         for (std::size_t row = 0; row < asked_.rows.size(); ++row)
-            if (is_unknown(row))
+            if (asked_.allows(row))
                 for (auto& draw : draws_) draw.found.push_back({INFINITY, static_cast<std::uint32_t>(row)});
     }
 

@@ -13,7 +13,6 @@ namespace armlet {
 
 namespace {
 
-constexpr std::size_t rounds = 2;  // how often each is taken given the others
 constexpr std::size_t n_kappas = 7;
 constexpr double half_decade = 0.5 * 2.302585092994046;
 
@@ -118,6 +117,14 @@ void weigh_kappa(PairSums& sums, const StandardUnits& units, const std::vector<d
     sums.set_kappa(elementary::exp(sum / weights));
 }
 
+void weigh_ridges(const PairSums& sums, const StandardUnits& units, double* ridges) {
+    const PairSystem system = sums.system(units);
+    for (std::size_t group = 0; group < PairTerms::n_groups; ++group) {
+        const auto own = varying(sums.terms(), group, units);
+        if (!own.empty()) ridges[group] = likely_ridge(system, ridge_diagonal(sums, ridges), own);
+    }
+}
+
 }  // namespace
 
 double first_ridge(std::size_t slopes) {
@@ -139,14 +146,9 @@ void weigh_evidence(PairSums& sums, double* ridges) {
         ridges[group] = first_ridge(terms.begin(group + 1) - terms.begin(group));
     sums.set_kappa(first_kappa);
     if (!(sums.system(units).variance > 0.0)) return;
-    for (std::size_t round = 0; round < rounds; ++round) {
-        if (sums.has_intercepts()) weigh_kappa(sums, units, ridge_diagonal(sums, ridges));
-        const PairSystem system = sums.system(units);
-        for (std::size_t group = 0; group < PairTerms::n_groups; ++group) {
-            const auto own = varying(terms, group, units);
-            if (!own.empty()) ridges[group] = likely_ridge(system, ridge_diagonal(sums, ridges), own);
-        }
-    }
+    weigh_ridges(sums, units, ridges);
+    if (sums.has_intercepts()) weigh_kappa(sums, units, ridge_diagonal(sums, ridges));
+    weigh_ridges(sums, units, ridges);
 }
 
 }  // namespace armlet

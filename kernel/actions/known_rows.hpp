@@ -25,6 +25,8 @@ class KnownRows {
     // Rows that are items, and for each row of the table its item.
     const std::vector<std::uint32_t>& rows() const { return known_; }
     std::uint32_t item(std::size_t row) const { return items_[row]; }
+    // Where a known row is among those.
+    std::size_t place(std::size_t row) const { return places_[row]; }
     // Intercepts of all rows in tiles, 0 where unknown, in units of `unit`; the largest by size.
     const float* offsets(std::size_t number) const { return offsets_.data() + number * ActionRows::tile; }
     double unit() const { return unit_; }

@@ -12,6 +12,7 @@
 #include "actions/evidence.hpp"
 #include "actions/known_rows.hpp"
 #include "actions/pair_sums.hpp"
+#include "actions/width_bound.hpp"
 #include "coins/philox.hpp"
 
 namespace armlet {
@@ -40,6 +41,13 @@ struct PairView {
     std::vector<double> x;       // (1, x)
     std::vector<double> scales;  // of z: 1 / deviation among learned rows, or else among those allowed
     std::vector<double> v;       // v'(1, z) is the estimate, from the origin of rewards and without an intercept
+};
+
+// A bound that search keeps until the next solve, another table or other scales.
+struct ContextBound {
+    Word version = 0, rows = 0;
+    std::vector<double> scales;
+    QuadraticBound bound;
 };
 
 class PairModel {
@@ -101,6 +109,7 @@ class PairModel {
     std::array<double, n_ridge_groups> ridges_;
     PairSolution solution_;
     KnownRows known_;
+    mutable ContextBound contexts_;
     std::size_t last_exact_widths_ = 0;
 };
 

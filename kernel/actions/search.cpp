@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "linear/elementary.hpp"
+#include "linear/linear.hpp"
 
 namespace armlet {
 
@@ -116,13 +116,12 @@ std::vector<double> PairSearch::columns(const double* x) const {
     return out;
 }
 
-// Scores, and bounds of squared widths as if no row were known.
-void PairSearch::bound_all(const CoarseScorer& scorer, std::vector<float>& scores, std::vector<float>& squares,
-                           float& top) {
+// As if no row were known.
+void PairSearch::bound_squares_of_all(const CoarseScorer& scorer, Bounds& all, float& top) {
     const ActionRows& rows = asked_.rows;
     const PairSolution& at = model_.solution_;
     const std::size_t dz = rows.dz(), m = 1 + dz;
-    std::vector<double> M(m * m);
+    std::vector<double> M(packed_size(m));
     add_gram(at.L.data(), at.inverse.data(), at.rows, at.theta.size(), columns(view_.x.data()), m, M);
     const QuadraticBound bound = bound_quadratic(M, m);
     std::vector<float> u(dz);
@@ -131,61 +130,107 @@ void PairSearch::bound_all(const CoarseScorer& scorer, std::vector<float>& score
         u[j] = static_cast<float>(bound.u[1 + j]);
         slack += std::fabs(bound.u[1 + j]) * rows.column(j).largest_scaled;
     }
-    const WidthBound coarse{
-        .base = model_.sums_.has_intercepts() ? static_cast<float>(more / model_.sums_.kappa()) : 0.0F,
-        .flat = static_cast<float>(bound.flat * more),
-        .steep = static_cast<float>(bound.steep * more),
-        .slack = static_cast<float>(1.1 * static_cast<double>(dz + 8) * 0x1p-24 * slack)};
+    base_ = model_.sums_.has_intercepts() ? static_cast<float>(more / model_.sums_.kappa()) : 0.0F;
+    const WidthBound coarse{.base = base_,
+                            .flat = static_cast<float>(bound.flat * more),
+                            .steep = static_cast<float>(bound.steep * more),
+                            .slack = static_cast<float>(1.1 * static_cast<double>(dz + 8) * 0x1p-24 * slack)};
     float ones[tile], leading[tile], unused;
     std::fill_n(ones, tile, 1.0F);
     for (std::size_t number = 0; number < rows.n_tiles(); ++number) {
         const std::size_t first = number * tile;
         score_tile(rows.scaled(number), scorer.v.data(), dz, model_.known_.offsets(number), scorer.ratio,
-                   scores.data() + first, &unused);
+                   all.scores.data() + first, &unused);
         score_tile(rows.scaled(number), u.data(), dz, ones, static_cast<float>(bound.u[0]), leading, &unused);
-        bound_squares(coarse, leading, rows.squares(number), tile, squares.data() + first, &top);
+        bound_squares(coarse, leading, rows.squares(number), tile, all.squares.data() + first, &top);
     }
-    bound_known(squares, coarse.base, top);
 }
 
 // (e_1 (x) z, ..., e_dx (x) z) has squared widths whose sum is z'Gz, and so bounds what the distance of a context from
-// those that an item was played in can add.
-QuadraticBound PairSearch::bound_contexts() const {
+// those that an item was played in can add. It is the same until the next solve.
+const QuadraticBound& PairSearch::contexts() const {
+    ContextBound& kept = model_.contexts_;
     const std::size_t dx = model_.sums_.terms().dx(), m = 1 + asked_.rows.dz();
     const PairSolution& at = model_.solution_;
-    std::vector<double> G(m * m), x(1 + dx);
+    if (kept.version == at.version && kept.rows == asked_.rows.id() && kept.scales == view_.scales) return kept.bound;
+    std::vector<double> G(packed_size(m)), x(1 + dx);
     for (std::size_t i = 1; i <= dx; ++i) {
         std::fill(x.begin(), x.end(), 0.0);
         x[i] = 1.0;
         add_gram(at.L.data(), at.inverse.data(), at.rows, at.theta.size(), columns(x.data()), m, G);
     }
-    return bound_quadratic(G, m);
+    kept = {at.version, asked_.rows.id(), view_.scales, bound_quadratic(G, m)};
+    return kept.bound;
+}
+
+// z'Gz, at most.
+double PairSearch::context_square(std::size_t row) const {
+    const QuadraticBound& bound = contexts();
+    double norm = 1.0, leading = bound.u[0];
+    for (std::size_t j = 0; j < asked_.rows.dz(); ++j) {
+        const auto& column = asked_.rows.column(j);
+        const double scaled =
+            column.deviation > 1e-150 ? (asked_.rows.z(row)[j] - column.middle) / column.deviation : 0.0;
+        norm += scaled * scaled, leading += bound.u[1 + j] * scaled;
+    }
+    return (bound.flat * norm + bound.steep * leading * leading) * more;
 }
 
 // Of a known row f = kappa / (n + kappa) phi(x, z) + n / (n + kappa) (0, x - mean of x) (x) z.
-void PairSearch::bound_known(std::vector<float>& squares, float base, float& top) {
-    if (model_.known_.rows().empty()) return;
-    const std::size_t dx = model_.sums_.terms().dx(), dz = asked_.rows.dz();
-    const QuadraticBound bound = dx > 0 ? bound_contexts() : QuadraticBound{0.0, 0.0, std::vector<double>(1 + dz)};
-    const double kappa = model_.sums_.kappa();
-    std::vector<double> sums(1 + dx);
-    for (const auto row : model_.known_.rows()) {
-        const double n = model_.sums_.items()[model_.known_.item(row)].n;
-        model_.view_sums(model_.known_.item(row), sums.data());
-        double far = 0.0, norm = 1.0, leading = bound.u[0];
-        for (std::size_t i = 1; i <= dx; ++i) far += std::pow(view_.x[i] - sums[i] / n, 2);
-        for (std::size_t j = 0; j < dz; ++j) {
-            const auto& column = asked_.rows.column(j);
-            const double scaled =
-                column.deviation > 1e-150 ? (asked_.rows.z(row)[j] - column.middle) / column.deviation : 0.0;
-            norm += scaled * scaled, leading += bound.u[1 + j] * scaled;
-        }
-        const double own = bound.flat * norm + bound.steep * leading * leading, before = squares[row];
-        const double near = std::max(before - base, 0.0) + 3e-7 * before;
-        const double width = (kappa * std::sqrt(near) + n * std::sqrt(far * own)) / (n + kappa);
-        squares[row] = static_cast<float>((width * width + 1.0 / (n + kappa)) * more);
-        top = std::max(top, squares[row]);
+float PairSearch::known_square(std::size_t row, float before, double own) {
+    const auto item = model_.known_.item(row);
+    const double n = model_.sums_.items()[item].n, kappa = model_.sums_.kappa();
+    model_.view_sums(item, sums_.data());
+    double far = 0.0;
+    for (std::size_t i = 1; i < sums_.size(); ++i) {
+        const double off = view_.x[i] - sums_[i] / n;
+        far += off * off;
     }
+    const double near = std::max(static_cast<double>(before - base_), 0.0) + 3e-7 * static_cast<double>(before);
+    const double width = (kappa * std::sqrt(near) + n * std::sqrt(far * own)) / (n + kappa);
+    return static_cast<float>((width * width + 1.0 / (n + kappa)) * more);
+}
+
+// First by what needs no features: z'Gz is at most its largest eigenvalue times |z|^2. Returns the highest square.
+float PairSearch::bound_squares_of_known(Bounds& all) {
+    const auto& known = model_.known_.rows();
+    unknown_.resize(known.size());
+    if (known.empty()) return 0.0F;
+    const QuadraticBound& bound = contexts();
+    float top = 0.0F;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        const std::size_t row = known[i];
+        const double norm = 1.0 + static_cast<double>(asked_.rows.squares(row / tile)[row % tile]);
+        unknown_[i] = all.squares[row];
+        all.squares[row] = known_square(row, unknown_[i], (bound.flat + bound.steep) * norm * more);
+        top = std::max(top, all.squares[row]);
+    }
+    return top;
+}
+
+// A bonus is no more than the width times this, for widths up to the root of the highest square.
+double PairSearch::height(float top, double unit, Word t) const {
+    const double width = std::sqrt(std::max(static_cast<double>(top), 1e-30)) * more;
+    return model_.bonus(width, unit, t) / width * more;
+}
+
+void PairSearch::bound_all(const CoarseScorer& scorer, double unit, Word t, Bounds& all) {
+    float top = 0.0F;
+    bound_squares_of_all(scorer, all, top);
+    const float top_known = bound_squares_of_known(all);
+    add_widths(all.scores.data(), all.squares.data(), static_cast<float>(height(top, unit, t) / scorer.unit),
+               all.scores.size(), all.bounds.data());
+    const auto known_height = static_cast<float>(height(top_known, unit, t) / scorer.unit);
+    for (const auto row : model_.known_.rows())
+        all.bounds[row] = all.scores[row] + known_height * std::sqrt(all.squares[row]);
+}
+
+// With the row's own logarithm, and a known row's own features; in real units, without the scores' constant.
+double PairSearch::refined_bound(std::size_t row, const Bounds& all, double unit, Word t) {
+    float square = all.squares[row];
+    if (model_.known_.item(row) != KnownRows::unknown)
+        square = std::min(square, known_square(row, unknown_[model_.known_.place(row)], context_square(row)));
+    return model_.bonus(std::sqrt(static_cast<double>(square)) * more, unit, t) * more;
 }
 
 // Rows are visited by falling bound, until that is below the best exact one.
@@ -202,27 +247,23 @@ PairModel::Rows PairSearch::highest_bounds(Word t, double scale, std::size_t& n_
         return std::move(highest).sorted();
     }
     const std::size_t size = rows.n_tiles() * tile;
-    std::vector<float> scores(size), squares(size), bounds(size);
-    float top = 0.0F;
-    bound_all(coarse, scores, squares, top);
-    const double height = model_.bonus(std::sqrt(static_cast<double>(top) * more), unit, t) * more /
-                          (std::sqrt(std::max(static_cast<double>(top), 1e-300)) * coarse.unit);
-    add_widths(scores.data(), squares.data(), static_cast<float>(height * more), size, bounds.data());
+    thread_local Bounds all;
+    all.scores.resize(size), all.squares.resize(size), all.bounds.resize(size);
+    bound_all(coarse, unit, t, all);
     std::size_t first = rows.size();
     for (std::size_t row = 0; row < rows.size(); ++row)
-        if (asked_.allows(row) && (first == rows.size() || bounds[row] > bounds[first])) first = row;
+        if (asked_.allows(row) && (first == rows.size() || all.bounds[row] > all.bounds[first])) first = row;
     if (first == rows.size()) return {};
     settle(first);
-    // an exact bound as coarse ones are, and no more than any of them allows for
+    // the best exact bound as coarse ones are, and no more than any of them allows for
     const auto least = [&] { return (highest.value() - coarse.constant) / coarse.unit - 4.0 * coarse.error; };
     std::vector<Bounded> heap;
     const double start = least();
+    const auto far = static_cast<float>(start - 1e-5 * std::fabs(start));
     for (std::size_t row = 0; row < rows.size(); ++row) {
-        const double rounded = 1e-6 * (std::fabs(static_cast<double>(bounds[row])) + std::fabs(start));
-        if (static_cast<double>(bounds[row]) + rounded < start || row == first || !asked_.allows(row)) continue;
-        const double width = std::sqrt(static_cast<double>(squares[row])) * more;
-        const double bound = scores[row] + model_.bonus(width, unit, t) * more / coarse.unit;
-        heap.push_back({std::isnan(bound) ? INFINITY : bound, static_cast<std::uint32_t>(row)});
+        if (all.bounds[row] + 1e-5F * std::fabs(all.bounds[row]) < far || row == first || !asked_.allows(row)) continue;
+        const double bound = all.scores[row] + refined_bound(row, all, unit, t) / coarse.unit;
+        if (!(bound < start)) heap.push_back({std::isnan(bound) ? INFINITY : bound, static_cast<std::uint32_t>(row)});
     }
     std::make_heap(heap.begin(), heap.end());
     for (; !heap.empty() && !(heap.front().bound < least()); heap.pop_back()) {

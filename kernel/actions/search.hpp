@@ -24,7 +24,7 @@ class PairSearch {
   public:
     // Intercepts of known rows are part of scores; `unit` at least is the unit.
     PairSearch(const PairModel& model, const PairQuestion& asked, PairView view)
-        : model_(model), asked_(asked), view_(std::move(view)), z_(view_.v.size()) {}
+        : model_(model), asked_(asked), view_(std::move(view)), z_(view_.v.size()), sums_(view_.x.size()) {}
 
     const PairView& view() const { return view_; }
     CoarseScorer scorer(const std::vector<double>& v, double largest_intercept, double least_unit) const;
@@ -39,9 +39,20 @@ class PairSearch {
     };
 
     std::vector<Candidate> find_candidates(const CoarseScorer& scorer) const;
-    void bound_all(const CoarseScorer& scorer, std::vector<float>& scores, std::vector<float>& squares, float& top);
-    void bound_known(std::vector<float>& squares, float base, float& top);
-    QuadraticBound bound_contexts() const;
+    // Of all rows: scores, squares of widths and bounds; padding after the last.
+    struct Bounds {
+        std::vector<float> scores, squares, bounds;
+    };
+
+    void bound_squares_of_all(const CoarseScorer& scorer, Bounds& all, float& top);
+    float bound_squares_of_known(Bounds& all);
+    void bound_all(const CoarseScorer& scorer, double unit, Word t, Bounds& all);
+    // At least the squared width of a known row, given its bound as if it were unknown: `own` bounds z'Gz.
+    float known_square(std::size_t row, float before, double own);
+    double context_square(std::size_t row) const;
+    double refined_bound(std::size_t row, const Bounds& all, double unit, Word t);
+    const QuadraticBound& contexts() const;
+    double height(float top, double unit, Word t) const;
     // The terms of (1, z) as they depend on a row's scaled features: a column for the constant and one for each
     // feature.
     std::vector<double> columns(const double* x) const;
@@ -51,7 +62,9 @@ class PairSearch {
     const PairModel& model_;
     const PairQuestion& asked_;
     PairView view_;
-    std::vector<double> z_;
+    std::vector<double> z_, sums_;
+    std::vector<float> unknown_;  // squares of known rows as if they were unknown, in the order of those known
+    float base_ = 0.0F;
 };
 
 // The rows of the highest value, as they come.

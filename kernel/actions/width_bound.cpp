@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "linear/linear.hpp"
 #include "linear/simd.hpp"
 #include "linear/tridiagonal.hpp"
 
@@ -27,16 +28,6 @@ ARMLET_INLINE void forward_eight_body(const double* L, const double* inverse, st
 ARMLET_DISPATCH_LANES(forward_eight,
                       (const double* L, const double* inverse, std::size_t rows, std::size_t d, double* y),
                       (L, inverse, rows, d, y))
-
-// M += the products of n rows y, `width` numbers each, m of them used.
-ARMLET_INLINE void add_products_body(const double* y, std::size_t n, std::size_t width, std::size_t m, double* M) {
-    for (std::size_t k = 0; k < n; ++k, y += width)
-        for (std::size_t a = 0; a < m; ++a)
-            for (std::size_t b = 0; b < m; ++b) M[a * m + b] += y[a] * y[b];
-}
-
-ARMLET_DISPATCH(add_products, (const double* y, std::size_t n, std::size_t width, std::size_t m, double* M),
-                (y, n, width, m, M))
 
 std::vector<double> multiply(const std::vector<double>& M, const std::vector<double>& u) {
     std::vector<double> out(u.size());
@@ -78,8 +69,12 @@ double largest_eigenvalue(const std::vector<double>& diagonal, const std::vector
 
 // With rho = u'Mu and r = Mu - rho u, M - rho uu' has no eigenvalue above l2, so M - (rho - l2) uu' has none above
 // l2 + |r|, whatever u is. The last parts are for rounding.
-QuadraticBound bound_quadratic(const std::vector<double>& M, std::size_t m) {
+QuadraticBound bound_quadratic(const std::vector<double>& packed, std::size_t m) {
     QuadraticBound out;
+    std::vector<double> M(m * m);
+    const double* from = packed.data();
+    for (std::size_t a = 0; a < m; ++a)
+        for (std::size_t b = a; b < m; ++b) M[a * m + b] = M[b * m + a] = *from++;
     std::size_t lead = 0;
     double trace = 0.0;
     for (std::size_t a = 0; a < m; ++a) {
@@ -119,7 +114,8 @@ void add_gram(const double* L, const double* inverse, std::size_t rows, std::siz
         forward_eight(L, inverse, rows, d, y.data());
         for (std::size_t k = 0; k < d; ++k) std::copy_n(y.data() + k * lanes, lanes, Y.data() + k * width + first);
     }
-    add_products(Y.data(), d, width, m, M.data());
+    const std::vector<double> ones(d, 1.0);
+    add_outers(M.data(), Y.data(), ones.data(), d, m);
 }
 
 }  // namespace armlet

@@ -11,10 +11,10 @@ struct QuadraticBound {
     std::vector<double> u;
 };
 
-// M is m by m, both triangles.
+// M is m by m, packed.
 QuadraticBound bound_quadratic(const std::vector<double>& M, std::size_t m);
 
-// M += Y'Y with Y = L^-1 X, for m columns of X that lie d apart; L in columns that are `rows` apart.
+// M += Y'Y, packed, with Y = L^-1 X, for m columns of X that lie d apart; L in columns that are `rows` apart.
 void add_gram(const double* L, const double* inverse, std::size_t rows, std::size_t d, const std::vector<double>& X,
               std::size_t m, std::vector<double>& M);
 

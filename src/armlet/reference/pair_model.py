@@ -40,8 +40,6 @@ from armlet.types import Bool, Float64, Int64
 
 KEPT: Final = 10_000
 """Items with an intercept of their own; the least recently learned ones beyond are folded in for good."""
-ROUNDS: Final = 2
-"""How often each of the ridges and kappa is taken given the others."""
 SCALE: Final = 0.85
 """Of the optimistic bonus."""
 
@@ -368,15 +366,17 @@ class PairModel:
         self._expect_prior()
         self._repull()
         middles, scales = self._units()
-        for _ in range(ROUNDS):
-            if self._system(middles, scales).variance <= 0.0:
-                return
+        if self._system(middles, scales).variance > 0.0:
+            self._weigh_ridges(middles, scales)
             if self.intercepts:
                 self._weigh_kappa(middles, scales)
-            system = self._system(middles, scales)
-            for at, group in enumerate(self.terms.varies(scales)):
-                if len(group) > 0:
-                    self._ridges[at] = likely_ridge(system, self._ridge(), group)
+            self._weigh_ridges(middles, scales)
+
+    def _weigh_ridges(self, middles: Float64, scales: Float64) -> None:
+        system = self._system(middles, scales)
+        for at, group in enumerate(self.terms.varies(scales)):
+            if len(group) > 0:
+                self._ridges[at] = likely_ridge(system, self._ridge(), group)
 
     def _expect_prior(self) -> None:
         self._ridges = np.array([first_ridge(len(group)) for group in self.terms.groups])
