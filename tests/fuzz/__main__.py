@@ -9,7 +9,7 @@ import sys
 from armlet.cli.command import count
 from fuzz import runner, threads
 
-SHARES = {"calls": 0.8, "pieces": 0.2}
+SHARES = {"calls": 0.75, "actions": 0.05, "pieces": 0.2}
 SLOW = ("stores", "logs", "compacted", "commands")  # each file is opened, used and closed, some by several readers
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from fuzz import calls, commands, files, logs, pieces, stores
+from fuzz import actions, calls, commands, files, logs, pieces, stores
 from fuzz.faults import Fault
 
 KINDS: dict[str, Callable[[int], int]] = {
     "calls": calls.play,
+    "actions": actions.play,
     "pieces": pieces.play,
     "files": files.play,
     "logs": logs.play,
@@ -25,6 +26,7 @@ KINDS: dict[str, Callable[[int], int]] = {
 }
 NOUNS = {
     "calls": "calls of bandits",
+    "actions": "calls of bandits of actions",
     "pieces": "calls of kernel objects",
     "files": "damaged files",
     "logs": "damaged logs",

@@ -64,14 +64,11 @@ class _Shared:
         [[1, 1]]
         """
         n_x, n_z = (given if isinstance(given, int) else len(given) for given in (x_names, z_names))
-        if self.interactions == "none":
-            found: list[tuple[int, int]] = []
-        elif self.interactions == "all":
-            found = [(i, j) for i in range(1, n_x + 1) for j in range(1, n_z + 1)]
-        else:
-            pairs = [tuple(pair) for pair in self.interactions]
-            found = sorted({(_place(p[0], x_names, "context"), _place(p[1], z_names, "action")) for p in pairs})
-        _check_terms(1 + n_x + n_z + len(found), n_x, n_z)
+        mains, pairs = 1 + n_x + n_z, [tuple(pair) for pair in self.interactions if not isinstance(pair, str)]
+        _check_terms(mains + (n_x * n_z if self.interactions == "all" else len(pairs)), n_x, n_z)
+        if self.interactions == "all":
+            pairs = [(i, j) for i in range(n_x) for j in range(n_z)]
+        found = sorted({(_place(p[0], x_names, "context"), _place(p[1], z_names, "action")) for p in pairs})
         return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
