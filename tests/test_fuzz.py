@@ -27,7 +27,13 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("kind", "size"),
-    [("calls", "--calls=10000"), ("pieces", "--calls=20000"), ("files", "--files=1500"), ("stores", "--files=150")],
+    [
+        ("calls", "--calls=10000"),
+        ("actions", "--calls=80000"),
+        ("pieces", "--calls=20000"),
+        ("files", "--files=1500"),
+        ("stores", "--files=150"),
+    ],
 )
 def test_slice_of_the_fuzzer_finds_no_fault(kind: str, size: str) -> None:
     done = fuzz(kind, size, "--seed", "1000")

@@ -6,7 +6,7 @@ import copy
 import io
 import json
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -183,12 +183,14 @@ def test_a_row_of_a_folded_action_is_taken_back_only_approximately() -> None:
     bandit.forget(made[4], 1.0, folded="approximate")
     twin.forget(ActionDecision.from_dict({**made[4].to_dict(), "reward": 4.0}), 4.0, folded="approximate")
     for found in (bandit, twin):
-        arrays, expected = found.state.arrays(), other.state.arrays()
+        arrays: dict[str, Any] = found.state.arrays()
+        expected = other.state.arrays()
         assert arrays["counts"][0] == 19
         np.testing.assert_allclose(arrays["moments"], _moved(expected, arrays["origin"]), atol=1e-9)
         assert np.isfinite(found.predict_expectations([0.1, 0.2], catalogue())).all()
+    one, two = (cast("dict[str, Any]", found.state.arrays()) for found in (bandit, twin))
     for name in ("sums", "moments", "theta"):
-        np.testing.assert_allclose(bandit.state.arrays()[name], twin.state.arrays()[name], atol=1e-9)
+        np.testing.assert_allclose(one[name], two[name], atol=1e-9)
 
 
 def _moved(arrays: Any, origin: Float64) -> Float64:

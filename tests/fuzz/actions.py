@@ -165,7 +165,8 @@ class ActionSession:
         )
 
     def prepare(self) -> None:
-        self.bandit.prepare(self.rng.choice(("films", "films", "", None)), self.table())
+        name: Any = self.rng.choice(("films", "films", "", None))
+        self.bandit.prepare(name, self.table())
 
     def change(self) -> None:
         table = self.bandit.tables.get("films")
@@ -187,9 +188,8 @@ class ActionSession:
         require(self.bandit.to_bytes() == before, lambda: "reading changed the bandit")
 
     def merge(self) -> None:
-        decision = self.other.decide(
-            np.full(self.dim, 0.5), {"a": np.full(self.action_dim, 0.5), "b": [1.0] * self.action_dim}
-        )
+        actions: Any = {"a": [0.5] * self.action_dim, "b": [1.0] * self.action_dim}
+        decision = self.other.decide([0.5] * self.dim, actions)
         self.other.learn(decision, 1.0)
         self.bandit.merge(self.other)
         self.other = self.make(self.rng.randrange(2**60))
@@ -218,13 +218,14 @@ class ActionSession:
         header, arrays = decode_model(self.bandit.to_bytes())
         if self.rng.random() < 0.5:
             name = self.rng.choice(sorted(header))
-            header[name] = self.rng.choice((None, 0, -1, 10**9, "x", [], {}, [[]], {"a": 1}, 1.5, True))
+            strange: Any = self.rng.choice((None, 0, -1, 10**9, "x", [], {}, [[]], {"a": 1}, 1.5, True))
+            header[name] = strange
         else:
             name = self.rng.choice(sorted(arrays))
             array = arrays[name].copy().reshape(-1)
             if array.size:
-                wild = self.rng.choice((0, -1, 1e300, float("nan"), -1e-300, 2**40))
-                array[self.rng.randrange(array.size)] = 7 if array.dtype.kind == "i" and wild != wild else wild
+                wild = (0, -1, 2**40) if array.dtype.kind == "i" else (0, -1, 1e300, float("nan"), -1e-300, 2**40)
+                array[self.rng.randrange(array.size)] = self.rng.choice(wild)
             arrays[name] = array.reshape(arrays[name].shape) if self.rng.random() < 0.9 else array[:-1]
         twin = armlet.from_bytes(encode_model(header, arrays), kind=ActionBandit)
         try:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from armlet.actions.explanation import ActionExplanation
     from armlet.actions.recording import ActionRecorder
     from armlet.disk import Target
+    from armlet.kernel import PairModel
     from armlet.recording import Fields, Recording
-    from armlet.reference.pair_model import PairModel
 
 Actions: TypeAlias = str | ActionTable | ActionSource
 """Actions at the border: the name of a prepared table, a table, features by label, (labels, Z), or a data frame."""

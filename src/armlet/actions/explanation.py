@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armlet.actions.table import ActionTable
-from armlet.reference.pair_model import PairModel
+from armlet.kernel import PairModel
 from armlet.report.result import Columns, Result
 from armlet.types import Arm, Float64
 

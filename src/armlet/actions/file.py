@@ -20,8 +20,8 @@ from armlet.actions.table import ActionTable
 from armlet.disk import Json
 from armlet.errors import InvalidValueError, ModelFileError
 from armlet.inputs.settings import check_seed, ends
+from armlet.kernel import PairModel
 from armlet.model_file import REFUSALS, listed, policy_header, read_policy, read_seed, why
-from armlet.reference.pair_model import PairModel
 from armlet.types import Array, __version__
 
 KIND: Final = "actions"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
+from armlet.kernel import ActionRows, PairModel
 from armlet.reference.choice import below
-from armlet.reference.pair_model import ActionRows, PairModel
 from armlet.types import Bool, Coins, Float64
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from armlet.actions.decision import ActionDecision
 from armlet.actions.settings import ActionSettings
 from armlet.errors import DecisionError, ForgetError, InvalidTypeError, InvalidValueError
-from armlet.kernel import coins
-from armlet.reference.pair_model import PairModel, packed
+from armlet.kernel import PairModel, coins
+from armlet.reference.pair_model import packed
 from armlet.reference.pair_terms import PairTerms
 
 Folded: TypeAlias = Literal["refuse", "approximate"]
@@ -123,7 +123,8 @@ def _plainly(
     state: PairModel, settings: ActionSettings, d: ActionDecision, sum_r: float, sum_r2: float, rows: int
 ) -> PairModel:
     """Add to the sums of r and of r^2, and to the others by a row (1), none (0) or one less (-1), without an item."""
-    arrays, dx = state.arrays(), settings.dim
+    arrays: dict[str, Any] = state.arrays()
+    dx = settings.dim
     origin, terms = arrays["origin"], PairTerms(dx, settings.action_dim, settings.products())
     x, z = d.x - origin[1 : 1 + dx], d.z - origin[1 + dx :]
     n, r0 = rows * d.weight, float(origin[0])

@@ -64,7 +64,8 @@ class _Shared:
         [[1, 1]]
         """
         n_x, n_z = (given if isinstance(given, int) else len(given) for given in (x_names, z_names))
-        mains, pairs = 1 + n_x + n_z, [tuple(pair) for pair in self.interactions if not isinstance(pair, str)]
+        named = () if isinstance(self.interactions, str) else self.interactions
+        mains, pairs = 1 + n_x + n_z, [tuple(pair) for pair in named]
         _check_terms(mains + (n_x * n_z if self.interactions == "all" else len(pairs)), n_x, n_z)
         if self.interactions == "all":
             pairs = [(i, j) for i in range(n_x) for j in range(n_z)]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
 from armlet.inputs.columns import check_label, listed, plain_labels
 from armlet.inputs.contexts import ContextReader
-from armlet.reference.pair_model import ActionRows
+from armlet.kernel import ActionRows
 from armlet.types import Arm, Bool, Float64
 
 UInt64 = npt.NDArray[np.uint64]

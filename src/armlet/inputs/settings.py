@@ -319,7 +319,7 @@ def ends(name: str, value: object) -> Range:
         if isinstance(value, (str, bytes)):
             raise TypeError
         pair = tuple(float(end) for end in cast(Iterable[float], value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidValueError(f"{name} is {value!r}; give (lowest, highest), two numbers that differ") from None
     check_range(cast(Range, pair))  # it counts them
     return cast(Range, pair)

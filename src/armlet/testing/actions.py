@@ -78,7 +78,7 @@ def close_sums(one: ActionBandit, other: ActionBandit) -> bool:
 
 
 def _sums(bandit: ActionBandit) -> list[Float64]:
-    arrays = bandit.state.arrays()
+    arrays: dict[str, Any] = bandit.state.arrays()
     order = np.argsort(arrays["item_keys"])
     return [arrays["moments"], arrays["sums"], arrays["item_keys"][order], arrays["items"][order]]
 
