@@ -347,6 +347,15 @@ def test_loops_are_found_by_the_settings_by_the_endpoint_or_alone(store: Store, 
     service.close()
 
 
+def test_a_loop_that_was_made_again_is_found_again(store: Store, caller: Caller) -> None:
+    calls = [(RANK, ASKED), (f"{EVENTS}/e/reward", {"value": 1.0}), (f"{EVENTS}/e/activate", {})]
+    for path, body in calls:
+        assert caller.post(RANK, {**ASKED, "eventId": "e"}).status == 201
+        store.delete("articles")
+        error(caller.post(path, body), 404, "ResourceNotFound", "loop")
+        store.loop(**ARTICLES.arguments())
+
+
 def test_keys_are_those_of_the_server(store: Store) -> None:
     grants = {
         "all": Grant(name="all", scopes=frozenset({"decide", "reward"})),

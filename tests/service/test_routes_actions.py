@@ -183,6 +183,9 @@ def test_dates_of_actions_are_text(store: Store, caller: Caller) -> None:
     assert caller.post("/v1/loops/news/decide", asked).status == 200
     assert put(caller, "/v1/loops/news/actions/all", asked["actions"]).status == 200
     asked["actions"]["b"] = {"seen": "yesterday"}
+    store.loop("days", arms=["a"], encoder=armlet.Encoder().fit({"seen": days}), seed=1)
+    other = {"context": {"seen": "2026-11-16"}, "actions": {"a": [1.0]}}
+    problem(caller.post("/v1/loops/days/decide", other), 422, "invalid", "actions")
     problem(caller.post("/v1/loops/news/decide", asked), 422, "invalid", "actions.b.seen")
 
 

@@ -218,7 +218,7 @@ async def with_any_dates(
         old = [*contexts, *(actions.values() if isinstance(actions, dict) else ())]
         if all(new is before for new, before in zip([*dated, *rows], old, strict=False)):
             raise
-    return await ask(dated, dict(zip(actions, rows, strict=True)) if isinstance(actions, dict) else actions)
+    return await ask(dated, dict(zip(actions, rows, strict=True)) if isinstance(actions, dict) and rows else actions)
 
 
 def _events(names: Sequence[str | None]) -> list[str] | None:

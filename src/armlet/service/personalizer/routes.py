@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import msgspec
 
-from armlet.errors import ArmletError, EventError, StoreError
+from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError
 from armlet.inputs.nested import DEEPEST, MOST
 from armlet.service.app import Service
 from armlet.service.decisions import refused_decision
@@ -78,6 +78,12 @@ async def _default(service: Service) -> str:
     return names[0]
 
 
+def _let_go(service: Service, loop: Loop, error: ArmletError) -> None:
+    """Forget a loop that was deleted: it may be made again, perhaps by another replica."""
+    if isinstance(error, LoopGoneError):
+        service.loops.pop(loop.name, None)
+
+
 # ---- rank
 
 
@@ -98,6 +104,7 @@ async def rank(service: Service, request: Request) -> Response:
             defer=bool(asked.defer_activation),
         )
     except ArmletError as error:
+        _let_go(service, loop, error)
         raise refused_decision(loop, rows, error, {"actions": "actions", "event": "eventId"}) from error
     chances = _chances(decision, allowed) if request.grant.propensity else None
     event = decision.id if asked.event_id is None else asked.event_id
@@ -137,9 +144,10 @@ def _row(features: object, reader: Reader, columns: Columns, counts: FeatureCoun
 
 
 def _allowed(ids: Sequence[str], excluded: set[str]) -> list[str]:
-    if len(set(ids)) < len(ids):
-        twice = next(at for at, each in enumerate(ids) if each in ids[:at])
-        raise Problem(INVALID, "there is an action of this id already; give each once", field=f"actions[{twice}].id")
+    first: dict[str, int] = {}
+    for at, each in enumerate(ids):
+        if first.setdefault(each, at) != at:
+            raise Problem(INVALID, "there is an action of this id already; give each once", field=f"actions[{at}].id")
     allowed = [each for each in ids if each not in excluded]
     if not allowed:
         raise Problem(INVALID, "all actions are excluded; leave one", field="excludedActions")
@@ -184,6 +192,7 @@ async def activate(service: Service, request: Request) -> Response:
     except EventError as error:
         raise Problem(NO_EVENT, "there is no such event", field="eventId") from error
     except ArmletError as error:
+        _let_go(service, loop, error)
         raise refusal(error, field="eventId") from error
     return NoContent()
 
@@ -196,6 +205,7 @@ async def reward(service: Service, request: Request) -> Response:
     try:
         status = await loop.areward(request.parts["event"], told.value, name=attempt or None)
     except ArmletError as error:
+        _let_go(service, loop, error)
         raise refusal(error, field="value") from error
     if status == "unknown":
         raise Problem(NO_EVENT, "there is no such event", field="eventId")
