@@ -530,7 +530,7 @@ class ActionBandit:
         row, table = self._context(x), self.table(actions)
         allowed = None if eligible is None else table.mask(eligible)
         with self._turn.lock:
-            return table.labels[int(self._state.greedy(row, table.rows, allowed)[0])]
+            return table.labels[int(np.argmax(greedy_chances(self._state, row, table.rows, allowed)))]
 
     def predict_expectations(self, x: ActionContext, actions: Actions) -> Float64:
         """Return the estimated reward (or cost) of every action, (n,), in the table's order."""

@@ -20,7 +20,7 @@ from armlet.actions.table import ActionTable
 from armlet.disk import Json
 from armlet.errors import InvalidValueError, ModelFileError
 from armlet.inputs.settings import check_seed, ends
-from armlet.kernel import PairModel
+from armlet.kernel import ActionRows, PairModel
 from armlet.model_file import REFUSALS, listed, policy_header, read_policy, read_seed, why
 from armlet.types import Array, __version__
 
@@ -155,7 +155,18 @@ def _state(settings: ActionSettings, arrays: dict[str, Array]) -> PairModel:
     if wrong:
         raise InvalidValueError(f"its array {wrong[0]!r} has values that are not finite")
     state.restore_arrays({each: array.view(kinds[each]) for each, array in arrays.items()})
+    _try(settings, state)
     return state
+
+
+def _try(settings: ActionSettings, state: PairModel) -> None:
+    """Require numbers where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
+    for value in (0.0, 0.5):
+        x, Z = np.full(settings.dim, value), np.full((1, settings.action_dim), value)
+        rows = ActionRows(Z, np.zeros(1, dtype=np.uint64))
+        found = [*state.estimates(x, rows).tolist(), *state.widths(x, rows).tolist(), state.sigma]
+        if not np.isfinite(found).all():
+            raise InvalidValueError(f"its arrays lead to the estimate, width and noise {found}")
 
 
 def _tables(header: dict[str, Any], settings: ActionSettings, arrays: dict[str, Array]) -> dict[str, ActionTable | str]:

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
+from armlet.errors import PolicyError
 from armlet.kernel import ActionRows, PairModel
 from armlet.reference.choice import below
-from armlet.types import Bool, Coins, Float64
+from armlet.types import Bool, Coins, Float64, Int64
 
 
 class Asked(NamedTuple):
@@ -50,12 +51,18 @@ def play(policy: ActionPolicy, asked: Asked, *, marginal: bool) -> Played:
 
 
 def _greedy(asked: Asked) -> list[int]:
-    found: list[int] = asked.model.greedy(asked.x, asked.rows, asked.allowed).tolist()
-    return found
+    return _some(asked.model.greedy(asked.x, asked.rows, asked.allowed))
 
 
 def _optimistic(asked: Asked) -> list[int]:
-    found: list[int] = asked.model.optimistic(asked.x, asked.rows, asked.t, asked.allowed).tolist()
+    return _some(asked.model.optimistic(asked.x, asked.rows, asked.t, asked.allowed))
+
+
+def _some(rows: Int64) -> list[int]:
+    """Return rows that tie; there are none if the model answers with what is not a number."""
+    if len(rows) == 0:
+        raise PolicyError("the model has no estimate of any action here: its sums are damaged; go back to a saved one")
+    found: list[int] = rows.tolist()
     return found
 
 
@@ -82,7 +89,7 @@ def _play_kinds(policy: SharedOptimism, asked: Asked) -> Played:
 def _play_draws(policy: SharedThompson, asked: Asked) -> Played:
     model, n = asked.model, policy.draws
     winners = model.draws(asked.x, asked.rows, asked.t, asked.seed, n, policy.v, asked.allowed)
-    won = [each.tolist() for each in winners]
+    won = [_some(each) for each in winners]
     tied = won[below(asked.coins.pick, n)]
     row = tied[below(asked.coins.tie, len(tied))]
     support = _support([(1.0 / n, rows) for rows in won], asked.n_allowed)
@@ -115,6 +122,6 @@ def chances_of(played: Played, n: int, allowed: Bool | None) -> Float64:
 
 def greedy_chances(model: PairModel, x: Float64, rows: ActionRows, allowed: Bool | None) -> Float64:
     """Return 1 for the row of the highest estimate, shared by those that tie, (n,)."""
-    best, out = model.greedy(x, rows, allowed), np.zeros(len(rows))
+    best, out = _some(model.greedy(x, rows, allowed)), np.zeros(len(rows))
     out[best] = 1.0 / len(best)
     return out
