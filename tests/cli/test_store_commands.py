@@ -280,6 +280,29 @@ def test_outcomes_and_a_budget_are_shown_and_changed(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("shop")
+def test_actions_are_shown_and_their_policy_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    with armlet.open_store("shop.db") as store:
+        loop = store.loop("films", features=["age"], action_features=["genre"], seed=3)
+        loop.prepare("all", {"Alien": [1.0], "Heat": [0.0]})
+        for i in range(4):
+            loop.reward(loop.decide([0.5], actions="all", baseline="Heat", defer=i == 3).id, 0.5)
+    assert run("show", "films") == 0
+    text = capsys.readouterr().out
+    for told in (
+        'action_features      ["genre"]',
+        "tables               all",
+        "4 decisions, the policy",
+        "1 decisions that",
+    ):
+        assert told in text
+    assert run("change", "films", "--policy", "SharedThompson:draws=10") == 0
+    assert run("change", "films", "--arms", "a,b") == 1
+    assert run("freeze", "films") == 1
+    assert "is for loops with arms" in capsys.readouterr().err
+    assert shown(capsys, "films")["policy"]["settings"]["draws"] == 10
+
+
+@pytest.mark.usefixtures("shop")
 def test_guards_come_and_go_by_commands(capsys: pytest.CaptureFixture[str]) -> None:
     def guards() -> dict[str, Any]:
         capsys.readouterr()

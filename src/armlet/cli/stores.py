@@ -111,6 +111,10 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
         json.dumps(found.features, ensure_ascii=False) if found.features else f"{found.dim}, without names",
     )
     yield "encoder", "yes" if found.has_encoder else "no"
+    if found.action_dim is not None:
+        names = json.dumps(found.action_features, ensure_ascii=False) if found.action_features else ""
+        yield "action_features", names or f"{found.action_dim}, without names"
+        yield "tables", ", ".join(map(_plain, found.tables)) or "none"
     yield "objective", found.objective
     yield "reward_range", "any" if found.reward_range is None else "{:g}..{:g}".format(*found.reward_range)
     if found.weights is not None:
@@ -121,6 +125,11 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     yield "decisions", f"{overview.decisions:,}, the last one {_clock(overview.last_decision)}"
     yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
     yield "waiting", f"{found.open:,} decisions for a reward, {found.early:,} rewards for their decision"
+    if found.deferred:
+        yield "deferred", f"{found.deferred:,} decisions that were not activated"
+    if found.baseline is not None:
+        told = found.baseline
+        yield "baseline", f"{told.decisions:,} decisions, the policy would have played it in {told.agreed:,} of these"
     yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
 
 
@@ -133,6 +142,9 @@ def _arm_lines(found: Details) -> Iterator[str]:
         mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
         retired = ", retired" if arm in found.retired else ""
         yield f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
+    if (rest := found.others) is not None:
+        told = f"{rest.decisions:13,}{rest.explored:13,}{rest.rewards:13,}{rest.defaults:13,}"
+        yield f"{told}{'-' if rest.mean is None else f'{rest.mean:.4g}':>13}  all others"
 
 
 def _outcome_lines(found: Details) -> Iterator[str]:
@@ -392,15 +404,13 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --shadow LinUCB --refit
     """
     from armlet.inputs.budget import Budget
-    from armlet.inputs.named import parse_named
     from armlet.service.config import read_known
-    from armlet.simulation.compare import make_policy
 
     given = {name: value for name, value in vars(a).items() if name in CHANGES}
     for name in ("policy", "shadow"):
         word = getattr(a, name)
         if word is not None:
-            given[name] = None if (name, word) == ("shadow", "none") else make_policy(*parse_named(word))
+            given[name] = None if (name, word) == ("shadow", "none") else _policy(word)
     if a.refit and not {"policy", "shadow"} & given.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
     if "share" in a and a.control in (None, "none"):
@@ -408,17 +418,28 @@ def change(a: argparse.Namespace) -> Answer:
     if not given and a.arms is None and a.control is None and "known" not in a and "budget" not in a:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
     with _changing(a, "change(...)") as loop:
+        present: Sequence[Arm] = getattr(loop.model(), "arms", ())  # of actions with features there are none
         if a.arms is not None:
-            given["arms"] = _labels(a.arms, loop.model().arms)
+            given["arms"] = _labels(a.arms, present)
         if "known" in a:
-            arms = dict.fromkeys([*loop.model().arms, *given.get("arms", ())])
+            arms = dict.fromkeys([*present, *given.get("arms", ())])
             given["known"] = read_known(a.known, arms)
         if "budget" in a:
             given["budget"] = Budget(**a.budget)
         if a.control is not None:
-            given["control"] = _control(a, loop.model().arms)
+            given["control"] = _control(a, present)
         loop.change(**given, how="refit" if a.refit else "carry")
     return Answer({"loop": a.loop, "changed": list(given)}, f"{_plain(a.loop)}: changed {', '.join(given)}")
+
+
+def _policy(word: str) -> object:
+    """Make a policy of a loop, of either kind."""
+    from armlet.actions.policies import ACTION_POLICIES
+    from armlet.inputs.named import parse_named
+    from armlet.simulation.compare import make_policy
+
+    name, settings = parse_named(word)
+    return ACTION_POLICIES[name](**settings) if name in ACTION_POLICIES else make_policy(name, settings)
 
 
 def _control(a: argparse.Namespace, known: Sequence[Arm]) -> Control | None:

@@ -303,7 +303,8 @@ def glimpse(
     """Take what is needed of a loop; O(arms x features)."""
     told: tuple[Any, ...]
     if isinstance(bandit, ActionBandit):  # its arms are those that were played
-        told = (bandit.settings, tuple(arm.arm for arm in tally.arms), (), {}, last, None)
+        played = sorted(tally.arms, key=lambda each: -each.decisions)
+        told = (bandit.settings, tuple(each.arm for each in played), (), {}, last, None)
     else:
         retired = tuple(bandit.arms.retired)
         gone = set(retired)
