@@ -3,8 +3,8 @@
     python benchmarks/action_loops.py 5    # rounds
 
 CPU time of the process, in microseconds a call: contexts of 5 numbers, actions of 6, batches of 64 of which each is
-rewarded before the next. "by name": of a table that was prepared; "a table each": of one that no other decision has, and
-that is written with it. The kinds take turns; a figure is the median of the rounds, after a first batch.
+rewarded before the next. "by name": of a table that was prepared; "a table each": of one that no other decision has,
+and that is written with it. The kinds take turns; a figure is the median of the rounds, after a first batch.
 """
 
 import argparse

@@ -438,7 +438,8 @@ def _policy(word: str) -> object:
     from armlet.inputs.named import parse_named
     from armlet.simulation.compare import make_policy
 
-    name, settings = parse_named(word)
+    name, given = parse_named(word)
+    settings: dict[str, Any] = given
     return ACTION_POLICIES[name](**settings) if name in ACTION_POLICIES else make_policy(name, settings)
 
 
