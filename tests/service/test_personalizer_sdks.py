@@ -182,7 +182,7 @@ def test_the_page_works_as_it_stands(
     lines = [shlex.split(line) for line in blocks("bash")[0].splitlines()]
     assert [cli.main(words[1:]) for words in lines if "--check" in words] == [0]
     assert "'articles' would be made" in capsys.readouterr().out
-    first, second = blocks("python")
+    first, second = (block for block in blocks("python") if not block.startswith(">>> "))
     with serving("armlet.toml", folder=tmp_path) as server:
         for code in (first, second):
             exec(compile(code.replace("http://127.0.0.1:8080", server.url), "leave-personalizer.md", "exec"), {})
@@ -190,5 +190,7 @@ def test_the_page_works_as_it_stands(
         assert [line.split()[0] for line in printed] == ["cup-final", "cup-final"]  # an apprentice plays the first
         stats = ask(server.url, "GET", "/v1/loops/articles/stats").json
         assert (stats["decisions"], stats["rewards"], stats["baseline"]["decisions"]) == (2, 2, 2)
+        assert b"armlet_personalizer" not in ask(server.url, "GET", "/metrics").body  # all features fit
+        newer(server.url, "any text").rank(asked(contextFeatures=[{"timeOfDay": "noon", "weather": "fine"}]))
         told = ask(server.url, "GET", "/metrics").body.decode()
-        assert "armlet_personalizer" not in told  # all features fit
+        assert 'armlet_personalizer_features_total{loop="articles",of="context",what="unknown"} 1' in told
