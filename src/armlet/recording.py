@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from armlet import model_file
 from armlet.disk import give_up_in_children
@@ -138,11 +138,14 @@ def attach(bandit: Engine, recorder: Recorder, now: model_file.Model, digest: Ca
     bandit._attach(begin(recorder, model_file.encode(now), model_file.describe(now), digest))
 
 
+METHODS: Final = ("open", "on_decision", "on_decisions", "on_event", "on_events")
+
+
 def begin(
-    recorder: Recorder, start: bytes, about: Fields, digest: Callable[[], str], others: Sequence[str] = ()
+    recorder: Recorder, start: bytes, about: Fields, digest: Callable[[], str], methods: Sequence[str] = METHODS
 ) -> Recording:
-    """Open a recorder, which must have all methods of the protocol, and some others."""
-    for name in ("open", "on_decision", "on_decisions", "on_event", "on_events", *others):
+    """Open a recorder, which must have these methods."""
+    for name in methods:
         if not callable(getattr(recorder, name, None)):
             raise InvalidTypeError(
                 f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own"

@@ -161,11 +161,12 @@ class ActionBandit:
         return bandit
 
     def _attach_log(self, log: ActionRecorder) -> None:
+        from armlet.actions.recording import METHODS
         from armlet.recording import begin  # not before it is needed: files slow down `import armlet`
 
         now = self._model()
         start, about = file.encode(now), file.describe(now)
-        recording = begin(log, start, about, self.digest, ("on_actions",))
+        recording = begin(cast(Any, log), start, about, self.digest, METHODS)
         self._recording = self._turn = recording
 
     # ---- decisions
@@ -309,7 +310,7 @@ class ActionBandit:
         self._t = t
         if self._recording is not None:
             try:
-                self._recorder.on_decision(cast(Any, d))
+                self._recorder.on_decision(d)
             except BaseException:
                 d.expired = True
                 raise

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-from armlet.recording import Recorder
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from armlet.actions.decision import ActionDecision
     from armlet.actions.table import ActionTable
+    from armlet.recording import Fields
+
+METHODS: Final = ("open", "on_actions", "on_decision", "on_event", "on_events")
 
 
-class ActionRecorder(Recorder, Protocol):
-    """A log, as an `ActionBandit` sees it.
+class ActionRecorder(Protocol):
+    """A log, as an `ActionBandit` sees it; when each is called, and what a refusal does, is as for a `Recorder`."""
 
-    Decisions are `ActionDecision`s, and those of a batch come one by one. Of the kinds of events there are learn,
-    correct, forget, expire, learn_logged, advance, merge, and replace of policy or reward_range.
-    """
+    def open(self, start: bytes, about: Fields, digest: Callable[[], str]) -> None:
+        """Begin: the bandit as `to_bytes` gives it, with its seed; what it is, without; and its digest at any time."""
 
     def on_actions(self, table: ActionTable, name: str | None = None) -> None:
         """Record the table of the next decision, or one that is prepared under a name, unless it is known.
@@ -23,3 +25,16 @@ class ActionRecorder(Recorder, Protocol):
         `table.fields()` is what to keep, and `ActionTable.from_fields` restores it. A bandit calls it before every
         decision: a hash that was recorded before needs nothing.
         """
+
+    def on_decision(self, decision: ActionDecision) -> None:
+        """Record a decision that was made; its propensity is marginal. Those of a batch come one by one."""
+
+    def on_event(self, kind: str, fields: Fields) -> None:
+        """Record a change that is about to be made.
+
+        learn, correct, forget, expire: as for a `Recorder`. learn_logged: columns of `partial_fit`. advance: t. merge:
+        model. replace: policy or reward_range.
+        """
+
+    def on_events(self, kind: str, many: Sequence[Fields]) -> None:
+        """Record several of a kind, all or none."""
