@@ -29,7 +29,8 @@ void PairModel::reset() {
 void PairModel::add(const PairRow& row) {
     sums_.add(row);
     const auto most = static_cast<std::int64_t>(std::max<std::size_t>(16, sums_.terms().size() / 8));
-    if (++since_ >= std::min(std::max<std::int64_t>(sums_.rows() / 64, 1), most)) solve();
+    const bool is_due = ++since_ >= std::min(std::max<std::int64_t>(sums_.rows() / 64, 1), most);
+    if (is_due || (!has_varied() && sums_.variance() > 0.0)) solve();
 }
 
 void PairModel::remove(const PairRow& row) {
@@ -81,7 +82,11 @@ void PairModel::find_solution() {
     for (const double one : theta) explained += one * one;
     back_substitute(f.M, f.inverse, f.rows, d, theta.data());
     const double left = std::max(system.squares - explained, 0.0) + system.variance;
-    solution_.sigma = sums_.n() > 0.0 ? std::sqrt(left / sums_.n()) : 0.0;
+    solution_.sigma = system.variance > 0.0 ? std::sqrt(left / sums_.n()) : 0.0;
+    if (!has_varied()) {  // rewards that are all the same leave no slopes, where rounding would
+        std::fill(theta.begin(), theta.end(), 0.0);
+        theta[0] = sums_.mean();
+    }
     ++solution_.version;
     since_ = 0;
 }
@@ -132,6 +137,7 @@ double PairModel::score(const double* v, const double* z) const {
 }
 
 double PairModel::delta(const double* theta, std::uint32_t item, const double* z) const {
+    if (!has_varied()) return 0.0;
     thread_local std::vector<double> own, v;
     own.resize(1 + sums_.terms().dx()), v.resize(1 + sums_.terms().dz());
     view_sums(item, own.data());

@@ -94,6 +94,7 @@ class PairModel {
 
     void reset();
     void find_solution();
+    bool has_varied() const { return solution_.sigma > 0.0; }  // the reward, at the last solve
     PairView view(const PairQuestion& asked, const double* theta) const;
     void view_z(const PairView& view, const ActionRows& rows, std::size_t row, double* z) const;
     void view_sums(std::uint32_t item, double* sums) const;

@@ -13,14 +13,19 @@ namespace {
 
 constexpr double rounding = 0x1p-46;        // a variance that is a smaller share of its mean square is none
 constexpr double least_square = 1e-120;     // a variance below this has lost its digits
+constexpr double ordinary = 1024.0;         // up to this size, four bits are an origin, and beyond eight
+constexpr int bits_of_actions = 24;         // their features are those of a catalogue
 constexpr std::size_t most_touched = 4096;  // beyond, all are looked up again
 
-// Four bits of a value: products are small about such an origin, and nobody's row can be read off it.
-double rounded(double value) {
+// Products are small about such an origin.
+double rounded(double value, int bits) {
     int exponent;
     const double fraction = std::frexp(value, &exponent);
-    return std::ldexp(std::nearbyint(fraction * 16.0), exponent - 4);
+    return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
 }
+
+// Of a context or a reward: nobody's row can be read off it.
+double rough(double value) { return rounded(value, std::fabs(value) > ordinary ? 8 : 4); }
 
 void add_scaled(std::vector<double>& out, const std::vector<double>& values, double sign) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += sign * values[i];
@@ -80,9 +85,9 @@ bool PairSums::is_like(const PairSums& other) const {
 void PairSums::add(const PairRow& row) {
     if (is_empty()) {
         const std::size_t dx = terms_.dx();
-        origin_[0] = rounded(row.reward);
-        for (std::size_t j = 0; j < dx; ++j) origin_[1 + j] = rounded(row.x[j]);
-        for (std::size_t j = 0; j < terms_.dz(); ++j) origin_[1 + dx + j] = rounded(row.z[j]);
+        origin_[0] = rough(row.reward);
+        for (std::size_t j = 0; j < dx; ++j) origin_[1 + j] = rough(row.x[j]);
+        for (std::size_t j = 0; j < terms_.dz(); ++j) origin_[1 + dx + j] = rounded(row.z[j], bits_of_actions);
     }
     change(row, row.weight, 1);
     fold_oldest();
@@ -264,16 +269,21 @@ StandardUnits PairSums::units() const {
     return out;
 }
 
+double PairSums::variance() const {
+    const double sum = moments_[0], square = moments_[origin_.size()];
+    const double found = n_ > 0.0 ? std::max(square - sum * sum / n_, 0.0) : 0.0;
+    return found > rounding * square ? found / n_ : 0.0;
+}
+
 PairSystem PairSums::system(const StandardUnits& units) const {
     std::vector<double> A = sums_.A, b = sums_.b;
     for (std::size_t k = 0; k < A.size(); ++k) A[k] -= pulls_.A[k];
     for (std::size_t k = 0; k < b.size(); ++k) b[k] -= pulls_.b[k];
-    const double sum = moments_[0], square = moments_[origin_.size()];
     PairSystem out{.A = terms_.map_matrix(A.data(), units.middles.data(), units.scales.data()),
                    .b = std::vector<double>(b.size()),
                    .squares = sums_.squares - pulls_.squares,
                    .n = n_,
-                   .variance = n_ > 0.0 ? std::max(square - sum * sum / n_, 0.0) / n_ : 0.0};
+                   .variance = variance()};
     terms_.map(b.data(), 1, units.middles.data(), units.scales.data(), out.b.data());
     return out;
 }

@@ -73,6 +73,9 @@ class PairSums {
     void clear();
     void set_kappa(double kappa);
 
+    // Of all rewards; 0 if they differ by rounding alone.
+    double variance() const;
+    double mean() const { return n_ > 0.0 ? moments_[0] / n_ : 0.0; }  // of rewards, from their origin
     StandardUnits units() const;
     PairSystem system(const StandardUnits& units) const;
 

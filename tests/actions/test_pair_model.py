@@ -171,12 +171,42 @@ def test_neither_zero_nor_size_of_features_and_rewards_matters(seed: int) -> Non
                 played.append(model.optimistic(there, table, t, None).tolist())
             else:
                 played.append(model.greedy(there, table, None).tolist())
-        # while rewards have hardly varied, rounding may break ties
+        # an action played alone has a residual of zero, but for rounding
         assert played[0] == played[1] or t < 5
         a = int(rng.choice(played[0]))
         reward = float(x[0] * Z[a, 0] + Z[a, 1] + rng.normal())
         for model, table, (ox, sx, _, _, low, size) in zip(models, tables, units, strict=True):
             model.add(a, ox + sx * x, table.Z[a], low + size * reward, 1.0)
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.1, -7.7, 1e6 + 0.1])
+def test_rewards_that_are_all_the_same_leave_a_tie(reward: float) -> None:
+    pair, rows = learned(60, 5)
+    same = pair.fresh()
+    for key, x, z, _, weight in rows:
+        same.do("add", key, x, z, reward, weight)
+    kernels, _ = same.models
+    everything = list(range(12))
+    table, x = same.rows[0], np.array([101.0, 99.0])
+    assert kernels.greedy(x, table, None).tolist() == kernels.optimistic(x, table, 9, None).tolist() == everything
+    assert all(won.tolist() == everything for won in kernels.draws(x, table, 9, 1, 4, 1.0, None))
+    key, x, z, _, weight = rows[0]
+    same.do("add", key, x, z, reward + 1.0, weight)
+    same.assert_same()
+    assert kernels.greedy(x, table, None).tolist() == [same.keys.index(key)]
+
+
+def test_features_far_from_zero_are_learned_as_well() -> None:
+    near, rows = learned(120, 6)
+    far = 1.1e6
+    moved = make_pair(near.fresh().models, near.Z + far, np.array(near.keys, dtype=np.uint64))
+    for key, x, z, reward, weight in rows:
+        moved.do("add", key, x + far, z + far, reward, weight)
+    moved.assert_same()
+    x = np.array([103.0, 98.0])
+    here = near.models[0].estimates(x, near.rows[0])
+    there = moved.models[0].estimates(x + far, moved.rows[0])
+    np.testing.assert_allclose(there, here, rtol=1e-4)
 
 
 def test_a_restored_model_goes_on_as_the_saved_one() -> None:

@@ -35,11 +35,14 @@ from armlet.reference.pair_evidence import (
     likely_kappa,
     likely_ridge,
 )
-from armlet.reference.pair_terms import PairTerms, mirrored, standard_units
+from armlet.reference.pair_terms import ROUNDING, PairTerms, mirrored, standard_units
+from armlet.reference.units import ORDINARY
 from armlet.types import Bool, Float64, Int64
 
 KEPT: Final = 10_000
 """Items with an intercept of their own; the least recently learned ones beyond are folded in for good."""
+BITS_OF_ACTIONS: Final = 24
+"""Of an origin: features of actions are those of a catalogue."""
 SCALE: Final = 0.85
 """Of the optimistic bonus."""
 
@@ -185,12 +188,14 @@ class PairModel:
     def add(self, key: int, x: Float64, z: Float64, reward: float, weight: float) -> None:
         """Learn one row."""
         if self._rows == 0 and not self._items:
-            self._origin = np.array([rounded(v) for v in (reward, *x.tolist(), *z.tolist())])
+            near = [rounded(v, BITS_OF_ACTIONS) for v in z.tolist()]
+            self._origin = np.array([rough(v) for v in (reward, *x.tolist())] + near)
         self._change(key, x, z, reward, weight, 1)
         while len(self._items) > self.kept:
             self._fold(next(iter(self._items)))
         self._since += 1
-        if self._since >= min(max(self._rows // 64, 1), max(16, self.n_terms // 8)):
+        is_due = self._since >= min(max(self._rows // 64, 1), max(16, self.n_terms // 8))
+        if is_due or (not self._has_varied() and self._variance() > 0.0):
             self.solve()
 
     def remove(self, key: int, x: Float64, z: Float64, reward: float, weight: float) -> None:
@@ -347,11 +352,19 @@ class PairModel:
 
     def _system(self, middles: Float64, scales: Float64) -> PairSystem:
         """Return what the items have left of the sums, in standard units."""
-        sums, squares = self._moments[:, 0].tolist()
-        variance = max(squares - sums * sums / self._n, 0.0) / self._n if self._n > 0.0 else 0.0
         A = self.terms.map_matrix(mirrored(self._A - self._pull_A), middles, scales)
         b = self.terms.map(self._b - self._pull_b, middles, scales)
-        return PairSystem(A, b, self._squares - self._pull_squares, self._n, variance)
+        return PairSystem(A, b, self._squares - self._pull_squares, self._n, self._variance())
+
+    def _variance(self) -> float:
+        """Return the variance of all rewards, 0 if they differ by rounding alone."""
+        sums, squares = self._moments[:, 0].tolist()
+        found = max(squares - sums * sums / self._n, 0.0) if self._n > 0.0 else 0.0
+        return float(found / self._n) if found > ROUNDING * squares else 0.0
+
+    def _has_varied(self) -> bool:
+        """Return whether rewards were different at the last solve."""
+        return self._solved.sigma > 0.0
 
     def _ridge(self) -> Float64:
         """Return the diagonal of Lambda, (D,)."""
@@ -404,7 +417,10 @@ class PairModel:
             theta[k + 1 :] -= theta[k] * L[k + 1 :, k]
         back_substitute(L, inverse, theta)
         left = max(system.squares - explained, 0.0) + system.variance
-        sigma = math.sqrt(left / self._n) if self._n > 0.0 else 0.0
+        sigma = math.sqrt(left / self._n) if system.variance > 0.0 else 0.0
+        if not sigma > 0.0:  # rewards that are all the same leave no slopes, where rounding would
+            theta = np.zeros(self.n_terms)
+            theta[0] = self._moments[0, 0] / self._n if self._n > 0.0 else 0.0
         self._since, self._solved = 0, Solved(middles, scales, theta, L, inverse, sigma)
 
     # asking
@@ -466,7 +482,7 @@ class PairModel:
         v, out = self.terms.project(theta, self._view_x(x)), np.zeros(len(rows))
         for j in range(self.terms.dz + 1):
             out += Z[:, j] * v[j]
-        for row, item in self._items_of(rows):
+        for row, item in self._items_of(rows) if self._has_varied() else ():
             own, expected = self.terms.project(theta, self._view_sums(item)), 0.0
             for j in range(self.terms.dz + 1):
                 expected += float(Z[row, j] * own[j])
@@ -566,16 +582,21 @@ class PairModel:
             raise MergeError("the models have different features, products or intercepts")
 
 
-def rounded(value: float) -> float:
-    """Return four bits of a value: products are small about such an origin, and nobody's row can be read off it.
+def rough(value: float) -> float:
+    """Return four bits of a value, eight of a large one: nobody's row can be read off such an origin.
 
     Examples
     --------
-    >>> rounded(129_900.0), rounded(-35.0), rounded(0.0)
-    (131072.0, -36.0, 0.0)
+    >>> rough(129_900.0), rough(-35.0), rough(0.0)
+    (130048.0, -36.0, 0.0)
     """
+    return rounded(value, 8 if abs(value) > ORDINARY else 4)
+
+
+def rounded(value: float, bits: int) -> float:
+    """Return so many bits of a value: products are small about such an origin."""
     fraction, exponent = math.frexp(value)
-    return math.ldexp(round(fraction * 16.0), exponent - 4)
+    return math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
 
 
 def back_substitute(L: Float64, inverse: Float64, y: Float64) -> None:
