@@ -26,7 +26,7 @@ void bind_actions(nanobind::module_& m);
 Ridge parse_ridge(const std::string& kind, double value);
 // 'free' or 'as given', about the origin l, o_1, ..., o_d that is given or None.
 Units parse_units(const std::string& units, std::size_t dim, nanobind::handle origin);
-// None, a half-life in steps, or "ticks" where decisions tell theirs.
+// None, a half-life in steps, or a timedelta where decisions tell their time.
 Discount parse_discount(nanobind::handle half_life);
 // The clock of sums that fade, (1,); refused if it is none.
 Array<std::int64_t> clock_array(const Statistics& statistics);

@@ -35,9 +35,7 @@ void check_arm(const Statistics& s, std::size_t arm) {
 void check_same_units(const Statistics& s, const Statistics& other) {
     if (s.units().is_free() != other.units().is_free())
         fail(PyExc_ValueError, "the units of the one are free and those of the other as given; both must be the same");
-    const Discount &own = s.discount(), &theirs = other.discount();
-    if (own.is_on() != theirs.is_on() || own.half_life() != theirs.half_life() ||
-        s.has_weighted_widths() != other.has_weighted_widths())
+    if (!(s.discount() == other.discount()) || s.has_weighted_widths() != other.has_weighted_widths())
         fail("MergeError", "rows fade otherwise in the one than in the other; both must have the same half-life");
 }
 
@@ -277,19 +275,21 @@ void correct(Statistics& s, std::size_t arm, nb::handle x, double from, double t
 }
 
 void as_of(Statistics& s, Word t, std::int32_t tag) {
-    if (s.discount().is_on() && (!s.discount().is_by_ticks() || tag > 0)) s.look({t, tag});
+    if (s.discount().is_on() && (!s.discount().is_by_time() || tag > 0)) s.look({t, tag});
 }
 
 }  // namespace
 
 Discount parse_discount(nb::handle half_life) {
     if (half_life.is_none()) return {};
-    if (PyUnicode_Check(half_life.ptr()) && text(half_life) == "ticks") return Discount::by_ticks();
-    const double steps = nb::isinstance<nb::float_>(half_life) ? nb::cast<double>(half_life) : 0.0;
-    if (!(steps >= 1.0 && steps <= largest_value))
-        fail(PyExc_ValueError,
-             "half_life is " + quoted(half_life) + "; give a float of at least 1 step, 'ticks' or None");
-    return Discount(steps);
+    const bool is_time = nb::hasattr(half_life, "total_seconds");
+    const nb::object given = is_time ? half_life.attr("total_seconds")() : nb::borrow(half_life);
+    double value = PyFloat_Check(given.ptr()) ? PyFloat_AS_DOUBLE(given.ptr()) : 0.0;
+    if (is_time) value /= 60.0;
+    if (!(value >= 1.0 && value <= largest_value))
+        fail(PyExc_ValueError, "half_life is " + quoted(half_life) +
+                                   "; give a float of at least 1 step, a timedelta of at least a minute, or None");
+    return {is_time ? Discount::By::time : Discount::By::steps, value};
 }
 
 Array<std::int64_t> clock_array(const Statistics& s) {
@@ -413,7 +413,7 @@ void create(Statistics* self, std::size_t n_arms, std::size_t dim, const std::st
 
 nb::object fades(const Statistics& s) {
     if (!s.discount().is_on()) return nb::none();
-    return nb::str(s.discount().is_by_ticks() ? "ticks" : "steps");
+    return nb::str(s.discount().is_by_time() ? "time" : "steps");
 }
 
 }  // namespace
@@ -425,11 +425,12 @@ void bind_statistics(nb::module_& m) {
             .def("__init__", &create, nb::arg("n_arms"), nb::arg("dim"), nb::kw_only(), nb::arg("ridge") = "paper",
                  nb::arg("value") = 1.0, nb::arg("units") = "as given", nb::arg("origin") = nb::none(),
                  nb::arg("half_life") = nb::none(), nb::arg("weighted_widths") = false)
-            .def_prop_ro("fades", &fades, nb::sig("def fades(self) -> typing.Literal['steps', 'ticks'] | None"),
-                         "By what rows fade, if they do: the steps of their decisions, or ticks that these tell.")
+            .def_prop_ro("fades", &fades, nb::sig("def fades(self) -> typing.Literal['steps', 'time'] | None"),
+                         "By what rows fade, if they do: the steps of their decisions, or the time that these tell in "
+                         "their tag.")
             .def_prop_ro("clock", &Statistics::clock, "The tick of the latest decision that was learned, if rows fade.")
             .def("as_of", &as_of, nb::arg("t"), nb::arg("tag") = 0,
-                 "If rows fade: all else is as of this step, or this tick; no earlier than the clock.")
+                 "If rows fade: all else is as of this step, or of this time in minutes; no earlier than the clock.")
             .def_prop_ro("n_arms", &Statistics::n_arms)
             .def_prop_ro("dim", &Statistics::dim, "The number of values in a context, d.")
             .def_prop_ro(

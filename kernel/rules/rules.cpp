@@ -25,7 +25,7 @@ std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
 // As of this step; where time is told with decisions, the teller has looked already.
 void look(const Model& model, Word t) {
     Statistics& all = model.all();
-    if (all.discount().is_on() && !all.discount().is_by_ticks()) all.look({t});
+    if (all.discount().is_on() && !all.discount().is_by_time()) all.look({t});
 }
 
 Choice decide(const Rule& rule, const Model& model, Word t, const double* x, const Coins& coins, Arms eligible,

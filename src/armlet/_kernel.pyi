@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Literal, overload
 
 import numpy
@@ -444,9 +445,9 @@ class Statistics:
         weighted_widths: bool = False,
     ) -> None: ...
     @property
-    def fades(self) -> Literal["steps", "ticks"] | None:
+    def fades(self) -> Literal["steps", "time"] | None:
         """
-        By what rows fade, if they do: the steps of their decisions, or ticks that these tell.
+        By what rows fade, if they do: the steps of their decisions, or the time that these tell in their tag.
         """
 
     @property
@@ -455,7 +456,7 @@ class Statistics:
 
     def as_of(self, t: int, tag: int = 0) -> None:
         """
-        If rows fade: all else is as of this step, or this tick; no earlier than the clock.
+        If rows fade: all else is as of this step, or of this time in minutes; no earlier than the clock.
         """
 
     @property
@@ -967,6 +968,7 @@ class Engine:
         unit: str | None = None,
         epoch: int | None = None,
         weights: Mapping[str, float] | None = None,
+        at: datetime | float | None = None,
     ) -> Decision:
         """
         Choose an arm for one context, and advance the clock.
@@ -998,6 +1000,9 @@ class Engine:
         weights
             Of outcomes, by name, for this decision alone: the dial. Those left out weigh what they usually do. Nothing is
             learned again: estimates are linear in them.
+        at
+            When the decision is made, for a policy that forgets by time (`half_life="7 days"`): a datetime with its zone, or
+            seconds since 1970. It is kept in `decision.tag`, in minutes. A loop knows it by itself.
 
         Examples
         --------
@@ -1147,6 +1152,11 @@ class Engine:
     def _set_active(self, label: object, active: bool) -> None: ...
     def _begin_decision(self, label: str | int, explored: bool) -> None:
         """A decision of this arm, made elsewhere, waits for its reward."""
+
+    def _tell_time(self, minutes: int) -> None:
+        """
+        When the next decision is made, in minutes since 1970, for a policy that forgets by time.
+        """
 
     def _set_epochs(self, length: int | None, under_way: tuple[int, int, Any, float] | None) -> None:
         """

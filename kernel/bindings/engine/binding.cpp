@@ -159,6 +159,8 @@ void bind_engine(nb::module_& m) {
         .def("_begin_decision", &Engine::begin_decision, nb::arg("label"), nb::arg("explored"),
              nb::sig("def _begin_decision(self, label: str | int, explored: bool) -> None"),
              "A decision of this arm, made elsewhere, waits for its reward.")
+        .def("_tell_time", &Engine::tell_time, nb::arg("minutes"),
+             "When the next decision is made, in minutes since 1970, for a policy that forgets by time.")
         .def("_set_epochs", &Engine::set_epochs, nb::arg("length").none(), nb::arg("under_way").none(),
              nb::sig(
                  "def _set_epochs(self, length: int | None, under_way: tuple[int, int, typing.Any, float] | None) -> "

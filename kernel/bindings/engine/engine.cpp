@@ -272,7 +272,29 @@ nb::object Engine::decide(const Asked& asked) {
 std::optional<Epoch> Engine::new_epoch(const UnitGiven& unit, Word step) const {
     const Word number = epochs_.number_at(step, unit);
     if (epochs_.is_under_way(number)) return std::nullopt;
-    return Epoch(number, step, price_now(), state.attr("copy")(), policy, rule_, dim_);
+    std::optional<Epoch> out(std::in_place, number, step, price_now(), state.attr("copy")(), policy, rule_, dim_);
+    if (forgets_by_time()) out->model.all().look_at(0);  // as of its sums: replicas, and files, know no other time
+    return out;
+}
+
+void Engine::tell_time(std::int64_t minutes) {
+    if (!forgets_by_time())
+        fail(PyExc_ValueError, "at is given, but " + quoted(policy) +
+                                   " does not forget by time; leave it out, or give it a half_life such as '7 days'");
+    if (minutes <= 0 || minutes > INT32_MAX)
+        fail(PyExc_ValueError, "at is " + std::to_string(minutes) + " minutes since 1970; give a time after that");
+    told_ = static_cast<std::int32_t>(minutes);
+}
+
+std::int32_t Engine::take_time() {
+    if (!forgets_by_time()) return 0;
+    const auto told = std::exchange(told_, std::nullopt);
+    if (!told)
+        fail(PyExc_ValueError, quoted(policy) +
+                                   " forgets by time, so a decision must say when it is made; give decide(x, "
+                                   "at=datetime.now(UTC)), or let a loop decide, which knows");
+    model_.all().look({0, *told});
+    return *told;
 }
 
 Choice Engine::choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted) {
@@ -303,12 +325,14 @@ nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
     if (auto fewer = affordable(is_all ? arms_.active() : Arms(some))) some = std::move(*fewer), is_all = false;
     const Arms arms = is_all ? arms_.active() : Arms(some);
     const Word step = step_ahead(asked.at);
+    const std::int32_t minutes = take_time();
     const double* context = seen(d.x);
     const Basis own = basis_at(step);
     std::optional<Epoch> begun = has_unit ? new_epoch(unit, step) : std::nullopt;
     const Basis basis = has_unit ? (begun ? *begun : *epochs_.current).basis(seed_of(streams_.own(), unit.name)) : own;
     weigh(basis.model, dial, basis.price);
-    const Choice choice = choose(basis, context, arms, propensity);
+    Choice choice = choose(basis, context, arms, propensity);
+    if (minutes) choice.tag = minutes;
     if (wants_all) {
         auto& all = d.extra().probabilities;
         all.resize(arms_.size());

@@ -84,6 +84,8 @@ class Engine {
     void expire(nb::handle decision);
     // A decision of this arm, made elsewhere, waits for its reward.
     void begin_decision(nb::handle label, bool explored);
+    // When the next decision is made, in minutes since 1970, for a policy that forgets by time.
+    void tell_time(std::int64_t minutes);
 
     // ---- many at once
     // `units` has one, or None, for each row; or it is None. The epoch is for all, as are the weights.
@@ -169,6 +171,9 @@ class Engine {
     Basis basis_at(Word step) const { return {model_, python_policy_, step, toss(streams_.own(), step), price_now()}; }
     Choice choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted);
     Propensities wanted_propensities(nb::handle propensity) const;
+    bool forgets_by_time() const { return model_.has_sums() && model_.all().discount().is_by_time(); }
+    // The time that was told, as of which all is looked at from now on; 0 for a policy that needs none.
+    std::int32_t take_time();
     void expire(Decision& decision, Act act);
     // What a recorder receives of a decision: its id; and its record, unless it received that before.
     nb::dict recorded(const Decision& decision) const;
@@ -264,6 +269,7 @@ class Engine {
     FeatureHistory history_;
     double sign_;  // -1 where the user's rewards are costs
     bool scales_;
+    std::optional<std::int32_t> told_;  // when the next decision is made
     std::optional<RewardRange> range_;
     std::optional<Outcomes> outcomes_;  // where there are several
     std::optional<Spending> spending_;  // where one of them has a budget

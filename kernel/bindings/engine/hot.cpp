@@ -103,13 +103,27 @@ Word read_step(nb::handle t) {
     return step;
 }
 
+// A moment as a caller names it: a datetime, or seconds since 1970.
+std::int64_t read_minutes(nb::handle at) {
+    const bool has_zone = nb::hasattr(at, "tzinfo");
+    if (has_zone && at.attr("tzinfo").is_none())
+        fail(PyExc_ValueError, "at is " + quoted(at) + ", without a time zone; give datetime.now(UTC), or seconds");
+    const nb::object seconds = has_zone ? at.attr("timestamp")() : nb::borrow(at);
+    const double value = PyBool_Check(seconds.ptr()) ? -1.0 : PyFloat_AsDouble(seconds.ptr());
+    PyErr_Clear();
+    if (!(value > 0.0 && value < 1e11))
+        fail(PyExc_ValueError, "at is " + quoted(at) + "; give a datetime with its zone, or seconds since 1970");
+    return static_cast<std::int64_t>(value / 60.0);
+}
+
 PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    static constexpr Parameters<8> parameters{
-        "decide", {"x", "eligible", "probabilities", "t", "propensity", "unit", "epoch", "weights"}, 1, 1};
+    static constexpr Parameters<9> parameters{
+        "decide", {"x", "eligible", "probabilities", "t", "propensity", "unit", "epoch", "weights", "at"}, 1, 1};
     return guarded([&] {
         if (n == 1 && !keywords) return engine_of(self).decide({args[0]}).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
         const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
+        if (!or_none(in[8]).is_none()) engine_of(self).tell_time(read_minutes(in[8]));
         nb::object made = engine_of(self).decide({in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), or_none(in[7]),
                                                   at, unit_given(or_none(in[5]), or_none(in[6]))});
         return made.release().ptr();
@@ -169,7 +183,7 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 
 PyMethodDef hot_methods[] = {
     {"decide", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&decide_call)), METH_FASTCALL | METH_KEYWORDS,
-     R"(decide($self, x, *, eligible=None, probabilities=None, t=None, propensity=None, unit=None, epoch=None, weights=None)
+     R"(decide($self, x, *, eligible=None, probabilities=None, t=None, propensity=None, unit=None, epoch=None, weights=None, at=None)
 --
 
 Choose an arm for one context, and advance the clock.
@@ -201,6 +215,9 @@ epoch
 weights
     Of outcomes, by name, for this decision alone: the dial. Those left out weigh what they usually do. Nothing is
     learned again: estimates are linear in them.
+at
+    When the decision is made, for a policy that forgets by time (`half_life="7 days"`): a datetime with its zone, or
+    seconds since 1970. It is kept in `decision.tag`, in minutes. A loop knows it by itself.
 
 Examples
 --------

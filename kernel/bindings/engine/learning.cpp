@@ -162,6 +162,10 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
+            if (forgets_by_time())
+                fail(PyExc_ValueError, quoted(policy) +
+                                           " forgets by time, and these rows have none; give a table with t, x, arm, "
+                                           "reward, propensity, explored and tag, the minutes since 1970");
             next_steps(steps);  // is there room for them?
             const Word before = t;
             const auto step_of = [&](std::size_t row) {  // spread evenly, if they are not one a row
@@ -219,6 +223,10 @@ void Engine::learn_logged(const LoggedRows& given) {
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
+            if (forgets_by_time() && std::any_of(tag.begin(), tag.end(), [](std::int64_t one) { return one <= 0; }))
+                fail(PyExc_ValueError, quoted(policy) +
+                                           " forgets by time, and some rows have none; give the column tag, the "
+                                           "minutes since 1970 of each decision");
             const auto event_at = [&](std::size_t i) {
                 Event event{.t = static_cast<Word>(steps[i]),
                             .arm = arms[i],

@@ -201,6 +201,8 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value() || !units.empty(), Purpose::change);
     check_features(features);
     check_state();
+    if (forgets_by_time())
+        fail(PyExc_ValueError, quoted(policy) + " forgets by time; decide one by one: decide(x, at=...)");
     const auto arms = arms_.playable(wanted);
     if (spending_ && spending_->is_hard()) spending_->check_affords(arms, rows, *outcomes_);
     const Word before = first ? step_ahead(first) - 1 : t, after = steps_after(before, rows);

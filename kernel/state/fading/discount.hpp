@@ -16,7 +16,7 @@
 
 namespace armlet {
 
-// When a decision was made: its step, and the tick, where time is told with it.
+// When a decision was made: its step, and its tag, minutes since 1970 where time is told with it.
 struct When {
     Word t = 0;
     std::int32_t tag = 0;
@@ -24,30 +24,26 @@ struct When {
 
 class Discount {
   public:
-    enum class By { nothing, steps, ticks };
+    enum class By { nothing, steps, time };
     using Tick = std::int64_t;
 
     static constexpr Tick per_half_life = 64;
     static constexpr std::int64_t forever = 200;  // half-lives, after which nothing is left: 2^-200
 
     Discount() = default;
-    // In steps; or decisions tell their ticks.
-    explicit Discount(double half_life) : by_(By::steps), half_life_(half_life) {}
-    static Discount by_ticks() {
-        Discount out;
-        out.by_ = By::ticks;
-        return out;
-    }
+    // In steps, or in minutes of the time that decisions tell.
+    Discount(By by, double half_life) : by_(by), half_life_(half_life) {}
 
     bool is_on() const { return by_ != By::nothing; }
-    bool is_by_ticks() const { return by_ == By::ticks; }
+    bool is_by_time() const { return by_ == By::time; }
+    bool operator==(const Discount&) const = default;
     double half_life() const { return half_life_; }
 
     // In half-lives.
     double time(When when) const {
         constexpr double latest = 0x1p56;
-        if (by_ == By::steps) return std::min(static_cast<double>(when.t) / half_life_, latest);
-        return static_cast<double>(std::max(when.tag, 0)) / static_cast<double>(per_half_life);
+        if (is_by_time()) return static_cast<double>(std::max(when.tag, 0)) / half_life_;
+        return std::min(static_cast<double>(when.t) / half_life_, latest);
     }
     static Tick tick(double time) { return static_cast<Tick>(std::floor(time * static_cast<double>(per_half_life))); }
     static std::int64_t half_lives(Tick tick) { return tick / per_half_life; }

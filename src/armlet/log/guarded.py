@@ -95,9 +95,21 @@ class GuardedBandit(Bandit):
     _control: Control | None
     _second: Bandit | None
     _role: Role | None
+    _minutes = 0  # since 1970, of the step under way, where one of the bandits forgets by time
     is_torn = False  # a call was broken off between the two bandits, so that neither is to be used again
 
     # ---- deciding
+
+    @property
+    def _asked(self) -> tuple[Bandit, ...]:
+        """The bandits that decide and learn."""
+        return (self,) if self._second is None else (self, self._second)
+
+    def _tell_time(self, minutes: int) -> None:
+        self._minutes = minutes
+        for each in self._asked:
+            if getattr(each.state, "fades", None) == "time":
+                Bandit._tell_time(each, minutes)
 
     def play(
         self,
@@ -136,6 +148,8 @@ class GuardedBandit(Bandit):
         else:
             theirs = other if self._role == "control" else None
             played, told["control"] = self._mix(live, theirs, control, is_due, probabilities)
+        if self._minutes and played.tag == 0:  # only the other bandit forgets by time
+            played = Decision.from_dict({**played.to_dict(), "tag": self._minutes})
         self._begin(live, played, spent)
         self.is_torn = False
         return played, told

@@ -26,6 +26,7 @@ from armlet.log.action_tables import Tables
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
 from armlet.policies import find_policy
+from armlet.policies.discounts import fades_by_time
 from armlet.types import Reward
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class LoggedPast:
         asked: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
         asked |= {name: event[name] for name in ("weights", "unit", "epoch") if name in event}
         decision: AnyDecision
+        if fades_by_time(bandit):
+            bandit._tell_time(event["tag"])
         if "actions" in event:
             table = self._tables.chosen_from(event)
             chosen: ActionDecision = bandit.decide(event["x"], table, **asked, propensity="marginal")

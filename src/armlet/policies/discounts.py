@@ -1,8 +1,8 @@
 """How fast a policy forgets: by a discount of each step, or by a half-life in steps or in time.
 
 The three say the same: a row counts discount^age, or 2^(-age / half_life). Steps are those of decisions, so a reward
-that comes late is as old as its decision. Time is that of the decision too, in 64ths of the half-life: a decision tells
-it in its `tag`, so that logs and ledgers hold it.
+that comes late is as old as its decision. Time is that of the decision too, in minutes since 1970, which a decision has
+as its `tag`: so logs and ledgers hold it, and mean the same to every policy.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from armlet.types import Shapes
 HalfLife: TypeAlias = float | str | timedelta | None
 """Steps; or a duration, which a setting keeps as text, such as '7 days'."""
 
-TICKS: Final = 64  # to a half-life: as kernel/state/fading/discount.hpp has it
-LEAST: Final = timedelta(minutes=10)  # so that ticks since 1970 are numbers of 31 bits
+LEAST: Final = timedelta(hours=1)
 MOST: Final = timedelta(days=36_525)
-MICROSECOND: Final = timedelta(microseconds=1)
+MINUTE: Final = 60_000_000  # microseconds
 UNITS: Final = {"days": 86_400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 _TEXT: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(d|h|min|s|days?|hours?|minutes?|seconds?)\s*")
 _FIX: Final = (
-    "give a number of steps from 1, or a duration from 10 minutes to 100 years: a timedelta, or text such as '7 days', "
+    "give a number of steps from 1, or a duration from 1 hour to 100 years: a timedelta, or text such as '7 days', "
     "'12 hours'"
 )
 
@@ -110,15 +109,17 @@ def duration_of(policy: object) -> timedelta | None:
     return None if read is None else timedelta(seconds=float(read[1]) * UNITS[read[2]])
 
 
-def tick_of(duration: timedelta, at: int) -> int:
-    """Return the tick of a moment, in microseconds since 1970.
+def fades_by_time(bandit: Any) -> bool:
+    """Return whether a bandit must be told when it decides.
 
     Examples
     --------
-    >>> tick_of(timedelta(days=1), 86_400_000_000 * 20_000)
-    1280000
+    >>> import armlet
+    >>> fades_by_time(armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="7 days"), seed=1))
+    True
     """
-    return at * TICKS // (duration // MICROSECOND)
+    asked = getattr(bandit, "_asked", (bandit,))
+    return any(getattr(each.state, "fades", None) == "time" for each in asked)
 
 
 def fading(policy: Any) -> Mapping[str, Any]:
@@ -128,7 +129,7 @@ def fading(policy: Any) -> Mapping[str, Any]:
     --------
     >>> import armlet
     >>> fading(armlet.Greedy()), fading(armlet.Greedy(half_life="1 day"))
-    ({}, {'half_life': 'ticks'})
+    ({}, {'half_life': datetime.timedelta(days=1)})
     >>> fading(armlet.Greedy(discount=0.5))
     {'half_life': 1.0}
     """
@@ -137,7 +138,7 @@ def fading(policy: Any) -> Mapping[str, Any]:
         return {"half_life": max(log(2.0) / -log(discount), 1.0)}
     if half_life is None:
         return {}
-    return {"half_life": "ticks" if isinstance(half_life, str) else half_life}
+    return {"half_life": duration_of(policy) or half_life}
 
 
 def fading_shapes(policy: Any, n_arms: int, size: int, *, has_squares: bool = False) -> Shapes:

@@ -20,6 +20,7 @@ from armlet.errors import EventError, InvalidTypeError, InvalidValueError, LoopG
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, size_of
+from armlet.policies.discounts import MINUTE, fades_by_time
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
@@ -27,7 +28,7 @@ from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment
 from armlet.stores.parts.judging import check_value, has_room
 from armlet.stores.parts.learning import close_parts, count_parts, is_told_elsewhere, judged_parts
 from armlet.stores.rewards import Reward, RewardRules, Status
-from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute
+from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute, timed
 from armlet.stores.rows.replay import Replay, recover
 from armlet.stores.rows.tables import KeptTable
 from armlet.stores.spec import is_own
@@ -365,6 +366,8 @@ class LoopRunner:
             check_no_id(event, bandit)
         if "unit" in options:
             options = self._in_epoch(options, now)
+        if fades_by_time(bandit):
+            bandit._tell_time(now.wall // MINUTE)
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
@@ -413,6 +416,8 @@ class LoopRunner:
         learned = outcome.value if is_learned else None
         if outcome.played is not None and (is_learned or given):
             row = substitute(row, outcome.played)
+        if fades_by_time(self.bandit):
+            row = timed(row)
         is_expired = outcome.phase == "expired" or (outcome.played is not None and bool(given))
         decision = decision_of(row, given or learned, waits=not is_learned, **({"expired": True} if is_expired else {}))
         recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)

@@ -18,6 +18,7 @@ from armlet.actions.decision import ActionDecision
 from armlet.errors import StoreError
 from armlet.kernel import Decision
 from armlet.log.values import CONTROL, SHADOW
+from armlet.policies.discounts import MINUTE
 from armlet.stores.ledger import Row
 from armlet.types import Arm, Float64, Reward
 
@@ -158,6 +159,17 @@ def substitute(row: Row, played: Arm) -> Row:
     unknown = dict.fromkeys(("exploration_propensity", "exploration_rate", "min_exploration_probability", "greedy"))
     fields = {**row.fields, **unknown, "arm": played, "propensity": 1.0, "explored": False, "probabilities": None}
     return row._replace(fields=fields)
+
+
+def timed(row: Row) -> Row:
+    """Return the row of a decision with its time as its tag, in minutes, if it was made for a policy without time.
+
+    Examples
+    --------
+    >>> timed(Row(seq=1, ts=180_000_000, kind="decide", t=1, fields={"arm": "a", "tag": 0})).fields["tag"]
+    3
+    """
+    return row if row.fields.get("tag") else row._replace(fields={**row.fields, "tag": row.ts // MINUTE})
 
 
 def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:

@@ -19,8 +19,9 @@ from armlet.errors import StoreError
 from armlet.log.action_tables import Tables
 from armlet.log.events import ACTION_SCHEMA, FORMAT, SCHEMA, Event
 from armlet.log.guarded import guards_of, read_guarded
+from armlet.policies.discounts import fades_by_time
 from armlet.stores.ledger import LedgerReader, LoopRecord, Row
-from armlet.stores.rows.decisions import checked, context_of, decision_of, had_of, pair_of, substitute
+from armlet.stores.rows.decisions import checked, context_of, decision_of, had_of, pair_of, substitute, timed
 from armlet.stores.rows.tables import table_of
 from armlet.stores.terms import Terms
 from armlet.types import Arm, Policy
@@ -41,6 +42,7 @@ class LoopLog:
         self._ledger, self._record, self._policy, self._after = ledger, record, policy, after
         self._carry = Terms.read(record).carry
         self._changed: Mapping[Arm, str] | None = None  # how an arm changed first; read when it is needed
+        self._is_timed: bool | None = None  # whether the start model forgets by time; also
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -135,10 +137,17 @@ class LoopLog:
         """
         fields, is_correction = row.fields, row.kind == "correct"
         had = fields.get("had", fields["old_reward"] if is_correction else None)
+        decided = self._with_time(decided)
         played = substitute(decided, fields["played"]) if "played" in fields else decided
         is_expired = "expired" in fields or ("played" in fields and not is_correction)
         waits = not is_correction or "waits" in fields
         return decision_of(played, had, waits=waits, **({"expired": True} if is_expired else {})).to_dict()
+
+    def _with_time(self, decided: Row) -> Row:
+        """Return a decision with its time, which one from before the loop forgot by time does not tell."""
+        if self._is_timed is None:
+            self._is_timed = fades_by_time(read_guarded(self._record.start, policy=self._policy))
+        return timed(decided) if self._is_timed else decided
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id."""
@@ -146,7 +155,7 @@ class LoopLog:
         row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
         if row is None or checked(row, "decide").fields["id"] != decision:
             return None
-        return event_of(self._carry.row(row, self._record.base), row.seq)
+        return event_of(self._with_time(self._carry.row(row, self._record.base)), row.seq)
 
 
 def _described(bandit: Bandit) -> Mapping[str, Any]:

@@ -20,8 +20,9 @@ from armlet.kernel import Decision
 from armlet.log.events import Event
 from armlet.log.guarded import guards_of, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
+from armlet.policies.discounts import fades_by_time
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
-from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute
+from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute, timed
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry
@@ -53,7 +54,7 @@ class Replay:
     ) -> None:
         self._bandit, self._find, self._carry = bandit, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
-        self._is_compiled = is_compiled(bandit)
+        self._is_compiled, self._is_timed = is_compiled(bandit), fades_by_time(bandit)
         # a few rows now and then are quicker one by one; parts come one by one; the price of a budget goes by the order
         has_parts, has_actions = bandit._settings.outcomes is not None, isinstance(bandit, ActionBandit)
         self._has_columns = self._is_compiled and decided is None and not has_parts and not has_actions
@@ -107,6 +108,8 @@ class Replay:
         if decided is None:
             decided = self._get(row)
             self._ended.append(decided)
+        elif self._is_timed:
+            decided = timed(decided)
         _, _, _, t, fields, x = decided
         weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
         columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
@@ -200,6 +203,8 @@ class Replay:
     def decided(self, seq: int) -> Row | None:
         """Return the row of a decision."""
         row = self._decided.get(seq) or self._find(seq)
+        if row is not None and self._is_timed:
+            row = timed(row)
         return None if row is None else self._carry.row(row, self._last)
 
     def settle(self) -> None:
