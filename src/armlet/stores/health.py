@@ -209,7 +209,8 @@ def _change(tally: Tally, objective: Literal["max", "min"]) -> list[Alarm]:
         return []
     text = (
         f"Rewards have changed: {one.rows:,.0f} decisions since {_clock(one.since)} earned {one.got / one.rows:.4g} on "
-        f"average, where the same arms usually earn {one.usual / one.rows:.4g}."
+        f"average, where the same arms usually earn {one.usual / one.rows:.4g}. If arms change with time, a policy "
+        "that forgets would help: give it a half_life, such as '7 days', and change the loop with how='refit'."
     )
     return [Alarm(rule="change", text=text, since=one.since)]
 
