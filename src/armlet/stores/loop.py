@@ -733,7 +733,8 @@ class Loop:
     def model(self) -> Bandit:
         """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect.
 
-        It is the one that decides: without a control or shadow, and as it was frozen, if it was.
+        It is the one that decides: without a control or shadow, and as it was frozen, if it was. Of a loop with actions
+        it is an `armlet.ActionBandit`, without the tables that were prepared: those are `tables`.
         """
         return self._writer.maintain(maintenance.copying(self._runner), self._runner)
 

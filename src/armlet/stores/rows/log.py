@@ -16,7 +16,7 @@ from armlet.actions import file as action_file
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
-from armlet.log.action_tables import Tables
+from armlet.log.action_tables import KEPT, Tables
 from armlet.log.events import ACTION_SCHEMA, FORMAT, SCHEMA, Event
 from armlet.log.guarded import guards_of, read_guarded
 from armlet.policies.discounts import fades_by_time
@@ -87,29 +87,12 @@ class LoopLog:
 
     def __iter__(self) -> Iterator[Event]:
         yield dict(self.about)
-        seq, tables = 0, Tables()
+        seq, tables = 0, _Tables(self._ledger, self._record.id)
         for row in self._ledger.rows(self._record.id, self._after):
-            for event in (*self._tables(row, tables), *self._events(row)):
+            told = tables.events(row) if row.kind == "actions" or "table" in row.fields else ()
+            for event in (*told, *self._events(row)):
                 seq += 1
                 yield {**event, "seq": seq}
-
-    def _tables(self, row: Row, kept: Tables) -> Iterator[Event]:
-        """Tell the table of a decision, or one that has a name, unless readers keep it."""
-        name, number = (row.fields.get("name"), row.seq) if row.kind == "actions" else (None, row.fields.get("table"))
-        if number is None or (row.kind == "actions" and name is None):
-            return
-        wanted = row.fields["hash" if row.kind == "actions" else "actions"]
-        table = kept.find(wanted) or table_of(self._row(number), self._row).table
-        fields = kept.fields(table, name)
-        if fields is not None:
-            yield {"seq": row.seq, "kind": "actions", "at": row.ts, **fields}
-        kept.take(table, name)
-
-    def _row(self, seq: int) -> Row:
-        row = next(self._ledger.rows(self._record.id, seq - 1), None)
-        if row is None or row.seq != seq:
-            raise StoreError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
-        return row
 
     def _events(self, row: Row) -> Iterator[Event]:
         if row.kind == "actions":  # told with the first decision that needs it
@@ -156,6 +139,39 @@ class LoopLog:
         if row is None or checked(row, "decide").fields["id"] != decision:
             return None
         return event_of(self._with_time(self._carry.row(row, self._record.base)), row.seq)
+
+
+class _Tables:
+    """The tables of a loop as events: each when a decision needs it, or it has a name, unless readers keep it."""
+
+    def __init__(self, ledger: LedgerReader, loop: int) -> None:
+        self._ledger, self._loop = ledger, loop
+        self._kept = Tables()
+        self._recent: dict[int, Row] = {}  # the last rows of tables, which the next decisions are about
+
+    def events(self, row: Row) -> Iterator[Event]:
+        """Tell the table of a decision, or one that has a name."""
+        if row.kind == "actions":
+            self._recent[row.seq] = row
+            if len(self._recent) > KEPT:
+                del self._recent[next(iter(self._recent))]
+            if "name" in row.fields:
+                yield from self._told(row, row.seq, row.fields["hash"], row.fields["name"])
+        else:
+            yield from self._told(row, row.fields["table"], row.fields["actions"])
+
+    def _told(self, row: Row, number: int, wanted: str, name: str | None = None) -> Iterator[Event]:
+        table = self._kept.find(wanted) or table_of(self._row(number), self._row).table
+        fields = self._kept.fields(table, name)
+        if fields is not None:
+            yield {"seq": row.seq, "kind": "actions", "at": row.ts, **fields}
+        self._kept.take(table, name)
+
+    def _row(self, seq: int) -> Row:
+        row = self._recent.get(seq) or next(self._ledger.rows(self._loop, seq - 1), None)
+        if row is None or row.seq != seq:
+            raise StoreError(f"row {seq} of the loop, a table of actions, is missing; go back to a backup")
+        return row
 
 
 def _described(bandit: Bandit) -> Mapping[str, Any]:
