@@ -13,7 +13,8 @@ import scipy.sparse
 
 import armlet
 from armlet import ActionBandit, ActionTable, HashedFeatures
-from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.actions.decision import ActionDecision
+from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, UnknownNameError
 
 ROWS: dict[str | int, dict[str, float]] = {
     "tea": {"price": 2.5, "sweet": 0.0},
@@ -147,3 +148,44 @@ def test_an_eligible_mask_is_in_the_order_of_the_table() -> None:
         chooser.decide([0.0], ROWS, eligible=lambda label: True)  # type: ignore[arg-type]  # noqa: ARG005
     with pytest.raises(InvalidValueError, match="shape"):
         chooser.decide([0.0], ROWS, eligible=np.array([True]))
+
+
+def test_labels_that_come_once_serve_every_row() -> None:
+    made = bandit().decide_many([[0.1], [0.2]], ROWS, eligible=(label for label in ("tea", 7)))
+    assert [decision.eligible for decision in made] == [(7, "tea"), (7, "tea")]
+
+
+COLUMNS: dict[str, Any] = {"x": [[0.1]], "z": [[1.0, 2.0]], "arm": ["tea"], "reward": [1.0]}
+
+
+@pytest.mark.parametrize("name", list(COLUMNS))
+@pytest.mark.parametrize("value", [1.5, "tea", None])
+def test_a_column_has_a_value_for_each_row(name: str, value: Any) -> None:
+    learner = bandit()
+    before = learner.digest()
+    with pytest.raises(InvalidTypeError, match=f"column {name} is .*; give a list, one value for each row"):
+        learner.partial_fit({**COLUMNS, name: value})
+    assert learner.digest() == before
+
+
+@pytest.mark.parametrize("value", [1.5, "ab", b"ab", [["tea"]], [1j]])
+@pytest.mark.parametrize("name", ["x", "z", "actions", "n_actions", "eligible", "support"])
+def test_a_record_of_a_decision_is_checked(name: str, value: Any) -> None:
+    if (name, value) == ("actions", "ab"):
+        return
+    record = bandit().decide([0.1], ROWS).to_dict()
+    with pytest.raises(ArmletError):
+        ActionDecision.from_dict({**record, name: value})
+
+
+def test_features_of_actions_are_called_so() -> None:
+    for options, text in (
+        ({"action_dim": 0}, "action_dim is 0; an action has"),
+        ({"action_features": 1.5}, "action_features is 1.5"),
+        ({"action_features": ["a", "a"]}, "action_features has 'a' more than once"),
+    ):
+        with pytest.raises(ArmletError, match=text):
+            ActionBandit(1, **options)
+    for names in (1.5, "ab", [1]):
+        with pytest.raises(InvalidTypeError, match="names"):
+            ActionTable(["tea"], [[1.0]], names=names)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import reprlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 import numpy as np
@@ -355,7 +355,8 @@ class ActionBandit:
                 tables = [self.table(each) for each in actions]
             else:
                 tables = [self.table(cast(Actions, actions))] * len(rows)
-            masks = [None if eligible is None else table.mask(eligible) for table in tables]
+            once = list(eligible) if isinstance(eligible, Iterator) else eligible
+            masks = [None if once is None else table.mask(once) for table in tables]
             step = self._step(t)
             self._step(step + len(rows))
             marginal = propensity is not None or self._recording is not None

@@ -13,7 +13,7 @@ import numpy as np
 
 from armlet.actions.table import action_key
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.columns import check_label, reward, weight
+from armlet.inputs.columns import check_label, listed, reward, weight
 from armlet.inputs.contexts import ContextReader
 from armlet.types import Arm, Float64
 
@@ -135,7 +135,7 @@ class ActionDecision:
         made.arm = check_label(record["arm"])
         made.x, made.z = _numbers(record.get("x"), "x"), _numbers(record.get("z"), "z")
         made.key = action_key(made.arm, made.z)
-        made.actions, made.n_actions = record.get("actions"), record.get("n_actions")
+        made.actions, made.n_actions = _hash(record.get("actions")), _count(record.get("n_actions"))
         made.eligible = _labels(record.get("eligible"))
         made.propensity = _share(record["propensity"], "propensity")
         made.support = _support(record.get("support"))
@@ -188,6 +188,8 @@ def _read_id(given: object) -> tuple[str, int]:
 def _numbers(given: Any, name: str) -> Float64:
     if given is None:
         return NOT_KEPT
+    if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(given)} ({type(given).__name__}); give a list of numbers")
     values = ContextReader(len(given), what=name).row(given)
     values = np.add(values, 0.0)
     values.setflags(write=False)
@@ -195,7 +197,19 @@ def _numbers(given: Any, name: str) -> Float64:
 
 
 def _labels(given: Any) -> tuple[Arm, ...] | None:
-    return None if given is None else tuple(check_label(label) for label in given)
+    return None if given is None else tuple(check_label(label) for label in listed("eligible", given))
+
+
+def _hash(given: Any) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    raise InvalidTypeError(f"actions is {reprlib.repr(given)} ({type(given).__name__}); give the hash of a table")
+
+
+def _count(given: Any) -> int | None:
+    if given is None or (type(given) is int and given > 0):
+        return given
+    raise InvalidValueError(f"n_actions is {reprlib.repr(given)}; give how many actions the table has")
 
 
 def _share(given: Any, name: str) -> float:
@@ -208,5 +222,8 @@ def _share(given: Any, name: str) -> float:
 def _support(given: Any) -> Mapping[Arm, float] | None:
     if given is None:
         return None
-    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = list(given.items()) if isinstance(given, Mapping) else listed("support", given)
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InvalidTypeError(f"support has {reprlib.repr(pair)}; give pairs of a label and its probability")
     return {check_label(arm): _share(p, f"support[{arm!r}]") for arm, p in pairs}

@@ -128,14 +128,14 @@ def check_side(
             )
         if features is not None:
             raise InvalidValueError(f"{prefix}features is {features!r}, but the encoder names them; leave it out")
-        return (encoder.copy(), *feature_names(encoder.features, dim))
+        return (encoder.copy(), *feature_names(encoder.features, dim, prefix))
     if prefix == "" and features is None and (dim is None or dim == 0):
         return None, None, 0
     if prefix and features is None and dim is None:
         raise InvalidValueError(
             "action_dim is None; give action_dim, the number of features of an action, or action_features, their names"
         )
-    return (None, *feature_names(features, dim))
+    return (None, *feature_names(features, dim, prefix))
 
 
 def read_encoder(saved: Any) -> AnyEncoder | None:

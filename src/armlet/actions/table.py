@@ -63,7 +63,7 @@ class ActionTable:
 
     def __init__(self, labels: Iterable[Arm], Z: npt.ArrayLike, *, names: Iterable[str] | None = None) -> None:
         given = plain_labels(listed("labels", labels))
-        known = None if names is None else tuple(names)
+        known = None if names is None else _names(names)
         width = _width(Z) if known is None else len(known)
         self._fill(given, ContextReader(width, known, "action").matrix(Z), known)
 
@@ -294,6 +294,14 @@ def _order(labels: list[Arm]) -> list[int] | None:
     else:
         order = sorted(places, key=lambda place: (isinstance(labels[place], str), labels[place]))
     return None if order == list(places) else order
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    names = listed("names", given)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"names has {name!r} ({type(name).__name__}); give texts")
+    return tuple(map(str, names))
 
 
 def _width(Z: Any) -> int:

@@ -277,7 +277,7 @@ def plain_labels(labels: list[Any]) -> list[Arm]:
 
 def listed(argument: str, given: Iterable[object]) -> list[object]:
     """Return the items of a list of labels or names; a string is a label, not a list of them."""
-    if isinstance(given, str):
+    if isinstance(given, str | bytes):
         raise InvalidTypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
     if not isinstance(given, Iterable):
         raise InvalidTypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
@@ -411,7 +411,7 @@ def _by_name(role: str, names: list[str], column: Callable[[str], Any], outcomes
 def open_table(table: Any) -> tuple[list[str], Callable[[str], Any]]:
     """Return the names of the columns of a log, and what leads from a name to its column."""
     if isinstance(table, Mapping):
-        return list(table), table.__getitem__
+        return list(table), lambda name: _one_a_row(table[name], name)
     for names in ("column_names", "columns"):  # pyarrow; pandas and polars
         found = getattr(table, names, None)
         if found is not None and hasattr(table, "__getitem__"):
@@ -420,6 +420,12 @@ def open_table(table: Any) -> tuple[list[str], Callable[[str], Any]]:
         f"table is {reprlib.repr(table)} ({type(table).__name__}); give a mapping of columns, a data frame or an Arrow "
         "table"
     )
+
+
+def _one_a_row(values: Any, name: str) -> Any:
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise InvalidTypeError(f"column {name} is {reprlib.repr(values)}; give a list, one value for each row")
+    return values
 
 
 def _check(values: npt.NDArray[Any], name: str, good: Bool, fix: str) -> None:

@@ -198,8 +198,12 @@ class ContextReader:
         return InvalidValueError(f"{self.what}s have shape {shape}; give a matrix of shape (N, {self.dim})")
 
 
-def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tuple[str, ...] | None, int]:
+def feature_names(
+    features: Iterable[str] | None, dim: int | None, prefix: str = ""
+) -> tuple[tuple[str, ...] | None, int]:
     """Check the names of the features and how many there are; return both. None for `dim` counts the names.
+
+    Errors call them `features` and `dim`, with a prefix.
 
     Examples
     --------
@@ -207,26 +211,29 @@ def feature_names(features: Iterable[str] | None, dim: int | None) -> tuple[tupl
     ((('age', 'height'), 2), (None, 3))
     """
     if features is None:
-        return None, _dimension(dim)
-    if isinstance(features, str | set | frozenset):
-        raise InvalidTypeError(f"features is {features!r}; give a list of names, in the order of the values")
+        return None, _dimension(dim, prefix)
+    if isinstance(features, str | bytes | set | frozenset) or not isinstance(features, Iterable):
+        raise InvalidTypeError(f"{prefix}features is {features!r}; give a list of names, in the order of the values")
     names = tuple(features)
     for i, name in enumerate(names):
         if not isinstance(name, str):
-            raise InvalidTypeError(f"features[{i}] is {name!r} ({type(name).__name__}); give a string")
+            raise InvalidTypeError(f"{prefix}features[{i}] is {name!r} ({type(name).__name__}); give a string")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InvalidValueError(f"features has {twice[0]!r} more than once; give each feature its own name")
-    if _dimension(len(names) if dim is None else dim) != len(names):
-        raise InvalidValueError(f"dim is {dim} but features has {len(names)} names; leave dim out, or name them all")
+        raise InvalidValueError(f"{prefix}features has {twice[0]!r} more than once; give each feature its own name")
+    if _dimension(len(names) if dim is None else dim, prefix) != len(names):
+        raise InvalidValueError(
+            f"{prefix}dim is {dim} but {prefix}features has {len(names)} names; leave {prefix}dim out, or name them all"
+        )
     return tuple(map(str, names)), len(names)
 
 
-def _dimension(dim: int | None) -> int:
+def _dimension(dim: int | None, prefix: str) -> int:
     if dim is None:
         raise InvalidValueError("dim is None; give dim, the number of values in a context, or features, their names")
     if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__"):
-        raise InvalidTypeError(f"dim is {dim!r} ({type(dim).__name__}); give a whole number")
+        raise InvalidTypeError(f"{prefix}dim is {dim!r} ({type(dim).__name__}); give a whole number")
     if not 1 <= dim <= MOST_VALUES:
-        raise InvalidValueError(f"dim is {dim}; a context has at least one value, and at most 2^31")
+        whose = "an action" if prefix else "a context"
+        raise InvalidValueError(f"{prefix}dim is {dim}; {whose} has at least one value, and at most 2^31")
     return operator.index(dim)
