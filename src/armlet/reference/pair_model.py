@@ -29,20 +29,17 @@ from armlet.reference.normal import item_normal
 from armlet.reference.pair_evidence import (
     FIRST_KAPPA,
     KAPPAS,
-    PairSystem,
     first_ridge,
     kappa_likelihood,
     likely_kappa,
     likely_ridge,
 )
-from armlet.reference.pair_terms import ROUNDING, PairTerms, mirrored, standard_units
-from armlet.reference.units import ORDINARY
+from armlet.reference.pair_sums import BITS_OF_ACTIONS, Item, PairSums, packed, rough, rounded, unpacked_sums
+from armlet.reference.pair_terms import PairTerms
 from armlet.types import Bool, Float64, Int64
 
 KEPT: Final = 10_000
 """Items with an intercept of their own; the least recently learned ones beyond are folded in for good."""
-BITS_OF_ACTIONS: Final = 24
-"""Of an origin: features of actions are those of a catalogue."""
 SCALE: Final = 0.85
 """Of the optimistic bonus."""
 
@@ -71,21 +68,6 @@ class ActionRows:
 
 
 @dataclass(slots=True)
-class Item:
-    """Sums over the rows of one key: how many, their weight, (r - r0) and (x - o); and its z - o."""
-
-    rows: int
-    n: float
-    y: float
-    u: Float64  # (dx,)
-    z: Float64  # (dz,)
-
-    def sums(self) -> Float64:
-        """Return (n_i, u_i), which stands for (1, x) in s_i."""
-        return np.concatenate([[self.n], self.u])
-
-
-@dataclass(slots=True)
 class Solved:
     """What the last solve found: decisions read nothing else of the sums but items."""
 
@@ -97,7 +79,7 @@ class Solved:
     sigma: float = 0.0
 
 
-class PairModel:
+class PairModel(PairSums):
     """The sums, the items and the last solution of a model over pairs.
 
     Parameters
@@ -132,21 +114,15 @@ class PairModel:
     def __init__(self, dx: int, dz: int, products: Int64, *, intercepts: bool, kept: int = KEPT) -> None:
         if dx < 0 or dz < 0 or kept < 1:
             raise InvalidValueError(f"dx={dx} and dz={dz} must be at least 0, kept={kept} at least 1")
-        self.terms, self.intercepts, self.kept = PairTerms(dx, dz, products), intercepts, kept
+        super().__init__(PairTerms(dx, dz, products), intercepts, kept)
         self._empty()
 
     def _empty(self) -> None:
-        D, d = len(self.terms), self.terms.dx + self.terms.dz
-        self._rows = self._since = self._weighed = 0  # rows: all, since the last solve, at the last evidence
-        self._origin = np.zeros(1 + d)  # of r, x, z
-        self._moments = np.zeros((2, 1 + d))  # sums and sums of squares of r, x, z from their origins
-        self._n = 0.0
-        self._A, self._b, self._squares = np.zeros((D, D)), np.zeros(D), 0.0
-        self._items: dict[int, Item] = {}  # the least recently learned first
-        self._forget_pulls()
+        self._clear()
+        self._since = self._weighed = 0  # rows since the last solve, and at the last evidence
+        self.last_exact_widths = 0
         self._expect_prior()
         self._solve()
-        self.last_exact_widths = 0
 
     @property
     def n(self) -> float:
@@ -244,101 +220,6 @@ class PairModel:
         self._since = self._weighed = 0
         self._solve()
 
-    def _change(self, key: int, x: Float64, z: Float64, reward: float, weight: float, rows: int) -> None:
-        """Add a row to the sums; of negative weight, one that is taken back."""
-        phi, r = self._phi(x, z), float(reward - self._origin[0])
-        row = np.concatenate([[r], x - self._origin[1 : 1 + self.terms.dx], z - self._origin[1 + self.terms.dx :]])
-        self._rows += rows
-        self._n += weight
-        self._moments[0] += weight * row
-        self._moments[1] += (weight * row) * row
-        self._A += weight * np.outer(phi, phi)
-        self._b += (weight * r) * phi
-        self._squares += (weight * r) * r
-        if not self.intercepts:
-            return
-        item = self._items.get(key)
-        if item is None:
-            dx = self.terms.dx
-            item = self._items[key] = Item(0, 0.0, 0.0, np.zeros(dx), row[1 + dx :])
-        elif rows > 0:
-            self._items[key] = self._items.pop(key)
-        self._pull(item, -1.0)
-        item.rows += rows
-        item.n += weight
-        item.y += weight * r
-        item.u += weight * row[1 : 1 + self.terms.dx]
-        if item.rows == 0:
-            del self._items[key]
-        else:
-            self._pull(item, 1.0)
-
-    def _phi(self, x: Float64, z: Float64) -> Float64:
-        dx = self.terms.dx
-        x, z = x - self._origin[1 : 1 + dx], z - self._origin[1 + dx :]
-        return self.terms.spread(np.concatenate([[1.0], x]), np.concatenate([[1.0], z]))
-
-    def _forget_pulls(self) -> None:
-        D = len(self.terms)
-        self._pull_A, self._pull_b, self._pull_squares = np.zeros((D, D)), np.zeros(D), 0.0
-
-    def _pull(self, item: Item, sign: float) -> None:
-        """Add what an item's intercept takes out of the sums; nothing for one that only stands to be merged."""
-        if not item.n > 0.0:
-            return
-        s, share = self._item_terms(item), sign / (item.n + self._kappa)
-        self._pull_A += share * np.outer(s, s)
-        self._pull_b += (share * item.y) * s
-        self._pull_squares += (share * item.y) * item.y
-
-    def _item_terms(self, item: Item) -> Float64:
-        return self.terms.spread(item.sums(), np.concatenate([[1.0], item.z]))
-
-    def _fold(self, key: int) -> None:
-        """Give up an item's intercept: what it took out of the sums stays out."""
-        item = self._items.pop(key)
-        if not item.n > 0.0:
-            return
-        s, share = self._item_terms(item), 1.0 / (item.n + self._kappa)
-        self._A -= share * np.outer(s, s)
-        self._b -= (share * item.y) * s
-        self._squares -= (share * item.y) * item.y
-        self._pull(item, -1.0)
-
-    def _accumulate(self, other: PairModel, sign: int) -> None:
-        """Add or subtract the sums of another model, brought to the own origin."""
-        dx = self.terms.dx
-        delta = self._origin - other._origin
-        A, b, squares, (sums, moments) = other._A, other._b, other._squares, other._moments
-        if delta.any():
-            b, squares = b - delta[0] * A[:, 0], (squares - delta[0] * b[0]) - delta[0] * (b[0] - delta[0] * A[0, 0])
-            moments = (moments - delta * sums) - delta * (sums - delta * other._n)
-            sums = sums - delta * other._n
-            ones = np.ones(len(delta) - 1)
-            A, b = self.terms.map_matrix(mirrored(A), delta[1:], ones), self.terms.map(b, delta[1:], ones)
-        self._rows += sign * other._rows
-        self._n += sign * other._n
-        self._moments += sign * np.stack([sums, moments])
-        self._A += sign * A
-        self._b += sign * b
-        self._squares += sign * squares
-        for key, item in other._items.items():
-            u, y = item.u - delta[1 : 1 + dx] * item.n, item.y - delta[0] * item.n
-            mine = self._items.pop(key, None) or Item(0, 0.0, 0.0, np.zeros(dx), item.z - delta[1 + dx :])
-            mine.rows += sign * item.rows
-            mine.n += sign * item.n
-            mine.y += sign * y
-            mine.u += sign * u
-            # as many rows as the base had, but others: the difference says so
-            if mine.rows != 0 or (sign < 0 and (mine.n != 0.0 or mine.y != 0.0 or mine.u.any())):
-                self._items[key] = mine
-        self._repull()
-
-    def _repull(self) -> None:
-        self._forget_pulls()
-        for item in self._items.values():
-            self._pull(item, 1.0)
-
     # solving
 
     def solve(self) -> None:
@@ -346,21 +227,6 @@ class PairModel:
         if self._rows >= 2 * self._weighed and self._rows > 0:
             self._weigh()
         self._solve()
-
-    def _units(self) -> tuple[Float64, Float64]:
-        return standard_units(self._n, self._moments[0, 1:], self._moments[1, 1:])
-
-    def _system(self, middles: Float64, scales: Float64) -> PairSystem:
-        """Return what the items have left of the sums, in standard units."""
-        A = self.terms.map_matrix(mirrored(self._A - self._pull_A), middles, scales)
-        b = self.terms.map(self._b - self._pull_b, middles, scales)
-        return PairSystem(A, b, self._squares - self._pull_squares, self._n, self._variance())
-
-    def _variance(self) -> float:
-        """Return the variance of all rewards, 0 if they differ by rounding alone."""
-        sums, squares = self._moments[:, 0].tolist()
-        found = max(squares - sums * sums / self._n, 0.0) if self._n > 0.0 else 0.0
-        return float(found / self._n) if found > ROUNDING * squares else 0.0
 
     def _has_varied(self) -> bool:
         """Return whether rewards were different at the last solve."""
@@ -554,49 +420,16 @@ class PairModel:
         self._rows, self._since, self._weighed = arrays["counts"].tolist()
         self._origin = arrays["origin"].copy()
         self._n, self._moments = float(arrays["moments"][0]), arrays["moments"][1:].reshape(2, -1).copy()
-        self._A, self._b, self._squares = _unpacked_sums(arrays["sums"], D)
-        self._pull_A, self._pull_b, self._pull_squares = _unpacked_sums(arrays["pulls"], D)
+        self._A, self._b, self._squares = unpacked_sums(arrays["sums"], D)
+        self._pull_A, self._pull_b, self._pull_squares = unpacked_sums(arrays["pulls"], D)
         self._ridges, self._kappa = arrays["weights"][:3].copy(), float(arrays["weights"][3])
-        (middles, scales), (L, inverse, sigma) = arrays["units"].copy(), _unpacked_sums(arrays["factor"], D)
+        (middles, scales), (L, inverse, sigma) = arrays["units"].copy(), unpacked_sums(arrays["factor"], D)
         self._solved = Solved(middles, scales, arrays["theta"].copy(), np.tril(L), inverse, sigma)
         items = zip(arrays["item_keys"].tolist(), arrays["item_rows"].tolist(), arrays["items"], strict=True)
         self._items = {
             key: Item(rows, float(sums[0]), float(sums[1]), sums[2 : 2 + dx].copy(), sums[2 + dx :].copy())
             for key, rows, sums in items
         }
-
-    def _check_held(self, key: int, weight: float) -> None:
-        """Refuse to take back a row that is no longer kept apart."""
-        item = self._items.get(key)
-        if self._rows == 0:
-            raise InvalidValueError("no row has been learned")
-        if self.intercepts and (item is None or item.n - weight < -1e-9 * item.n):
-            raise InvalidValueError(
-                f"the rows of item {key} are no longer kept apart: more than kept={self.kept} items came after them, "
-                "or no such row was learned"
-            )
-
-    def _check_alike(self, other: PairModel) -> None:
-        mine, its = ((m.terms.dx, m.terms.dz, m.terms.products.tolist(), m.intercepts) for m in (self, other))
-        if mine != its:
-            raise MergeError("the models have different features, products or intercepts")
-
-
-def rough(value: float) -> float:
-    """Return four bits of a value, eight of a large one: nobody's row can be read off such an origin.
-
-    Examples
-    --------
-    >>> rough(129_900.0), rough(-35.0), rough(0.0)
-    (130048.0, -36.0, 0.0)
-    """
-    return rounded(value, 8 if abs(value) > ORDINARY else 4)
-
-
-def rounded(value: float, bits: int) -> float:
-    """Return so many bits of a value: products are small about such an origin."""
-    fraction, exponent = math.frexp(value)
-    return math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
 
 
 def back_substitute(L: Float64, inverse: Float64, y: Float64) -> None:
@@ -632,15 +465,3 @@ def best(scores: Float64, allowed: Bool | None) -> Int64:
     """
     rows = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
     return rows[scores[rows] == scores[rows].max()] if len(rows) else rows
-
-
-def packed(M: Float64) -> Float64:
-    """Return the columns of a lower triangle, one after the other."""
-    return M.T[np.triu_indices(len(M))]
-
-
-def _unpacked_sums(values: Float64, D: int) -> tuple[Float64, Float64, float]:
-    size = D * (D + 1) // 2
-    M: Float64 = np.zeros((D, D))
-    M.T[np.triu_indices(D)] = values[:size]
-    return mirrored(M), values[size : size + D].copy(), float(values[-1])
