@@ -17,7 +17,7 @@ from armlet.actions.decision import ActionDecision
 from armlet.actions.settings import ActionSettings
 from armlet.errors import DecisionError, ForgetError, InvalidTypeError, InvalidValueError
 from armlet.kernel import PairModel, coins
-from armlet.reference.pair_model import packed
+from armlet.reference.pair_sums import packed
 from armlet.reference.pair_terms import PairTerms
 
 Folded: TypeAlias = Literal["refuse", "approximate"]
