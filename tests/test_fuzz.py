@@ -29,7 +29,7 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("kind", "size"),
     [
         ("calls", "--calls=10000"),
-        ("actions", "--calls=80000"),
+        ("actions", "--calls=40000"),
         ("pieces", "--calls=20000"),
         ("files", "--files=1500"),
         ("stores", "--files=150"),

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from armlet import Bandit
-from armlet.bandit import load
 from armlet.environments import FigureA
 from armlet.errors import DecisionError, MergeError
+from armlet.loading import load
 from armlet.policies.greedy import Greedy
 from armlet.policies.ols_bandit import forced_arm
 from armlet.simulation.run import simulate

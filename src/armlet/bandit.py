@@ -43,7 +43,7 @@ from armlet.types import Arm, Array, Bool, Contexts, Float64, Int64, Mode, Polic
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from armlet.disk import Source, Target
+    from armlet.disk import Target
     from armlet.inference.view import Inference
     from armlet.inputs.budget import Budget, Spending
     from armlet.inputs.encoder import Encoder
@@ -937,38 +937,6 @@ class Bandit(Engine):
         from armlet.report.bandits import bandit_html
 
         return bandit_html(self, default_policy())
-
-
-def load(
-    path: Source,
-    *,
-    policy: Policy | None = None,
-    seed: int | Literal["random"] | None = None,
-    log: Recorder | None = None,
-) -> Bandit:
-    """Read a bandit back from its file, as `armlet.load` does, which reads an `ActionBandit` too."""
-    from armlet import model_file
-
-    if policy is not None:
-        check_given(policy)
-    bandit = _from_model(model_file.read(path, find_policy, policy), Bandit)
-    if seed is not None:
-        bandit.replace(seed=seed)
-    if log is not None:
-        bandit._attach_log(log)
-    return bandit
-
-
-def from_bytes(data: bytes, *, policy: Policy | None = None, log: Recorder | None = None) -> Bandit:
-    """Read a bandit back from what `Bandit.to_bytes` returned, as `armlet.from_bytes` does."""
-    from armlet import model_file
-
-    if policy is not None:
-        check_given(policy)
-    bandit = _from_model(model_file.decode(data, find_policy, policy), Bandit)
-    if log is not None:
-        bandit._attach_log(log)
-    return bandit
 
 
 def from_parts(name: str, header: dict[str, Any], arrays: dict[str, Array], policy: Policy | None) -> Bandit:

@@ -130,4 +130,6 @@ def _restored(
 def check_kind(found: Bandit | ActionBandit, kind: type[EitherBandit] | None, name: str) -> None:
     """Refuse a bandit of another kind than was asked for."""
     if kind is not None and not isinstance(found, kind):
-        raise InvalidTypeError(f"kind is {kind.__name__}, but {name} holds an {type(found).__name__}; leave it out")
+        raise InvalidTypeError(
+            f"kind is {kind.__name__}, but {name} holds an {type(found).__name__}; give a file of that kind"
+        )

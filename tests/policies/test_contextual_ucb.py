@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armlet.bandit import Bandit, load
+from armlet.bandit import Bandit
 from armlet.environments.paper import FigureA, Section7
 from armlet.errors import DecisionError
+from armlet.loading import load
 from armlet.policies.contextual_ucb import ContextualUCB
 from armlet.policies.subset_search import HistoryLimitError
 from armlet.policies.uniform import Uniform

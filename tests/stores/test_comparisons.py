@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
+from armlet.loading import from_bytes
 from armlet.stores import Control, Loop, Memory, Row, Store
 from armlet.stores.gains import Gain, advice, gain_of
 from armlet.stores.rows.decisions import fields_of

@@ -272,7 +272,7 @@ class ActionBandit:
             return self._made(row, table, allowed, step, played, is_asked=probabilities is not None)
 
     def _context(self, x: Any) -> Float64:
-        if x is None and self._settings.dim == 0:
+        if self._settings.dim == 0 and (x is None or (isinstance(x, Mapping) and not x)):
             return EMPTY
         return self._reader.row(dense_row(x))
 

@@ -275,14 +275,15 @@ def search(a: argparse.Namespace) -> Answer:
     Those that are surely worse than another drop out; the interval of the winner holds although it was selected, and is
     anytime-valid. The model must have been trained on other rows.
     """
-    from armlet.bandit import load
+    from armlet.bandit import Bandit
     from armlet.evaluation.provenance import made_by
     from armlet.evaluation.search import search_around
+    from armlet.loading import load
 
     _check_out(a)
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
     with open_log(a) as log:
-        found, theta = search_around(log, load(a.around), a.policies, **how)
+        found, theta = search_around(log, load(a.around, kind=Bandit), a.policies, **how)
     found = made_by(found, a.line)
     lines = [
         f"  {arm}: {constant:.4g} + ({', '.join(f'{slope:.4g}' for slope in slopes)}) @ x"

@@ -189,7 +189,7 @@ def import_log(arguments: argparse.Namespace) -> Answer:
 
 
 def _imported(arguments: argparse.Namespace) -> Imported:
-    from armlet.bandit import load
+    from armlet.loading import load
     from armlet.log.imports import from_dsjson, from_table
     from armlet.log.tables import Roles
 

@@ -124,9 +124,10 @@ def summary(a: argparse.Namespace) -> Answer:
       armlet summary model.armlet
       armlet summary model.armlet --interval anytime --plot model.svg
     """
-    from armlet.bandit import load
+    from armlet.bandit import Bandit
+    from armlet.loading import load
 
-    found = load(a.model).inference.summary(**_asked(a))
+    found = load(a.model, kind=Bandit).inference.summary(**_asked(a))
     if a.plot is not None:
         found.plot().savefig(a.plot)
     return Answer(found)
@@ -144,9 +145,10 @@ def intervals(a: argparse.Namespace) -> Answer:
       armlet intervals model.armlet
       armlet intervals model.armlet --interval anytime --level 0.9 --json
     """
-    from armlet.bandit import load
+    from armlet.bandit import Bandit
+    from armlet.loading import load
 
-    return Answer(load(a.model).inference.intervals(**_asked(a)))
+    return Answer(load(a.model, kind=Bandit).inference.intervals(**_asked(a)))
 
 
 def _asked(a: argparse.Namespace) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from armlet.bandit import Bandit, load
+from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
+from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64, Mode
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) ->
     if target == "logged":
         return Logged(name)
     if is_model_file(target):
-        return BanditTarget(name, load(target), arms, mode)  # type: ignore[arg-type]
+        return BanditTarget(name, load(target, kind=Bandit), arms, mode)  # type: ignore[call-overload]
     if isinstance(target, Bandit):
         return BanditTarget(name, target, arms, mode)
     if callable(target):
@@ -354,7 +355,7 @@ def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:
             yield from _encoders(each)
         return
     name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
-    bandit = load(name) if is_model_file(target) else target
+    bandit = load(name, kind=Bandit) if is_model_file(target) else target
     encoder = bandit.settings.encoder if isinstance(bandit, Bandit) else None
     if encoder is not None:
         yield name, encoder

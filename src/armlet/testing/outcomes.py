@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.bandit import Bandit, from_bytes
+from armlet.bandit import Bandit
 from armlet.errors import InvalidValueError
 from armlet.inputs.budget import Budget
 from armlet.kernel import Decision, coins
+from armlet.loading import from_bytes
 from armlet.testing.promises import require, same
 from armlet.types import Float64, Policy, State
 
@@ -169,7 +170,7 @@ def check_budget(policy: Policy, n_arms: int, dim: int) -> None:
     for _ in play(bandit, X[:half], values[:half]):
         pass
     first = bandit.decide(X[0], unit="session-17", weights=DIAL)
-    twin = from_bytes(bandit.to_bytes(), policy=policy)
+    twin = from_bytes(bandit.to_bytes(), kind=Bandit, policy=policy)
     pairs = zip(*(play(each, X[half:], values[half:], DIAL) for each in (bandit, twin)), strict=True)
     for (one, _), (other, _) in pairs:
         require(told(one) == told(other), f"after save and load step {one.t} is {other!r}, not {one!r}")

@@ -16,9 +16,10 @@ from typing import TypeAlias
 import numpy as np
 
 from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
-from armlet.bandit import Bandit, load
+from armlet.bandit import Bandit
 from armlet.errors import DecisionError, MergeError
 from armlet.kernel import Decision, coins
+from armlet.loading import load
 from armlet.testing.outcomes import check_outcomes
 from armlet.testing.promises import require, same
 from armlet.types import Array, Choice, Float64, Interaction, Policy
@@ -369,7 +370,7 @@ def check_file(policy: Policy, n_arms: int, dim: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.armlet"
         bandit.save(path)
-        twin = load(path, policy=policy)
+        twin = load(path, kind=Bandit, policy=policy)
     runs = [[repr(d) for d, _ in play(b, X[half:], rewards[half:])] for b in (bandit, twin)]
     require(runs[0] == runs[1], "after save and load the decisions differ")
 

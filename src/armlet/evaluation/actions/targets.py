@@ -12,10 +12,11 @@ import numpy as np
 
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.table import ActionTable
-from armlet.bandit import Bandit, load
+from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.evaluation.actions.rows import LoggedAction
 from armlet.evaluation.targets import SUM_SLACK, Logged, is_model_file, named_targets
+from armlet.loading import load
 from armlet.types import Arm, Float64, Int64, Mode
 
 ActionFunction: TypeAlias = Callable[[Float64, ActionTable], Arm | Mapping[Arm, float]]
@@ -129,7 +130,7 @@ def read_target(name: str, target: object, mode: Mode) -> ActionTarget:
     if target == "logged":
         return LoggedTarget(name)
     if is_model_file(target):
-        target = load(target)  # type: ignore[arg-type]
+        target = load(target)  # type: ignore[call-overload]
     if isinstance(target, ActionBandit):
         return BanditTarget(name, target, mode)
     if callable(target) and not isinstance(target, Bandit):

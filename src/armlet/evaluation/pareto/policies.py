@@ -13,12 +13,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armlet.bandit import Bandit, load
+from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import is_model_file, name_of
 from armlet.inputs.settings import Range
+from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64
 
 DialTarget: TypeAlias = "Bandit | Arm | os.PathLike[str] | npt.NDArray[np.float64]"
@@ -103,7 +104,7 @@ def _named(targets: object) -> dict[str, object]:
         found = dict(zip(names, several, strict=True))
     if not found:
         raise ArgumentError("{targets} is empty; give a policy to value")
-    return {name: load(each) if is_model_file(each) else each for name, each in found.items()}
+    return {name: load(each, kind=Bandit) if is_model_file(each) else each for name, each in found.items()}
 
 
 def _worth(
