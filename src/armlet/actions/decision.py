@@ -222,7 +222,7 @@ def _share(given: Any, name: str) -> float:
 def _support(given: Any) -> Mapping[Arm, float] | None:
     if given is None:
         return None
-    pairs = list(given.items()) if isinstance(given, Mapping) else listed("support", given)
+    pairs: list[Any] = list(given.items()) if isinstance(given, Mapping) else listed("support", given)
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InvalidTypeError(f"support has {reprlib.repr(pair)}; give pairs of a label and its probability")
