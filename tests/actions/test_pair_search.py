@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet import kernel
+from armlet import _kernel, kernel
 from armlet.reference.elementary import logs
 from armlet.reference.pair_model import best
 from armlet.types import Bool, Float64
@@ -142,6 +142,20 @@ def difference_deviation(model: kernel.PairModel, intercepts: bool) -> float:
         V, columns = V[:2, :2], [f[:2] for f in columns]
     f = columns[1] - columns[0]
     return model.sigma * float(np.sqrt(f @ np.linalg.solve(V, f)))
+
+
+def test_every_processor_finds_the_same() -> None:
+    model, table, x = catalogue(12, 700, 2, 5, 60)
+    answers = []
+    for level in (0, 1, 2):
+        _kernel._use_level(level)
+        try:
+            drawn = model.draws(x, table, 4, 11, 12, 1.0, None)
+            found = [model.greedy(x, table, None), model.optimistic(x, table, 60, None), *drawn]
+            answers.append([rows.tolist() for rows in found])
+        finally:
+            _kernel._use_level(2)
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_draws_are_functions_of_the_seed_and_the_step() -> None:
