@@ -36,6 +36,7 @@ void PairModel::add(const PairRow& row) {
 void PairModel::remove(const PairRow& row) {
     sums_.remove(row);
     if (sums_.rows() == 0) return reset();
+    if (2 * sums_.rows() <= weighed_) weigh();
     find_solution();
 }
 
@@ -47,8 +48,7 @@ void PairModel::correct(const PairRow& row, double next) {
 void PairModel::merge(const PairModel& other) {
     if (other.sums_.is_empty()) return;
     sums_.merge(other.sums_);
-    weighed_ = sums_.rows();
-    weigh_evidence(sums_, ridges_.data());
+    weigh();
     find_solution();
 }
 
@@ -59,11 +59,13 @@ void PairModel::subtract(const PairModel& base) {
 }
 
 void PairModel::solve() {
-    if (sums_.rows() >= 2 * weighed_ && sums_.rows() > 0) {
-        weighed_ = sums_.rows();
-        weigh_evidence(sums_, ridges_.data());
-    }
+    if (sums_.rows() >= 2 * weighed_ && sums_.rows() > 0) weigh();
     find_solution();
+}
+
+void PairModel::weigh() {
+    weighed_ = sums_.rows();
+    weigh_evidence(sums_, ridges_.data());
 }
 
 void PairModel::find_solution() {

@@ -93,6 +93,7 @@ class PairModel {
     friend class PairDraws;
 
     void reset();
+    void weigh();
     void find_solution();
     bool has_varied() const { return solution_.sigma > 0.0; }  // the reward, at the last solve
     PairView view(const PairQuestion& asked, const double* theta) const;

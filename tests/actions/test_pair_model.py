@@ -137,6 +137,16 @@ def test_a_row_taken_back_was_never_there() -> None:
     assert_same(pair.models[0], pair.fresh().models[0])
 
 
+def test_ridges_are_weighed_again_when_half_of_the_rows_are_gone() -> None:
+    pair, rows = learned(128, 2)
+    few, _ = learned(64, 2)
+    for row in rows[64:]:
+        pair.do("remove", *row)
+    pair.assert_same()
+    model, expected = pair.models[0], few.models[0]
+    np.testing.assert_allclose([*model.ridges, model.kappa], [*expected.ridges, expected.kappa], rtol=1e-6)
+
+
 def test_a_correction_is_the_row_with_the_new_reward() -> None:
     pair, rows = learned(60, 3)
     key, x, z, old, weight = rows[10]

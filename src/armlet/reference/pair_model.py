@@ -180,6 +180,8 @@ class PairModel(PairSums):
         if self._rows == 1:
             return self._empty()
         self._change(key, x, z, reward, -weight, -1)
+        if 2 * self._rows <= self._weighed:
+            self._weigh()
         self._solve()
         return None
 
