@@ -73,6 +73,8 @@ def load(
     >>> worker.decide([1.0]).id == bandit.decide([1.0]).id
     False
     """
+    if policy is not None:
+        check_given(policy)
     found = _restored(disk.origin(path), *disk.read_model(path), policy)
     check_kind(found, kind, disk.origin(path))
     if seed is not None:
@@ -106,6 +108,8 @@ def from_bytes(
     >>> twin.decide([1.0], actions).id == bandit.decide([1.0], actions).id
     True
     """
+    if policy is not None:
+        check_given(policy)
     found = _restored(disk.origin(data), *disk.decode_model(data), policy)
     check_kind(found, kind, disk.origin(data))
     if log is not None:
@@ -116,8 +120,6 @@ def from_bytes(
 def _restored(
     name: str, header: dict[str, Any], arrays: dict[str, disk.Array], policy: Policy | None
 ) -> Bandit | ActionBandit:
-    if policy is not None:
-        check_given(policy)
     if header.get("kind") != KIND:
         return bandit.from_parts(name, header, arrays, policy)
     if policy is not None:

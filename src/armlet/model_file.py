@@ -14,7 +14,7 @@ from armlet import disk
 from armlet.disk import Json, Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
-from armlet.inputs.settings import Settings, check_epoch, check_reward_range, check_seed, epoch_json, units_of
+from armlet.inputs.settings import NEWER, Settings, check_epoch, check_reward_range, check_seed, epoch_json, units_of
 from armlet.kernel import Engine, outcome_shapes, sum_shapes
 from armlet.types import Arm, Array, Bool, EpochUnderWay, Float64, Policy, Shapes, State, __version__
 
@@ -324,10 +324,6 @@ def read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Poli
     if type(policy).__name__ != name or {**has, **settings} != has:  # a setting newer than the file has its default
         raise InvalidValueError(f"it was saved with {name} and settings {settings}, not with {policy}")
     return policy
-
-
-NEWER = ("discount", "half_life")
-"""Settings that a file says nothing of unless they are set, so that it is what it was before there were any."""
 
 
 def policy_header(policy: object) -> dict[str, Json]:

@@ -40,6 +40,9 @@ TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what con
 NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
 MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
+NEWER = ("discount", "half_life")
+"""Settings of policies that a file says nothing of unless they are set, so that it is what it was before they were."""
+
 
 def settle(policy: object, **checks: Check) -> None:
     """Check settings of a frozen policy, and store what the checks return.

@@ -14,8 +14,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 from armlet.errors import InvalidValueError
-from armlet.inputs.settings import number, optional, settle, unboxed
-from armlet.model_file import NEWER
+from armlet.inputs.settings import NEWER, number, optional, settle, unboxed
 from armlet.reference.elementary import log
 from armlet.types import Shapes
 
