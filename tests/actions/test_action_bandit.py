@@ -275,6 +275,15 @@ def test_no_contexts_at_all() -> None:
     assert armlet.from_bytes(bandit.to_bytes(), kind=ActionBandit).decide({}, {"c": [1.0]}).arm == "c"
 
 
+def test_policies_of_the_other_kind_are_refused_by_name() -> None:
+    with pytest.raises(InvalidTypeError, match="ActionBandit"):
+        armlet.Bandit(["a", "b"], 1, policy=SharedOptimism())  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="SharedOptimism"):
+        ActionBandit(1, 1, policy=armlet.LinUCB())  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="pass an instance"):
+        ActionBandit(1, 1, policy=SharedOptimism)  # type: ignore[arg-type]
+
+
 def test_too_many_terms_name_the_way_out() -> None:
     with pytest.raises(InvalidValueError, match="Vowpal Wabbit"):
         ActionBandit(30, 30)

@@ -169,6 +169,8 @@ def check_given(policy: object) -> None:
         raise InvalidTypeError(
             f"{what}; give an instance: armlet.{_call(closest(policy, _FILES) or 'OccasionalOptimism')}"
         )
+    if hasattr(policy, "interactions"):
+        raise InvalidTypeError(f"{what}, which is for actions with features; make an armlet.ActionBandit with it")
     raise InvalidTypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
 
 
