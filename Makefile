@@ -79,7 +79,7 @@ publish: $(VENV)/installed ## Run what a page of the docs quotes at full scale a
 	$(BIN)/armlet-lab publish $(NAME)
 
 bench: $(VENV)/installed ## Check what is known of the peers' faults, then measure against them, each in an environment of its own
-	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py benchmarks/test_serve.py benchmarks/test_litellm.py benchmarks/test_router.py
+	$(BIN)/pytest -q benchmarks/test_peer_faults.py benchmarks/test_vowpal.py benchmarks/test_evaluators.py benchmarks/test_store.py benchmarks/test_serve.py benchmarks/test_litellm.py benchmarks/test_router.py benchmarks/test_catalogue.py
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/installed ## Rebuild the type stubs of the compiled module

@@ -130,6 +130,14 @@ def _fetch_router(_: Path) -> None:
     _fetch("router")
 
 
+def _fetch_movielens(_: Path) -> None:
+    _fetch("movielens")
+
+
+def _fetch_open_bandit(_: Path) -> None:
+    _fetch("open-bandit")
+
+
 def _fetch(name: str) -> None:
     from armlet.cli import main
 
@@ -249,6 +257,22 @@ PAGES: Final[dict[str, Page]] = {
             for name in ("verdicts", "still", "cold", "rises", "falls", "comes", "cpu", "dial")
         },
         figures={"router.svg": "router/router.svg"},
+    ),
+    "catalogue": Page(
+        path="results/catalogue.md",
+        steps=(
+            _fetch_movielens,
+            _fetch_open_bandit,
+            _benchmark("catalogue.py", "catalogue"),
+            _benchmark("movielens.py", "catalogue"),
+            _printed("open_bandit.py", "catalogue/open-bandit.md"),
+            _printed("text.py", "catalogue/text.md"),
+        ),
+        parts={
+            name: f"catalogue/{name}.md"
+            for name in ("verdicts", "regret", "new", "cpu", "movielens", "open-bandit", "text")
+        },
+        figures={"catalogue.svg": "catalogue/catalogue.svg"},
     ),
     "proxy": Page(
         path="how-to/proxy-rewards.md",
