@@ -183,7 +183,7 @@ DRAWN = {
     "the default": "the default",
     "the default, 1 - 1/1000": "the default, discount 0.999",
 }
-TITLES = {"still": "nothing changes", "turn": "all arms turn slowly", "sleeper": "the worst arm becomes the best"}
+TITLES = {"still": "nothing changes", "turn": "all arms turn slowly", "sleeper": "the worst becomes the best"}
 
 
 def draw(curves: dict[str, list[dict[str, Float64]]], steps: int) -> str:
@@ -200,7 +200,8 @@ def draw(curves: dict[str, list[dict[str, Float64]]], steps: int) -> str:
                 t = np.arange(1, runs.shape[1] + 1) * steps / runs.shape[1]
                 axes.plot(t, mean, label=shown, **style)
                 axes.fill_between(t, mean - half, mean + half, color=style["color"], alpha=0.22, linewidth=0)
-            axes.set(title=title, xlabel="step", xlim=(0, steps), ylim=(0, None))
+            axes.set_title(title, fontsize=11)
+            axes.set(xlabel="step", xlim=(0, steps), ylim=(0, None), xticks=(0, steps // 2, steps))
             axes.xaxis.set_major_formatter(lambda value, _: short(value))
             axes.yaxis.set_major_formatter(lambda value, _: short(value))
         figure.axes[0].set_ylabel("regret")

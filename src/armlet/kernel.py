@@ -211,6 +211,7 @@ def rollout(
     >>> run.arms[:4].tolist(), int(run.arms[-1])
     ([1, 0, 1, 0], 1)
     """
+    _check_steps_alone(start)
     return Rollout(*_kernel.rollout(contexts, rewards, start, rule, seed, t, propensities))
 
 
@@ -239,8 +240,17 @@ def replay(
     >>> found.rows.tolist(), found.statistics.n.tolist()
     ([0, 2, 4], [1.0, 2.0])
     """
+    _check_steps_alone(start)
     allowed = None if eligible is None else np.ascontiguousarray(eligible).ravel()
     return Replayed(*_kernel.replay(contexts, arms, rewards, allowed, start, rule, seed, t))
+
+
+def _check_steps_alone(start: Statistics | LayeredStatistics) -> None:
+    """Refuse sums whose rows fade by time, where steps have none."""
+    if getattr(start, "fades", None) == "time":
+        raise errors.InvalidValueError(
+            "the policy forgets by time, but these steps have none; give its half_life in steps"
+        )
 
 
 def expectations(X: Float64, theta: Float64) -> Float64:

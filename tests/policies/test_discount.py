@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import armlet
 from armlet.errors import InvalidValueError, MergeError
 from armlet.inputs.settings import Ridge
-from armlet.kernel import Statistics
+from armlet.kernel import Statistics, rollout
 from armlet.policies import Greedy, LinUCB, OccasionalOptimism, ThompsonSampling
 from armlet.policies.discounts import duration_of, fading
 from armlet.reference.discount import FadingReference
@@ -195,3 +195,6 @@ def test_settings_name_their_faults() -> None:
     with pytest.raises(InvalidValueError, match=r"discount is None here and 0\.9 there"):
         one.replace(policy=LinUCB(discount=0.9))
     other.replace(policy=LinUCB(discount=0.9, alpha=1.0))
+    timed = LinUCB(half_life="7 days")
+    with pytest.raises(InvalidValueError, match="give its half_life in steps"):
+        rollout(np.ones((2, 1)), np.ones((2, 2)), start=timed.init(2, 1), rule=timed.rule(), seed=1)
