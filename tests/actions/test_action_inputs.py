@@ -189,3 +189,19 @@ def test_features_of_actions_are_called_so() -> None:
     for names in (1.5, "ab", [1]):
         with pytest.raises(InvalidTypeError, match="names"):
             ActionTable(["tea"], [[1.0]], names=names)  # type: ignore[arg-type]
+
+
+def test_the_last_step_is_decided_one_by_one_and_with_others() -> None:
+    learner = bandit()
+    learner.replace(t=2**63 - 3)
+    before = learner.digest()
+    with pytest.raises(InvalidValueError, match="t is 9223372036854775808"):
+        learner.decide_many([[0.1]] * 3, ROWS)
+    assert learner.digest() == before
+    assert [decision.t for decision in learner.decide_many([[0.1]] * 2, ROWS)] == [2**63 - 2, 2**63 - 1]
+
+
+def test_the_step_of_a_record_is_in_plain_digits() -> None:
+    record = bandit().decide([0.1], ROWS).to_dict()
+    with pytest.raises(InvalidValueError, match="id is"):
+        ActionDecision.from_dict({**record, "id": record["id"].replace("1-", "\u0661-", 1)})

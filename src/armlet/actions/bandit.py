@@ -358,7 +358,7 @@ class ActionBandit:
             once = list(eligible) if isinstance(eligible, Iterator) else eligible
             masks = [None if once is None else table.mask(once) for table in tables]
             step = self._step(t)
-            self._step(step + len(rows))
+            self._step(step + max(len(rows) - 1, 0))
             marginal = propensity is not None or self._recording is not None
             made = []
             for place, (x, table, allowed) in enumerate(zip(rows, tables, masks, strict=True)):

@@ -180,7 +180,13 @@ class ActionDecision:
 
 def _read_id(given: object) -> tuple[str, int]:
     step, _, mark = given.partition("-") if isinstance(given, str) else ("", "", "")
-    if not (step.isdecimal() and len(step) < 20 and len(mark) == 16 and set(mark) <= set("0123456789abcdef")):
+    if not (
+        step.isascii()
+        and step.isdecimal()
+        and len(step) < 20
+        and len(mark) == 16
+        and set(mark) <= set("0123456789abcdef")
+    ):
         raise InvalidValueError(f"id is {given!r}; give a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
     return str(given), int(step)
 
