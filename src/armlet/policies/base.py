@@ -126,14 +126,7 @@ class SumsPolicy(BasePolicy[SumsT]):
 
 
 class RidgePolicy(SumsPolicy[Statistics]):
-    """The same for plain sums and a setting called `ridge`; with `discount` or `half_life`, for sums of rows that fade.
-
-    Examples
-    --------
-    >>> from armlet.policies import Greedy
-    >>> sorted(Greedy(discount=0.99).shapes(n_arms=2, dim=1))
-    ['clock', 'records', 'units']
-    """
+    """The same for plain sums and a setting called `ridge`."""
 
     __slots__ = ()
 
@@ -148,6 +141,19 @@ class RidgePolicy(SumsPolicy[Statistics]):
             fades = {**fades, "weighted_widths": self.weighted_widths}
         return sums(ridge, n_arms, dim, units=units_of(self), origin=origin, **fades)
 
+
+class FadingPolicy(RidgePolicy):
+    """The same where the settings `discount` and `half_life` may let rows fade.
+
+    Examples
+    --------
+    >>> from armlet.policies import Greedy
+    >>> sorted(Greedy(discount=0.99).shapes(n_arms=2, dim=1))
+    ['clock', 'records', 'units']
+    """
+
+    __slots__ = ()
+
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Return the shapes of the sums."""
         units = units_of(self)
@@ -155,7 +161,7 @@ class RidgePolicy(SumsPolicy[Statistics]):
         return {**sum_shapes(n_arms, dim, units=units), **fades}
 
 
-class WaitingPolicy(RidgePolicy):
+class WaitingPolicy(FadingPolicy):
     """The same with decisions under way counted, as rows that are still to come; see `armlet.reference.under_way`.
 
     Examples
@@ -177,7 +183,7 @@ class WaitingPolicy(RidgePolicy):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         """Return the shapes of the sums and of the counts."""
-        return {**RidgePolicy.shapes(self, n_arms, dim), "under_way": (n_arms,)}
+        return {**FadingPolicy.shapes(self, n_arms, dim), "under_way": (n_arms,)}
 
     def means(self, state: Statistics, x: Float64, arms: Int64) -> Float64:
         """Return the estimate of each arm, (K,): lower than the best of these arms where nothing has come back."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from armlet.inputs.settings import RidgeLike, Units, number, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
-from armlet.policies.base import RidgePolicy
+from armlet.policies.base import FadingPolicy
 from armlet.policies.discounts import HalfLife, MayFade, settle_discount
 from armlet.reference.choice import best_chances, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FixedEpsilon(MayFade, RidgePolicy):
+class FixedEpsilon(MayFade, FadingPolicy):
     """Explore with probability epsilon, else play argmax x' theta_hat_a.
 
     Parameters

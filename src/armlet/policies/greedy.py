@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from armlet.inputs.settings import RidgeLike, Units, origin_like, ridge_like, settle, units_word
 from armlet.kernel import ConstantRate, Statistics
-from armlet.policies.base import IndexPolicy, RidgePolicy
+from armlet.policies.base import FadingPolicy, IndexPolicy
 from armlet.policies.discounts import HalfLife, MayFade, settle_discount
 from armlet.types import Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Greedy(MayFade, IndexPolicy[Statistics], RidgePolicy):
+class Greedy(MayFade, IndexPolicy[Statistics], FadingPolicy):
     """Play argmax x' theta_hat_a with ridge regression on every step, ties drawn.
 
     Parameters
