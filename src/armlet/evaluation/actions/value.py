@@ -203,7 +203,7 @@ def _coverage(name: str, beyond: float, *, has_range: bool) -> Check:
         sentence = f"The log could have played {share(covered)} of what it plays, and tells nothing of the rest: "
         word = Word.WARNING if has_range else Word.REFUSED
         sentence += "its interval allows any reward there." if has_range else "declare reward_range for bounds, "
-        sentence += "" if has_range else "or log with armlet.SharedThompson(draws=20)."
+        sentence += "" if has_range else "or log with armlet.SharedThompson, with more draws if it did."
     return Check(name="coverage", word=word, sentence=sentence, number=covered, unit="share", target=name)
 
 
