@@ -122,7 +122,7 @@ def test_fuzzer_finds_a_store_that_decides_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_fuzzer_finds_a_store_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for reader in ("replay", "rows", "runner"):
+    for reader in ("rows.decisions", "rows.log", "rows.replay", "runner"):
         monkeypatch.setattr(f"armlet.stores.{reader}.checked", lambda row, *_: row)
     assert finds("stores", range(32, 34), "raised KeyError")
 

@@ -13,7 +13,7 @@ from armlet import ActionTable
 from armlet.stores import Store
 from armlet.stores.postgresql import PostgreSQL
 from armlet.stores.verify import verify
-from stores.actions.life import HOW, films
+from stores.actions.action_life import HOW, films
 from support.postgresql import Server
 
 N = 30  # decisions of each replica

@@ -80,8 +80,8 @@ def described(name: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> described("LinUCB")["settings"]
-    {'alpha': None, 'delta': 0.05, 'ridge': 1.0, 'units': 'free', 'origin': None}
+    >>> described("OFUL")["settings"]
+    {'noise_scale': 1.0, 'theta_norm': 1.0, 'delta': 0.05, 'ridge': 1.0, 'radius': 'per-arm', 'width_scale': 1.0}
     """
     from armlet.environments import ENVIRONMENTS
     from armlet.policies import POLICIES, plugged_policies

@@ -75,8 +75,8 @@ def fit_parquet(
     """Make a bandit that has learned every row of Parquet files, as `Bandit.fit` would, to rounding.
 
     Every row counts as a decision; a row without a reward (null) is counted and not learned. Where the policy's state
-    is sums of rows, these are computed by `engine`, and the bytes are the same on any. Other policies, and bandits with
-    several outcomes, learn row by row in this process, in the order of the rows.
+    is sums of rows, these are computed by `engine`, and the bytes are the same on any. Other policies, those
+    whose rows fade, and bandits with several outcomes learn row by row in this process, in the order of the rows.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def is_sums(bandit: Bandit) -> bool:
     Examples
     --------
     >>> import armlet
-    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.AutoEpsilonGreedy())]
+    >>> [is_sums(armlet.Bandit(["a"], 1, policy=p)) for p in (armlet.LinUCB(), armlet.LinUCB(discount=0.99))]
     [True, False]
     """
     policy, state = bandit.policy, bandit.state
@@ -168,6 +168,7 @@ def is_sums(bandit: Bandit) -> bool:
         isinstance(state, Statistics)
         and bandit.settings.outcomes is None
         and not isinstance(state, AutoTunedStatistics)
+        and state.fades is None
         and type(state).add is Statistics.add
         and getattr(type(policy), "update", None) in UPDATES
         and policy.rewards == "any"

@@ -170,7 +170,7 @@ def check_budget(policy: Policy, n_arms: int, dim: int) -> None:
     for _ in play(bandit, X[:half], values[:half]):
         pass
     first = bandit.decide(X[0], unit="session-17", weights=DIAL)
-    twin = from_bytes(bandit.to_bytes(), kind=Bandit, policy=policy)
+    twin = from_bytes(bandit.to_bytes(), policy=policy)
     pairs = zip(*(play(each, X[half:], values[half:], DIAL) for each in (bandit, twin)), strict=True)
     for (one, _), (other, _) in pairs:
         require(told(one) == told(other), f"after save and load step {one.t} is {other!r}, not {one!r}")

@@ -12,7 +12,7 @@ from armlet.log.reader import read
 from armlet.stores import Memory, SQLite, Store
 from armlet.stores.rows.log import LoopLog
 from armlet.testing.stores import Place
-from stores.actions.life import Clock, Life, films, make, opened
+from stores.actions.action_life import Clock, Life, films, make, opened
 
 
 def audited(log: LoopLog) -> Any:

@@ -21,7 +21,7 @@ from armlet.errors import (
 from armlet.stores import Control, Memory, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.life import HOW, Clock, Life, films, make, opened
+from stores.actions.action_life import HOW, Clock, Life, films, make, opened
 from support.stores import rebuilt
 
 

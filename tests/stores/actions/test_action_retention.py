@@ -12,7 +12,7 @@ from armlet.errors import StoreError
 from armlet.stores import SQLite, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.life import Clock, Life, films, make, opened
+from stores.actions.action_life import Clock, Life, films, make, opened
 from support.stores import rebuilt
 from support.stores.files import edit
 

@@ -13,7 +13,7 @@ from armlet.stores import Memory, Store
 from armlet.stores.health import alarms
 from armlet.stores.tally import Tally
 from armlet.stores.tally.catalogue import MOST, TABLES
-from stores.actions.life import Clock, films, make, opened
+from stores.actions.action_life import Clock, films, make, opened
 
 HOUR = 3_600_000_000
 

@@ -10,7 +10,7 @@ from armlet.errors import EventError
 from armlet.stores import Memory, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.life import Clock, films, make, opened
+from stores.actions.action_life import Clock, films, make, opened
 from support.stores import rebuilt
 
 
