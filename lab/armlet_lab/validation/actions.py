@@ -40,7 +40,7 @@ class Catalogue:
 
     def __init__(self, seed: int) -> None:
         self._rng = Seeds(seed, "actions").rng("actions")
-        self.theta = np.random.default_rng(3).normal(size=(1 + DIM, 1 + ACTION_DIM)) / 15
+        self.theta = Seeds(3, "actions").rng("means").normal(size=(1 + DIM, 1 + ACTION_DIM)) / 15
 
     def step(self) -> tuple[Float64, armlet.ActionTable]:
         """Draw a context and actions."""
