@@ -2,10 +2,10 @@
 
     python benchmarks/before.py OLD/.venv/bin/python NEW/.venv/bin/python 5          # rounds
 
-All play the same contexts from Python: Algorithm 1 and the default with one reward in both trees, and in the new one
-the default with three outcomes, whose weights may be others at every decision. They take turns, in another order each
-round, so that a busy machine hits all. A figure is CPU time for a decide and learn, in the first 1,000 steps or late; a
-ratio is the median over rounds of that within a round.
+All play the same contexts from Python: Algorithm 1 and the default with one reward in both trees, without a log and
+with one that is flushed in blocks, and in the new one the default with three outcomes, whose weights may be others at
+every decision. They take turns, in another order each round, so that a busy machine hits all. A figure is CPU time for
+a decide and learn, in the first 1,000 steps or late; a ratio is the median over rounds of that within a round.
 """
 
 import argparse
@@ -19,11 +19,14 @@ from statistics import median
 from timing import SIZES, Size
 
 WORKER = """
-import json, sys, time
+import json, sys, tempfile, time
+from pathlib import Path
+
 import numpy as np
 import armlet
 
 kind, dim, n_arms, warm, steps, fresh = sys.argv[1], *map(int, sys.argv[2:])
+kind, _, logged = kind.partition(", ")
 outcomes = {"quality": 1.0, "cost": -2.0, "delay": -0.5}
 policy = armlet.Algorithm1(p=4 * n_arms) if kind == "Algorithm 1" else None
 more = {"outcomes": outcomes} if kind in ("outcomes", "dial") else {}
@@ -32,8 +35,9 @@ contexts, values = list(rng.standard_normal((2000, dim))), rng.standard_normal((
 dials = [{"cost": -float(w)} for w in rng.uniform(1.0, 4.0, 2000)]
 rewards = [dict(zip(outcomes, row, strict=True)) for row in values.tolist()] if more else values[:, 0].tolist()
 
-def made():
-    return armlet.Bandit(list(range(n_arms)), dim, policy=policy, seed=1, **more)
+def made(number):
+    log = armlet.Log(Path(folder.name) / f"{number}.jsonl", flush="block") if logged else None
+    return armlet.Bandit(list(range(n_arms)), dim, policy=policy, seed=1, log=log, **more)
 
 def play(bandit, n):
     decide, learn = bandit.decide, bandit.learn
@@ -44,11 +48,12 @@ def play(bandit, n):
         for i in range(n):
             learn(decide(contexts[i % 2000]), rewards[i % 2000])
 
-bandit, times = made(), []
+folder = tempfile.TemporaryDirectory()
+bandit, times = made("warm"), []
 play(bandit, warm)
-for _ in range(fresh):
+for number in range(fresh):
     if not warm:
-        bandit = made()
+        bandit = made(number)
     started = time.process_time()
     play(bandit, steps)
     times.append(1e6 * (time.process_time() - started) / steps)
@@ -82,12 +87,18 @@ KINDS = (
     ("new", "Algorithm 1"),
     ("old", "default"),
     ("new", "default"),
+    ("old", "Algorithm 1, logged"),
+    ("new", "Algorithm 1, logged"),
+    ("old", "default, logged"),
+    ("new", "default, logged"),
     ("new", "outcomes"),
     ("new", "dial"),
 )
 RATIOS = (
     ("Algorithm 1, new to old", ("new", "Algorithm 1"), ("old", "Algorithm 1")),
     ("the default, new to old", ("new", "default"), ("old", "default")),
+    ("Algorithm 1, logged, new to old", ("new", "Algorithm 1, logged"), ("old", "Algorithm 1, logged")),
+    ("the default, logged, new to old", ("new", "default, logged"), ("old", "default, logged")),
     ("three outcomes to one reward", ("new", "outcomes"), ("new", "default")),
     ("a dial at every decision to one reward", ("new", "dial"), ("new", "default")),
 )

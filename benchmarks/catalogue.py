@@ -164,6 +164,31 @@ class PerItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Products:
+    """LinUCB in a dozen lines of numpy, over a constant, the features of context and item, and their products."""
+
+    name: str
+    alpha: float
+
+    def play(self, draws: Draws) -> Answer:
+        """Play one seed; features are divided by their deviation."""
+        X, Z = (V / np.maximum(V.std(axis=0), 1e-12) for V in (draws.X, draws.Z))
+        items = np.column_stack([np.ones(len(Z)), Z])
+        inverse = np.eye(items.shape[1] * (1 + X.shape[1]))  # of A + I
+        b, played = np.zeros(len(inverse)), np.empty(len(X), dtype=np.int64)
+        started = thread_time()
+        for t, x in enumerate(np.column_stack([np.ones(len(X)), X])):
+            rows = np.einsum("i,nj->nij", x, items[draws.offered[t]]).reshape(draws.offered.shape[1], -1)
+            solved = rows @ inverse
+            scores = solved @ b + self.alpha * np.sqrt(np.einsum("ij,ij->i", solved, rows))
+            played[t] = place = int(np.argmax(scores))
+            u = solved[place]
+            inverse -= np.outer(u, u) / (1.0 + u @ rows[place])
+            b += draws.rewards[t, place] * rows[place]
+        return played, 1e6 * (thread_time() - started) / len(X)
+
+
+@dataclass(frozen=True, slots=True)
 class Vowpal:
     """Vowpal Wabbit with the products of context and item; `ids`: an item also has its name as a feature."""
 
@@ -187,7 +212,7 @@ class Random:
         return np.random.default_rng(draws.seed).integers(draws.means.shape[1], size=len(draws.X)), 0.0
 
 
-Player = Shared | PerItem | Vowpal | Random
+Player = Shared | PerItem | Products | Vowpal | Random
 
 
 def ask(players: Sequence[Vowpal], draws: Draws) -> list[Answer]:
@@ -210,6 +235,7 @@ def vowpal_python() -> Path:
 
 OURS, WITHOUT = "shared model", "without intercepts"
 LINUCB, TUNED = "LinUCB for each item", "LinUCB for each item, tuned"
+PRODUCTS = "LinUCB over the same products"
 CONCATENATION, DEFAULT = "concatenation", "the default for each item"
 ARMLET: tuple[Player, ...] = (
     Shared(OURS, armlet.SharedOptimism()),
@@ -219,13 +245,14 @@ ARMLET: tuple[Player, ...] = (
     Shared(CONCATENATION, armlet.SharedOptimism(interactions="none")),
     PerItem(LINUCB, armlet.LinUCB(alpha=1.0)),
     PerItem(TUNED, armlet.LinUCB(alpha=0.1)),  # of 0.1, 0.3, 0.5, 1 and 2, on seeds 1 and 2
+    Products(PRODUCTS, 0.03),  # of 0.03, 0.1, 0.3 and 1, on seeds 1 and 2
     PerItem(DEFAULT, armlet.OccasionalOptimism()),
     PerItem("HybridLinUCB", armlet.HybridLinUCB(alpha=0.1)),
     Random(),
 )
 
 SQUARES = Shared("with squares", armlet.SharedOptimism(), squares=True)
-ALONE = (LINUCB, TUNED)
+ALONE = (LINUCB, TUNED, PRODUCTS)
 SEEDS = {"both": 20, "clicks": 20, "both-item": 10, "clicks-item": 10, "taste": 10}
 FEW = 10  # seeds of who is there for scale
 VW = "Vowpal Wabbit, tuned"

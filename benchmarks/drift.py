@@ -3,6 +3,8 @@
     python benchmarks/drift.py                                # 20 seeds of 100,000 steps: a few minutes of one core
     python benchmarks/drift.py --figure docs/figures/drift.svg
     python benchmarks/drift.py --seeds 7100-7103 --steps 20000 --only still sleeper
+    python benchmarks/drift.py --half-lives --seeds 9310-9319 --steps 60000  # which half-life: two minutes
+    python benchmarks/drift.py --cost                         # instructions of a step, by valgrind: three minutes
 
 Six arms, contexts of three values on the unit sphere, noise of deviation 1. "still": nothing changes. "redrawn": eight
 times one arm gets another parameter. "exchange": all arms exchange theirs four times. "turn": all turn once round,
@@ -17,8 +19,13 @@ Regret is the sum of expected losses against the best arm of each step. Interval
 from __future__ import annotations
 
 import argparse
+import ctypes
+import itertools
 import math
+import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -104,6 +111,90 @@ def regrets(name: str, seed: int, steps: int, points: int = 100) -> dict[str, Fl
     return out
 
 
+# ---- which half-life: all arms turn at a steady rate, once round in so many steps
+
+PERIODS = (6_000, 20_000, 60_000)
+HALF_LIVES = (60, 125, 250, 500, 1000, 2000, 4000, None)
+FORGETTING: dict[str, Callable[[int | None], Policy]] = {
+    "the default": lambda half_life: armlet.OccasionalOptimism(half_life=half_life),
+    "LinUCB": lambda half_life: armlet.LinUCB(half_life=half_life),
+}
+
+
+def turning_loss(policy: Policy, period: int, seed: int, steps: int) -> float:
+    """Return the regret of a step, on average, in a draw of "turn" with this period."""
+    rng = np.random.default_rng([seed, period])
+    X = rng.standard_normal((steps, DIM))
+    X = np.ascontiguousarray(X / np.linalg.norm(X, axis=1, keepdims=True))
+    means = Drifting.draw(rng, n_arms=N_ARMS, dim=DIM, turn=2 * math.pi / period).means(X)
+    rewards = means + rng.standard_normal(means.shape)
+    start, rule = policy.init(N_ARMS, DIM), policy.rule()
+    run = rollout(X, rewards, start=start, rule=rule, seed=seed, propensities="skipped")  # type: ignore[type-var]
+    return float((means.max(axis=1) - means[np.arange(steps), run.arms]).mean())
+
+
+def show_half_lives(seeds: Sequence[int], steps: int, periods: Sequence[int]) -> None:
+    columns = [(name, period) for name in FORGETTING for period in periods]
+    print("| half-life | " + " | ".join(f"{name}, {period:,}" for name, period in columns) + " |")
+    print("|--:|" + "--:|" * len(columns))
+    for half_life in HALF_LIVES:
+        cells = []
+        for name, period in columns:
+            losses = [turning_loss(FORGETTING[name](half_life), period, seed, steps) for seed in seeds]
+            cells.append(interval(losses, ".3f"))
+        print(f"| {half_life or 'none'} | " + " | ".join(cells) + " |", flush=True)
+
+
+# ---- the cost in time: instructions of a step, which no load of the machine changes
+
+SIZES = ((6, 3), (32, 32))  # arms, features
+WARM, COUNTED = 1000, 1000  # steps
+COUNTER = """
+#include <valgrind/callgrind.h>
+void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+void stop(const char* label) { CALLGRIND_DUMP_STATS_AT(label); CALLGRIND_STOP_INSTRUMENTATION; }
+"""
+
+
+def count_steps(counter: Path) -> None:
+    """Play `decide` and `learn` of a bandit in memory, under callgrind, which writes a file for each configuration."""
+    library = ctypes.CDLL(str(counter))
+    for name, (n_arms, dim), half_life in itertools.product(FORGETTING, SIZES, (None, 250, 1000)):
+        bandit = armlet.Bandit(range(n_arms), dim, policy=FORGETTING[name](half_life), seed=1)
+        rng = np.random.default_rng(1)
+        X, rewards = rng.standard_normal((WARM + COUNTED, dim)), rng.standard_normal(WARM + COUNTED).tolist()
+        rows = list(X)
+        for t in range(WARM):
+            bandit.learn(bandit.decide(rows[t]), rewards[t])
+        library.start()
+        for t in range(WARM, WARM + COUNTED):
+            bandit.learn(bandit.decide(rows[t]), rewards[t])
+        library.stop(f"{name}|{n_arms}|{dim}|{half_life}".encode())
+
+
+def show_cost() -> None:
+    """Run this file again under callgrind, and print instructions a step."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, counter = Path(folder, "counter.c"), Path(folder, "counter.so")
+        source.write_text(COUNTER)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", counter, source], check=True)
+        options = ["--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
+        subprocess.run(["valgrind", "-q", *options, sys.executable, __file__, "--count", counter], check=True)
+        steps: dict[tuple[str, ...], float] = {}
+        for file in Path(folder).glob("out.*"):
+            text = file.read_text()
+            label, total = (
+                re.search(r"Client Request: (.*)", text),
+                re.search(r"^(?:totals|summary): (\d+)", text, re.M),
+            )
+            if label and total:
+                steps[tuple(label[1].split("|"))] = int(total[1]) / COUNTED
+    print("| policy | arms, features | instructions a step | half_life=1000 | half_life=250 |\n|---|--:|--:|--:|--:|")
+    for name, (n_arms, dim) in itertools.product(FORGETTING, SIZES):
+        plain, short, long = (steps[name, str(n_arms), str(dim), each] for each in ("None", "250", "1000"))
+        print(f"| {name} | {n_arms}, {dim} | {plain:,.0f} | {long / plain:.2f} | {short / plain:.2f} |")
+
+
 # ---- the simulations of the paper: one parameter, many actions
 
 HORIZON, ACTIONS = 6000, 50
@@ -154,10 +245,10 @@ def paper_gamma(theta: Float64) -> float:
 # ---- tables and the figure
 
 
-def interval(values: Sequence[float]) -> str:
+def interval(values: Sequence[float], digits: str = ",.0f") -> str:
     array = np.array(values)
     half = t_quantile(0.975, len(array) - 1) * array.std(ddof=1) / math.sqrt(len(array))
-    return f"{array.mean():,.0f} ± {half:,.0f}"
+    return f"{array.mean():{digits}} ± {half:{digits}}"
 
 
 def show(curves: dict[str, list[dict[str, Float64]]]) -> None:
@@ -214,14 +305,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", default="7000-7019", help="the first and the last")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--only", nargs="+", choices=[*ENVIRONMENTS, "paper"], help="some environments")
+    parser.add_argument("--half-lives", action="store_true", help="which half-life, where arms turn; nothing else")
+    parser.add_argument("--periods", type=int, nargs="+", default=PERIODS, help="in steps, for --half-lives")
+    parser.add_argument("--cost", action="store_true", help="instructions of a step; nothing else; needs valgrind")
+    parser.add_argument("--count", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--figure", type=Path, help="where to draw regret over time, as SVG")
     return parser.parse_args()
 
 
-if __name__ == "__main__":
-    given = parse()
-    first, last = map(int, given.seeds.split("-"))
-    seeds = range(first, last + 1)
+def show_discounts(given: argparse.Namespace, seeds: Sequence[int]) -> None:
     chosen = [name for name in ENVIRONMENTS if given.only is None or name in given.only]
     curves: dict[str, list[dict[str, Float64]]] = {}
     for name in chosen:
@@ -233,3 +325,17 @@ if __name__ == "__main__":
         show_paper(seeds)
     if given.figure is not None:
         given.figure.write_text(draw(curves, given.steps))
+
+
+if __name__ == "__main__":
+    given = parse()
+    first, last = map(int, given.seeds.split("-"))
+    seeds = range(first, last + 1)
+    if given.count:
+        count_steps(given.count)
+    elif given.cost:
+        show_cost()
+    elif given.half_lives:
+        show_half_lives(seeds, given.steps, given.periods)
+    else:
+        show_discounts(given, seeds)

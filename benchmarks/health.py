@@ -18,7 +18,8 @@ A fault starts at a step between 5,000 and 20,000 of a loop in which it can be s
 - propensities: every second exploration plays the first of 3 to 6 arms; 10 or 30 % of steps explore;
 - exploration rates: those that are logged are half of the true ones, 10 or 30 %;
 - change: click rates of 10 to 30 % become half of that; change of reals: rewards drop by 0.4 standard deviations of
-  those of an arm.
+  those of an arm;
+- contexts: one feature is 1.8e18 once; constant: it has one value from then on.
 """
 
 from __future__ import annotations

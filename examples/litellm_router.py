@@ -1,11 +1,11 @@
 """A router for language models: LiteLLM calls them, a durable Armlet loop chooses which one answers.
 
-    pip install litellm 'armlet[store]'
+    pip install 'litellm>=1.109.1' 'armlet[store]'
     python examples/litellm_router.py router.db 400
 
-Cost is what LiteLLM bills, quality is judged forty requests later, a budget is kept, a session keeps its model, and
-an answer counts for the model that gave it, also if another one was chosen. LiteLLM mocks the models: nothing leaves
-the machine. Killed at any time, also by `kill -9`, and started again, it decides as if it had not been.
+Cost is what LiteLLM bills, quality is judged forty requests later, a hard budget ends it, a session keeps its model,
+and an answer counts for the model that gave it, also if another one was chosen. LiteLLM mocks the models: nothing
+leaves the machine. Killed at any time, also by `kill -9`, and started again, it decides as if it had not been.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import os
 import random
 import sys
+from importlib.metadata import version
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # prices from the package, not from the network
@@ -52,6 +53,9 @@ def make_router(loop: Loop, down: str | None = None, **settings: Any) -> Router:
     says = {arm: "litellm.RateLimitError" if arm == down else f"I am {arm}." for arm in MODELS}
     params = {arm: {"model": name, "api_key": "none", "mock_response": says[arm]} for arm, name in MODELS.items()}
     models = [{"model_name": "chat", "litellm_params": params[arm], "model_info": {"id": arm}} for arm in MODELS]
+    if not hasattr(Router, "register_plugin"):
+        found = version("litellm")
+        sys.exit(f"litellm is {found}, whose Router has no register_plugin; pip install --upgrade 'litellm>=1.109.1'")
     router = Router(model_list=models, num_retries=len(MODELS) - 1, **settings)
     router.register_plugin(ArmletStrategy(router, loop))
     return router
@@ -61,7 +65,8 @@ async def ask(router: Router, loop: Loop, prompt: str, **about: Any) -> str:
     """Return the model that answered; its cost is durable by then. It may be repeated, and counts once."""
     answer = await router.acompletion(model="chat", messages=[{"role": "user", "content": prompt}], metadata=about)
     arm, cost = str(answer._hidden_params["model_id"]), answer._hidden_params["response_cost"]
-    await loop.areward(about["event"], {"cost": cost}, name="bill", played=arm)
+    if await loop.areward(about["event"], {"cost": cost}, name="bill", played=arm) == "unknown":
+        raise armlet.errors.BudgetError("the budget had no arm, so LiteLLM tried again, and the next model stood in")
     return arm
 
 
@@ -72,9 +77,9 @@ def make_loop(store: Store, requests: int) -> Loop:
         arms=MODELS,
         features=["tokens", "code"],
         outcomes={"quality": 1.0, "cost": 0.0},  # the budget finds the price of cost; a dial comes on top
-        budget=armlet.Budget("cost", total=6e-5 * requests, horizon=requests),
-        reward_range={"quality": (0.0, 1.0), "cost": (0.0, 0.1)},
-        epoch=20,
+        budget=armlet.Budget("cost", total=6e-5 * requests, horizon=requests, hard=True),
+        reward_range={"quality": (0.0, 1.0), "cost": (0.0, 3e-4)},  # no answer costs more: a hard budget keeps it back
+        epoch=TURNS,  # within it a session meets one price; longer ones make the spend swing
         seed=7,
     )
 
@@ -88,7 +93,11 @@ async def main(path: str, requests: int) -> None:
         for n in range(max(loop.model().t - 1 - LATE, 0), requests):  # the last ones again: they count once
             session, dial = f"session-{n // TURNS}", THRIFTY if n % 40 > 35 else None
             about = {"event": f"request-{n}", "session": session, "dial": dial}
-            answered[n] = await ask(routers[n % 25 == 24], loop, prompts[n], **about)
+            try:
+                answered[n] = await ask(routers[n % 25 == 24], loop, prompts[n], **about)
+            except armlet.errors.BudgetError as error:
+                print(n, error, flush=True)
+                break
             if (arm := answered.get(n - LATE)) is not None:
                 good = random.Random(n).random() > FAILS[arm] * prompts[n - LATE].startswith("def")
                 await loop.areward(f"request-{n - LATE}", {"quality": float(good)}, name="judge", played=arm)

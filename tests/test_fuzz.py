@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet import Bandit, model_file
+from armlet import ActionBandit, Bandit, model_file
+from armlet.errors import InvalidTypeError, InvalidValueError
 from fuzz import files, logs, policies, runner, threads
 from fuzz.faults import Fault
 from support.policies import REGISTRY
@@ -72,10 +73,14 @@ def test_fuzzer_finds_a_refusal_that_changes_something(monkeypatch: pytest.Monke
 
     def late(self: Bandit, arm: str | int) -> None:
         retire(self, arm)
-        raise ValueError("after the deed")
+        raise InvalidValueError("arm: after the deed")
 
     monkeypatch.setattr(Bandit, "retire_arm", late)
-    assert finds("calls", range(8, 100), "retire_arm was refused (ValueError('after the deed')), but changed: retired")
+    assert finds(
+        "calls",
+        range(8, 100),
+        "retire_arm was refused (InvalidValueError('arm: after the deed')), but changed: retired",
+    )
 
 
 def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +88,26 @@ def test_fuzzer_finds_an_error_that_nobody_promised(monkeypatch: pytest.MonkeyPa
         raise ZeroDivisionError
 
     monkeypatch.setattr(Bandit, "predict_expectations", broken)
-    assert finds("calls", range(8, 100), "predict_expectations raised ZeroDivisionError()")
+    assert finds("calls", range(8, 100), "predict_expectations is refused, but ZeroDivisionError is not an ArmletError")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (TypeError("arm is None; give a label"), "TypeError is not an ArmletError"),
+        (InvalidTypeError("arm: 'int' object is not iterable"), "'object is not' is not a text of Armlet's"),
+        (InvalidValueError("it is gone; add it first"), "the text names none of"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "of", "name"), [("calls", Bandit, "retire_arm"), ("actions", ActionBandit, "expire")])
+def test_fuzzer_finds_a_refusal_in_words_of_others(
+    error: Exception, why: str, kind: str, of: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(of, name, refuse)
+    assert finds(kind, range(8, 100), f"{name} is refused, but {why}")
 
 
 def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_source_distribution_holds_what_it_should(sdist: Path) -> None:
     assert package.faults(sdist) == []
-    assert sdist.stat().st_size < 2_400_000  # a stray picture or model is more than the rest of the room
+    assert sdist.stat().st_size < 2_500_000  # a stray picture or model is more than the rest of the room
 
 
 @pytest.mark.long  # compiles the kernel once more

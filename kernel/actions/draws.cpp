@@ -241,6 +241,7 @@ class PairDraws {
 };
 
 std::vector<PairModel::Rows> PairModel::draws(const PairQuestion& asked, const Coins& coins, std::size_t n, double v) {
+    refresh();
     refresh_known(asked.rows);
     return PairDraws(*this, asked, coins, v * solution_.sigma).winners(n);
 }

@@ -107,6 +107,7 @@ void weigh_kappa(PairSums& sums, const StandardUnits& units, const std::vector<d
         logs[k] = (static_cast<double>(k) - 1.0) * half_decade;
         sums.set_kappa(elementary::exp(logs[k]));
         likely[k] = kappa_likelihood(sums, sums.system(units), ridge);
+        if (!std::isfinite(likely[k])) return sums.set_kappa(first_kappa);
     }
     const double best = *std::max_element(likely.begin(), likely.end());
     double weights = 0.0, sum = 0.0;

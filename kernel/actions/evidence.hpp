@@ -1,8 +1,9 @@
 // Which ridges, and which weight of items' intercepts, the rows make likely.
 //
 // Each unknown is taken given the others, as the posterior mean of its logarithm over a grid: ridges about the root of
-// the number of slopes, kappa about 10. With sigma profiled out, and v, the variance of all rewards, as one row more,
-// the marginal likelihood has the logarithm, for the sums that items have left,
+// the number of slopes, kappa about 10; as that centre where a likelihood is not finite. With sigma profiled out, and
+// v, the variance of all rewards, as one row more, the marginal likelihood has the logarithm, for the sums that items
+// have left,
 //     -1/2 [log det(A~ + Lambda) - log det Lambda + sum_i log((n_i + kappa) / kappa) + n log(S~ - b~'theta + v)].
 #pragma once
 #include <cstddef>

@@ -20,13 +20,20 @@ PairModel::PairModel(PairTerms terms, bool intercepts, std::size_t kept) : sums_
 
 void PairModel::reset() {
     const PairTerms& terms = sums_.terms();
-    since_ = weighed_ = 0;
+    since_ = weighed_ = 0, is_behind_ = false;
     for (std::size_t group = 0; group < n_ridge_groups; ++group)
         ridges_[group] = first_ridge(terms.begin(group + 1) - terms.begin(group));
     find_solution();
 }
 
+void PairModel::catch_up() {
+    is_behind_ = false;
+    weigh();
+    find_solution();
+}
+
 void PairModel::add(const PairRow& row) {
+    refresh();
     sums_.add(row);
     const auto most = static_cast<std::int64_t>(std::max<std::size_t>(16, sums_.terms().size() / 8));
     const bool is_due = ++since_ >= std::min(std::max<std::int64_t>(sums_.rows() / 64, 1), most);
@@ -36,30 +43,30 @@ void PairModel::add(const PairRow& row) {
 void PairModel::remove(const PairRow& row) {
     sums_.remove(row);
     if (sums_.rows() == 0) return reset();
-    if (2 * sums_.rows() <= weighed_) weigh();
-    find_solution();
+    renew();
 }
 
 void PairModel::correct(const PairRow& row, double next) {
     sums_.correct(row, next);
-    find_solution();
+    if (sums_.rows() == 0) return reset();
+    renew();
 }
 
+// Items are folded in by the kappa of the rows before.
 void PairModel::merge(const PairModel& other) {
     if (other.sums_.is_empty()) return;
+    refresh();
     sums_.merge(other.sums_);
-    weigh();
-    find_solution();
+    renew();
 }
 
 void PairModel::subtract(const PairModel& base) {
     sums_.subtract(base.sums_);
-    weighed_ = 0;
-    find_solution();
+    renew();
 }
 
 void PairModel::solve() {
-    if (sums_.rows() >= 2 * weighed_ && sums_.rows() > 0) weigh();
+    if (sums_.rows() >= 2 * weighed_) weigh();
     find_solution();
 }
 
@@ -186,6 +193,7 @@ void PairModel::refresh_known(const ActionRows& rows) {
 }
 
 std::vector<double> PairModel::estimates(const PairQuestion& asked) {
+    refresh();
     refresh_known(asked.rows);
     const PairView at = view(asked, solution_.theta.data());
     std::vector<double> out(asked.rows.size()), z(1 + sums_.terms().dz());
@@ -200,6 +208,7 @@ std::vector<double> PairModel::estimates(const PairQuestion& asked) {
 }
 
 std::vector<double> PairModel::widths(const PairQuestion& asked) {
+    refresh();
     refresh_known(asked.rows);
     const PairView at = view(asked, solution_.theta.data());
     std::vector<double> out(asked.rows.size()), z(1 + sums_.terms().dz());
@@ -214,7 +223,7 @@ PairModel::State PairModel::state() const { return {sums_.state(), since_, weigh
 
 void PairModel::restore(const State& state) {
     sums_.restore(state.sums);
-    since_ = state.since, weighed_ = state.weighed, ridges_ = state.ridges;
+    since_ = state.since, weighed_ = state.weighed, ridges_ = state.ridges, is_behind_ = false;
     const Word version = solution_.version;
     solution_ = state.solution;
     solution_.version = version + 1;

@@ -1,7 +1,9 @@
 // One ridge regression over pairs (context x, action z): learning, and the actions of highest estimate, bound or draw.
 //
-// Learning solves: when the rows since the last time reach n / 64, within 1 and 16 or D / 8, and at once when rows are
-// taken back, corrected or merged. Asking reads the last solution, and the items as they are.
+// Learning solves: when the rows since the last time reach n / 64, within 1 and 16 or D / 8. After rows were taken
+// back, corrected or merged, or many were learned at once, the evidence is weighed again and all is solved, by who asks
+// first or learns the next row: the bits are the same whether anyone asked in between. Asking reads the last solution,
+// and the items as they are.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -57,6 +59,7 @@ class PairModel {
     PairModel(PairTerms terms, bool intercepts, std::size_t kept);
 
     const PairSums& sums() const { return sums_; }
+    // Only after refresh().
     const std::array<double, n_ridge_groups>& ridges() const { return ridges_; }
     double sigma() const { return solution_.sigma; }
     std::size_t last_exact_widths() const { return last_exact_widths_; }
@@ -66,8 +69,12 @@ class PairModel {
     void correct(const PairRow& row, double next);
     void merge(const PairModel& other);
     void subtract(const PairModel& base);
-    // Also weighs the evidence if the rows have doubled.
-    void solve();
+    // Everything is to be a function of the sums alone.
+    void renew() { is_behind_ = true; }
+    // Does what was put off. What asks begins with it.
+    void refresh() {
+        if (is_behind_) catch_up();
+    }
 
     // Of all rows, in the user's units and in units of sigma.
     std::vector<double> estimates(const PairQuestion& asked);
@@ -85,7 +92,7 @@ class PairModel {
         std::array<double, n_ridge_groups> ridges;
         PairSolution solution;
     };
-    State state() const;
+    State state() const;  // only after refresh()
     void restore(const State& state);
 
   private:
@@ -93,6 +100,8 @@ class PairModel {
     friend class PairDraws;
 
     void reset();
+    void catch_up();
+    void solve();  // also weighs the evidence if the rows have doubled
     void weigh();
     void find_solution();
     bool has_varied() const { return solution_.sigma > 0.0; }  // the reward, at the last solve
@@ -108,6 +117,7 @@ class PairModel {
 
     PairSums sums_;
     std::int64_t since_ = 0, weighed_ = 0;  // rows since the last solve; rows at the last evidence
+    bool is_behind_ = false;                // the evidence is to be weighed again
     std::array<double, n_ridge_groups> ridges_;
     PairSolution solution_;
     KnownRows known_;

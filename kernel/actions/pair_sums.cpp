@@ -6,6 +6,7 @@
 
 #include "actions/evidence.hpp"
 #include "linear/linear.hpp"
+#include "state/digits/lost_digits.hpp"
 
 namespace armlet {
 
@@ -16,6 +17,7 @@ constexpr double least_square = 1e-120;     // a variance below this has lost it
 constexpr double ordinary = 1024.0;         // up to this size, four bits are an origin, and beyond eight
 constexpr int bits_of_actions = 24;         // their features are those of a catalogue
 constexpr std::size_t most_touched = 4096;  // beyond, all are looked up again
+constexpr std::size_t folded_per_item = 8;  // keys of folded items that are known, for each that may be kept
 
 // Products are small about such an origin.
 double rounded(double value, int bits) {
@@ -58,6 +60,7 @@ PairSums::PairSums(PairTerms terms, bool intercepts, std::size_t kept)
       sums_(terms_.size()),
       pulls_(terms_.size()),
       items_(terms_.dx(), terms_.dz()),
+      folded_(folded_per_item * kept),
       row_(origin_.size()),
       x_(1 + terms_.dx()),
       z_(1 + terms_.dz()),
@@ -67,7 +70,7 @@ void PairSums::clear() {
     rows_ = 0, n_ = 0.0, kappa_ = first_kappa;
     std::fill(origin_.begin(), origin_.end(), 0.0);
     std::fill(moments_.begin(), moments_.end(), 0.0);
-    sums_.clear(), pulls_.clear(), items_.clear();
+    sums_.clear(), pulls_.clear(), items_.clear(), folded_.clear();
     touched_.clear(), all_touched_ = true;
 }
 
@@ -75,7 +78,7 @@ bool PairSums::holds(Word key, double weight) const {
     if (rows_ == 0) return false;
     if (!intercepts_) return true;
     const auto at = items_.find(key);
-    return at != Items::none && !(items_[at].n - weight < -1e-9 * items_[at].n);
+    return at != Items::none && !folded_.contains(key) && !(items_[at].n - weight < -1e-9 * items_[at].n);
 }
 
 bool PairSums::is_like(const PairSums& other) const {
@@ -96,6 +99,7 @@ void PairSums::add(const PairRow& row) {
 void PairSums::remove(const PairRow& row) {
     if (rows_ == 1) return clear();
     change(row, -row.weight, -1);
+    clear_if_lost(row.weight, origin_.size());
 }
 
 void PairSums::correct(const PairRow& row, double next) {
@@ -106,12 +110,34 @@ void PairSums::correct(const PairRow& row, double next) {
     moments_[origin_.size()] += squares;
     for (std::size_t k = 0; k < phi_.size(); ++k) sums_.b[k] += more * phi_[k];
     sums_.squares += squares;
-    if (!intercepts_) return;
-    const auto at = items_.find(row.key);
-    pull(at, -1.0);
-    items_[at].y += more;
-    pull(at, 1.0);
-    touch(row.key);
+    if (intercepts_) {
+        const auto at = items_.find(row.key);
+        pull(at, -1.0);
+        items_[at].y += more;
+        pull(at, 1.0);
+        touch(row.key);
+    }
+    clear_if_lost(row.weight, 1);
+}
+
+// So many columns of the row at hand were taken back: all that it has, or its reward.
+void PairSums::clear_if_lost(double weight, std::size_t columns) {
+    const std::size_t size = origin_.size();
+    std::vector<double> found(1 + size);
+    if (columns > 1) found[0] = weight / std::max(n_, 1.0);
+    for (std::size_t j = 0; j < size && n_ > 0.0; ++j) {
+        const ColumnSums own{n_, moments_[j], moments_[size + j]};
+        double held = own.is_far_from(origin_[j]) ? own.square : 0.0;
+        if (j < columns) held += own.taken(row_[j], weight);
+        found[1 + j] = held / (n_ * own.variance(origin_[j], weight));
+    }
+    const double most = *std::max_element(found.begin(), found.end());
+    if (!(most > LostDigits::reported)) return;
+    digits_lost_.resize(found.size());
+    for (std::size_t c = 0; c < found.size(); ++c)
+        digits_lost_[c] = std::max(digits_lost_[c], LostDigits::digits_of(found[c]));
+    ++losses_;
+    if (most > LostDigits::emptied) clear();
 }
 
 // The row from its origins, and its terms.
@@ -184,6 +210,7 @@ void PairSums::fold(std::uint32_t item) {
     if (n > 0.0) sums_.add_share(item_terms(item), items_[item].y, -1.0 / (n + kappa_));
     pull(item, -1.0);
     touch(items_[item].key);
+    folded_.add(items_[item].key);
     items_.close(item);
 }
 
@@ -195,6 +222,7 @@ void PairSums::merge(const PairSums& other) {
     if (other.is_empty()) return;
     if (is_empty()) origin_ = other.origin_;
     accumulate(other, 1.0);
+    for (const Word key : other.folded_.list()) folded_.add(key);
     fold_oldest();
 }
 
@@ -316,6 +344,7 @@ PairSums::State PairSums::state() const {
               .keys = {},
               .item_rows = {},
               .items = {},
+              .folded = folded_.list(),
               .kappa = kappa_};
     out.moments.insert(out.moments.end(), moments_.begin(), moments_.end());
     for (auto at = items_.first(); at != Items::none; at = items_.after(at)) {
@@ -336,6 +365,7 @@ void PairSums::restore(const State& state) {
         to.squares = from.back();
     };
     const std::size_t dx = terms_.dx(), dz = terms_.dz();
+    digits_lost_.clear();
     rows_ = state.rows, origin_ = state.origin, n_ = state.moments[0], kappa_ = state.kappa;
     std::copy(state.moments.begin() + 1, state.moments.end(), moments_.begin());
     split(state.sums, sums_), split(state.pulls, pulls_);
@@ -346,6 +376,8 @@ void PairSums::restore(const State& state) {
         items_[at].rows = state.item_rows[i], items_[at].n = numbers[0], items_[at].y = numbers[1];
         std::copy_n(numbers + 2, dx, items_.u(at));
     }
+    folded_.clear();
+    for (const Word key : state.folded) folded_.add(key);
     all_touched_ = true;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "actions/folded_keys.hpp"
 #include "actions/items.hpp"
 #include "actions/terms.hpp"
 #include "coins/philox.hpp"
@@ -57,7 +58,7 @@ class PairSums {
     const std::vector<double>& origin() const { return origin_; }
     bool is_empty() const { return rows_ == 0 && items_.size() == 0; }
 
-    // Whether a row of this weight can be taken back: its item is kept apart.
+    // Whether a row of this weight can be taken back: its item is kept apart, and always was.
     bool holds(Word key, double weight) const;
     // Whether both have the same terms, and intercepts or none.
     bool is_like(const PairSums& other) const;
@@ -72,6 +73,10 @@ class PairSums {
     void subtract(const PairSums& base);
     void clear();
     void set_kappa(double kappa);
+
+    // (2 + dx + dz,): digits that n, rewards and features lost since a row was taken back, up to 16; empty if none did.
+    const std::vector<double>& digits_lost() const { return digits_lost_; }
+    std::size_t losses() const { return losses_; }
 
     // Of all rewards; 0 if they differ by rounding alone.
     double variance() const;
@@ -89,6 +94,7 @@ class PairSums {
         std::vector<Word> keys;
         std::vector<std::int64_t> item_rows;
         std::vector<double> items;
+        std::vector<Word> folded;
         double kappa;
     };
     State state() const;
@@ -107,6 +113,7 @@ class PairSums {
     void view(const PairRow& row);
     const double* item_terms(std::uint32_t item);
     void touch(Word key);
+    void clear_if_lost(double weight, std::size_t columns);
 
     PairTerms terms_;
     bool intercepts_;
@@ -117,9 +124,12 @@ class PairSums {
     std::vector<double> moments_;  // sums of r, x, z from their origins, then of their squares
     TermSums sums_, pulls_;
     Items items_;
+    FoldedKeys folded_;
     std::vector<double> row_, x_, z_, phi_;  // of the row at hand
     std::vector<Word> touched_;
     bool all_touched_ = false;
+    std::vector<double> digits_lost_;
+    std::size_t losses_ = 0;
 };
 
 }  // namespace armlet

@@ -274,11 +274,13 @@ PairModel::Rows PairSearch::highest_bounds(Word t, double scale, std::size_t& n_
 }
 
 PairModel::Rows PairModel::greedy(const PairQuestion& asked) {
+    refresh();
     refresh_known(asked.rows);
     return PairSearch(*this, asked, view(asked, solution_.theta.data())).highest_scores();
 }
 
 PairModel::Rows PairModel::optimistic(const PairQuestion& asked, Word t, double scale) {
+    refresh();
     refresh_known(asked.rows);
     return PairSearch(*this, asked, view(asked, solution_.theta.data())).highest_bounds(t, scale, last_exact_widths_);
 }

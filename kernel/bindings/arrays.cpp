@@ -181,10 +181,10 @@ const void* exactly(nb::handle h, const char* name, NPY_TYPES type, const char* 
 
 }  // namespace
 
-double read_reward(nb::handle value) {
+double read_reward(nb::handle value, const char* name) {
     double out;
     if (read_number(value.ptr(), out) && std::fabs(out) <= largest_value) return out;
-    return nb::cast<double>(handed_over(Part::read_reward)(value));
+    return nb::cast<double>(handed_over(Part::read_reward)(value, name));
 }
 
 double read_weight(nb::handle value) {

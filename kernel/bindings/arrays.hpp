@@ -73,7 +73,7 @@ inline Array<double> to_numpy(std::vector<double>&& values, std::initializer_lis
 constexpr auto owned = nb::rv_policy::automatic;
 
 // A finite reward, or a positive weight, from any number; Python says what is wrong with it.
-double read_reward(nb::handle value);
+double read_reward(nb::handle value, const char* name = "reward");
 double read_weight(nb::handle value);
 
 [[noreturn]] void fail(PyObject* type, const std::string& message);

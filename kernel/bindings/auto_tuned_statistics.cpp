@@ -45,7 +45,8 @@ nb::dict arrays(AutoTunedStatistics& tuned) {
 
 void check_size(std::span<const double> values, double most) {
     for (const double value : values)
-        if (!(std::fabs(value) <= most)) fail(PyExc_ValueError, "the sample or p is beyond what rows lead to");
+        if (!(std::fabs(value) <= most))
+            fail(PyExc_ValueError, "the sample or p of the state is beyond what rows lead to");
 }
 
 std::span<const double> read_shares(nb::handle given, std::size_t n_arms) {

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bindings/arrays.hpp"
 #include "bindings/binding.hpp"
 #include "bindings/rule_binding.hpp"
@@ -23,6 +25,16 @@ Statistics& layer(LayeredStatistics& layers, std::ptrdiff_t i) {
     if (i < -n || i >= n)
         fail(PyExc_IndexError, "layer is " + std::to_string(i) + " but there are " + std::to_string(n) + " layers");
     return layers[static_cast<std::size_t>(i < 0 ? i + n : i)];
+}
+
+Array<double> digits_lost(const LayeredStatistics& layers) {
+    const std::size_t columns = LostDigits::features + layers.dim();
+    std::vector<double> out(layers.n_arms() * columns);
+    for (const Statistics& one : layers) {
+        const auto lost = one.lost_digits().digits();
+        for (std::size_t i = 0; i < lost.size(); ++i) out[i] = std::max(out[i], lost[i]);
+    }
+    return to_numpy(std::move(out), {layers.n_arms(), columns});
 }
 
 nb::dict arrays(LayeredStatistics& layers) {
@@ -113,6 +125,7 @@ void bind_layered_statistics(nb::module_& m) {
             .def_prop_ro("n_arms", &LayeredStatistics::n_arms)
             .def_prop_ro("dim", &LayeredStatistics::dim)
             .def_prop_ro("nbytes", &LayeredStatistics::bytes, "Bytes held by all layers.")
+            .def_prop_ro("digits_lost", &digits_lost, owned, "(K, 2 + d): as of `Statistics`, the most of all layers.")
             .def(
                 "arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                 "All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).")

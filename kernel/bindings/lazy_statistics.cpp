@@ -50,7 +50,7 @@ void check_solved(std::span<const double> values, std::size_t size) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const bool is_fact = i % size < Solved::n_facts, may_be_negative = i % size >= Solved::n_facts - 1;
         if (!(std::fabs(values[i]) <= (is_fact ? largest_sum : beyond_any)) || (!may_be_negative && values[i] < 0.0))
-            fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
+            fail(PyExc_ValueError, "the state was solved for numbers beyond what rows lead to");
     }
 }
 
@@ -66,7 +66,8 @@ std::span<const double> read_solved_outcomes(const LazyStatistics& paced, nb::di
     const std::size_t n_arms = paced.n_arms(), size = paced.outcomes_solved_size();
     const std::span out(doubles(arrays["outcomes_solved"], "outcomes_solved", {n_arms, size}), n_arms * size);
     for (const double value : out)
-        if (!(std::fabs(value) <= largest_sum)) fail(PyExc_ValueError, "what was solved is beyond what rows lead to");
+        if (!(std::fabs(value) <= largest_sum))
+            fail(PyExc_ValueError, "the state was solved for numbers beyond what rows lead to");
     return out;
 }
 
@@ -144,7 +145,7 @@ void bind_lazy_statistics(nb::module_& m) {
             .def("typical_norm", &typical_norm,
                  "The root of the mean squared reward over that of the mean squared length of contexts, as solved for.")
             .def_prop_ro(
-                "ridge", [](const LazyStatistics& paced) { return paced.ridge().value; },
+                "ridge", [](LazyStatistics& paced) { return paced.found_ridge()[0]; },
                 "On slopes, in the units that estimates are of: given, or what the sums make likely.")
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                  "All that must be kept, by name.")

@@ -10,6 +10,7 @@
 
 NB_MODULE(_kernel, m) {
     m.doc() = "The compiled part of Armlet. Import it through armlet.kernel.";
+    nanobind::set_leak_warnings(false);  // what a program still holds when it ends by an exception is not a leak
     armlet::load_numpy();
     nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
         try {
@@ -32,5 +33,6 @@ NB_MODULE(_kernel, m) {
     armlet::bind_race(m);
     armlet::bind_subset_search(m);
     armlet::bind_json(m);
+    armlet::bind_lines(m);
     armlet::bind_actions(m);
 }

@@ -36,7 +36,8 @@ void check_same_units(const Statistics& s, const Statistics& other) {
     if (s.units().is_free() != other.units().is_free())
         fail(PyExc_ValueError, "the units of the one are free and those of the other as given; both must be the same");
     if (!(s.discount() == other.discount()) || s.has_weighted_widths() != other.has_weighted_widths())
-        fail("MergeError", "rows fade otherwise in the one than in the other; both must have the same half-life");
+        fail("MergeError",
+             "rows fade otherwise in the one than in the other; both policies must have the same half-life");
 }
 
 Array<double> column(Statistics& s, std::size_t first) {
@@ -69,6 +70,14 @@ Array<double> matrices(Statistics& s) {
 Array<double> records(Statistics& s) {
     const auto all = s.records();
     return to_numpy(std::vector<double>(all.begin(), all.end()), {s.n_arms(), s.record_size()});
+}
+
+Array<double> digits_lost(const Statistics& s) {
+    const std::size_t columns = LostDigits::features + s.dim();
+    const auto lost = s.lost_digits().digits();
+    std::vector<double> out(lost.begin(), lost.end());
+    out.resize(s.n_arms() * columns);
+    return to_numpy(std::move(out), {s.n_arms(), columns});
 }
 
 void restore(Statistics& s, nb::handle values) {
@@ -511,6 +520,11 @@ void bind_statistics(nb::module_& m) {
                          "(K,): how many decisions of each arm wait for their reward, 0 where they are not counted; "
                          "below 0 in what was learned since a base, if the base counts decisions that were learned "
                          "here.")
+            .def_prop_ro(
+                "digits_lost", &digits_lost, owned,
+                "(K, 2 + d): how many of sixteen digits n, rewards and each feature have lost in an arm, since "
+                "rows were taken back that were far larger than the others; 0 below ten. An arm that kept fewer "
+                "than four was emptied. Not kept in files.")
             .def("arrays", &arrays, nb::sig("def arrays(self) -> dict[str, NDArray[numpy.generic]]"),
                  "All that must be kept, by name.")
             .def("restore_arrays", &restore_arrays, nb::arg("arrays"),

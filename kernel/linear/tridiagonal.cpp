@@ -9,7 +9,8 @@ namespace armlet {
 
 namespace {
 
-constexpr double negligible_pivot = 1e-12;  // of the largest
+constexpr double negligible_pivot = 1e-12;  // of what it was made of
+constexpr double least_square = 0x1p-900;   // of what is reflected: below, 2 over it may be infinite
 
 // out -= v w_j + w v_j
 ARMLET_INLINE void take_two_body(double* column, const double* v, const double* w, double vj, double wj,
@@ -67,9 +68,9 @@ void tridiagonalise(double* M, std::size_t m, double* diagonal, double* off, dou
         const double first = column[k + 1], rest = dot(column + k + 2, column + k + 2, n - 1);
         std::copy_n(column + k + 1, n, u);
         const double norm = std::sqrt(first * first + rest);
-        off[k] = rest > 0.0 ? first > 0.0 ? -norm : norm : first;
+        off[k] = rest > least_square ? first > 0.0 ? -norm : norm : first;
         u[0] = first - off[k];
-        const double scale = rest > 0.0 ? 2.0 / (u[0] * u[0] + rest) : 0.0;
+        const double scale = rest > least_square ? 2.0 / (u[0] * u[0] + rest) : 0.0;
         std::fill_n(p, n, 0.0);
         take_and_multiply(column + m + k + 1, m, v + 1, w + 1, u, n, p);
         for (std::size_t i = 0; i < n; ++i) p[i] *= scale;
@@ -79,16 +80,17 @@ void tridiagonalise(double* M, std::size_t m, double* diagonal, double* off, dou
     }
 }
 
-LowRank factorise_low_rank(const double* M, std::size_t m, std::size_t most, const double* g) {
+std::optional<LowRank> factorise_low_rank(const double* M, std::size_t m, std::size_t most, const double* g,
+                                          double size) {
     LowRank out{0, {}, {}};
     std::vector<double> left(m);
     std::vector<std::size_t> pivots;
     for (std::size_t i = 0; i < m; ++i) left[i] = M[i * m + i];
-    const double least = negligible_pivot * *std::max_element(left.begin(), left.end());
+    const double least = negligible_pivot * size;
     for (std::size_t k = 0;; ++k) {
         const auto pivot = static_cast<std::size_t>(std::max_element(left.begin(), left.end()) - left.begin());
         if (!(left[pivot] > least)) break;
-        if (k == most) return {0, {}, {}};
+        if (k == most) return std::nullopt;
         out.L.resize((k + 1) * m);
         double *L = out.L.data(), *column = L + k * m, rest = g[pivot];
         std::copy_n(M + pivot * m, m, column);

@@ -1,6 +1,7 @@
 // A symmetric matrix in a form in which it is solved with any ridge in O(d).
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace armlet {
@@ -16,7 +17,9 @@ struct LowRank {
     std::vector<double> c;
 };
 
-// By pivoted Cholesky; of rank 0 if M has more rank than that. M as above, and kept.
-LowRank factorise_low_rank(const double* M, std::size_t m, std::size_t most, const double* g);
+// By pivoted Cholesky; nothing if M has more rank than that. M as above, and kept. A pivot below 1e-12 of `size`, the
+// largest number that M was made of, is rounding.
+std::optional<LowRank> factorise_low_rank(const double* M, std::size_t m, std::size_t most, const double* g,
+                                          double size);
 
 }  // namespace armlet

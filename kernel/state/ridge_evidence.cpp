@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "linear/elementary.hpp"
@@ -24,37 +25,40 @@ RidgeEvidence::RidgeEvidence() {
 }
 
 // C = A_ss - a a' / n and g = b_s - a b_0 / n are what the constant leaves. Few rows leave C of low rank: C = L L',
-// g = L c, and log det (I + C / ridge) is that of L'L, the explained squares c'c - ridge c' (L'L + ridge)^-1 c.
+// g = L c, and log det (I + C / ridge) is that of L'L, the explained squares c'c - ridge c' (L'L + ridge)^-1 c. One row
+// leaves nothing but rounding.
 void RidgeEvidence::add(const double* A, const double* b, double n, double squares, std::size_t size) {
     const std::size_t m = size - 1;
-    if (!(n > 0.0) || m == 0) return;
+    if (!(n > 1.0) || m == 0) return;
     std::vector<double> C(m * m), g(m), diagonal(m), off(m);
     const double *a = A + 1, *packed = A + size;
+    double largest = 0.0;
     for (std::size_t j = 0; j < m; packed += m - j, ++j) {
+        largest = std::max(largest, *packed);
         g[j] = b[j + 1] - a[j] * b[0] / n;
         for (std::size_t i = j; i < m; ++i) C[j * m + i] = C[i * m + j] = packed[i - j] - a[i] * a[j] / n;
     }
-    freedom_ += std::max(n - 1.0, 0.0);
+    freedom_ += n - 1.0;
     const double left = std::max(squares - b[0] * b[0] / n, 0.0);
     const std::size_t most = m / 2;
-    LowRank low{0, {}, {}};
-    if (n <= static_cast<double>(most)) low = factorise_low_rank(C.data(), m, most, g.data());
-    if (low.rank == 0) {
+    std::optional<LowRank> low;
+    if (n <= static_cast<double>(most)) low = factorise_low_rank(C.data(), m, most, g.data(), largest);
+    if (!low) {
         tridiagonalise(C.data(), m, diagonal.data(), off.data(), g.data());
         return weigh(diagonal.data(), off.data(), g.data(), m, 0.0, false, left);
     }
-    const std::size_t r = low.rank, width = padded(r);
+    const std::size_t r = low->rank, width = padded(r);
     std::vector<double> rows(m * width), ones(m, 1.0), packed_G(packed_size(r));
     for (std::size_t k = 0; k < r; ++k)
-        for (std::size_t i = 0; i < m; ++i) rows[i * width + k] = low.L[k * m + i];
+        for (std::size_t i = 0; i < m; ++i) rows[i * width + k] = low->L[k * m + i];
     add_outers(packed_G.data(), rows.data(), ones.data(), m, r);
     double whole = 0.0;
-    for (const double one : low.c) whole += one * one;
+    for (const double one : low->c) whole += one * one;
     const double* from = packed_G.data();
     for (std::size_t j = 0; j < r; from += r - j, ++j)
         for (std::size_t i = j; i < r; ++i) C[j * r + i] = C[i * r + j] = from[i - j];
-    tridiagonalise(C.data(), r, diagonal.data(), off.data(), low.c.data());
-    weigh(diagonal.data(), off.data(), low.c.data(), r, whole, true, left);
+    tridiagonalise(C.data(), r, diagonal.data(), off.data(), low->c.data());
+    weigh(diagonal.data(), off.data(), low->c.data(), r, whole, true, left);
 }
 
 void RidgeEvidence::add_left(double* C, double* g, std::size_t m, double freedom, double squares) {
@@ -92,6 +96,7 @@ double RidgeEvidence::ridge(double slopes, double variance) const {
     for (std::size_t k = 0; k < n_ridges; ++k) {
         const double off = logs_[k] - centre, rows = freedom_ + 1.0;
         likely[k] = -0.5 * (determinants_[k] + rows * elementary::log(left_[k] + variance) + off * off);
+        if (!std::isfinite(likely[k])) return elementary::exp(centre);
     }
     const double best = *std::max_element(likely.begin(), likely.end());
     double weights = 0.0, sum = 0.0;

@@ -22,7 +22,8 @@ class RidgeEvidence {
     // What other values have left of a system of m slopes: C with both triangles, which is lost, g, the rows that are
     // free and the squares.
     void add_left(double* C, double* g, std::size_t m, double freedom, double squares);
-    // The likely ridge, where `slopes` of the values vary and rewards have this variance; 1 if nothing tells.
+    // The likely ridge, where `slopes` of the values vary and rewards have this variance; 1 if nothing tells, and the
+    // centre of the prior if some likelihood is not finite.
     double ridge(double slopes, double variance) const;
 
   private:

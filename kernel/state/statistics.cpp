@@ -89,10 +89,9 @@ bool Statistics::is_due(std::size_t arm) const {
     return count(arm) - solved >= rows_due(solved);
 }
 
-// Over the rows that an arm was solved for, squared widths add up to at most the rank. Of many rows at once, for which
-// it is solved once, only the number counts.
+// Over the rows that an arm was solved for, squared widths add up to at most the rank.
 bool Statistics::gains(std::size_t arm, const double* x, double weight) {
-    if (is_held_ || solved_.is_marked(arm)) return false;
+    if (solved_.is_marked(arm)) return false;
     const auto each = static_cast<std::uint32_t>(arm);
     double width;
     solved_.widths({&each, 1}, units_.view(x, view_.data()), &width);
@@ -132,15 +131,17 @@ void Statistics::solve_stale() {
 }
 
 void Statistics::release() {
+    if (!is_held_) return;
     is_held_ = false;
-    finish();
+    renew();
 }
 
 void Statistics::renew() { look_again(true); }
 
 void Statistics::look_again(bool anew) {
-    if (!units_.is_free()) return;
+    if (!units_.is_free() && !is_paced_) return;  // what changed is marked
     settle_all_unsolved();
+    if (!units_.is_free()) return solved_.mark_seen(sums_);
     units_.renew(sums_);
     if (outcomes_.is_open()) outcomes_.renew(rows());
     solved_.mark_seen(sums_);
@@ -168,7 +169,7 @@ void Statistics::take_ridge() {
 
 void Statistics::add(std::size_t arm, const double* x, double reward, double weight, const double* outcomes,
                      When when) {
-    if (is_ridge_due_) take_ridge();
+    if (weight >= 0.0 && !is_held_) catch_up();
     if (discount_.is_on()) weight = age(weight, when);
     if (units_.is_free() && weight > 0.0 && is_empty()) {
         units_.set_origin(x, reward);
@@ -177,10 +178,9 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     const double *row = units_.row(x, row_.data()), r = units_.reward(reward);
     const bool is_paced = is_paced_ && weight >= 0.0;
     if (waiting_.is_open() && weight >= 0.0) {
-        if (waiting_.is_full(arm)) settle(arm);
+        if (waiting_.is_full(arm)) settle_unsolved(arm);
         waiting_.put(arm, sums_, row, r, weight, outcomes);
     } else {
-        if (is_paced && solved_.is_marked(arm)) refresh();  // for the rows that it had when it was marked
         settle_unsolved(arm);
         sums_.add(arm, row, r, weight);
         if (outcomes_.is_open()) outcomes_.add(arm, row, outcomes, weight);
@@ -190,9 +190,14 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
     if (weight < 0.0) solved_.doubt(arm);
     if (discount_.is_on()) found_for_ = std::max(found_for_ - weight, 0.0);
     note(arm);
+    if (is_held_ && is_paced) return;
     if (!is_paced || is_due(arm) || has_leverage(arm, row, weight) || gains(arm, x, weight)) mark(arm);
-    if (units_.is_free() && (weight < 0.0 || units_.is_due(weight) || leaves_units(row, weight, 0.0)))
-        look_again(weight < 0.0);
+    if (weight < 0.0) {
+        empty_lost({arm, row, r, -weight});
+        if (is_empty() && discount_.is_by_time()) restore_clock(0);  // no row is left that has set it
+        return renew();
+    }
+    if (units_.is_free() && (units_.is_due(weight) || leaves_units(row, weight, 0.0))) look_again(false);
     finish();
 }
 
@@ -227,8 +232,19 @@ void Statistics::correct(std::size_t arm, const double* x, const Change& reward,
     sums_.correct(arm, row, units_.reward(reward.from), units_.reward(reward.to), weight);
     if (outcomes_.is_open()) outcomes_.correct(arm, row, reward.outcomes_from, reward.outcomes_to, weight);
     touch(arm);
+    empty_lost({arm, nullptr, units_.reward(reward.from), weight});
     renew();
-    finish();
+}
+
+// Origins are shared, so that all arms may have lost what one row is taken back of.
+void Statistics::empty_lost(const TakenRow& taken) {
+    if (units_.is_free()) settle_all_unsolved();
+    for (const auto arm : lost_digits_.find(sums_, units_, taken)) {
+        sums_.clear(arm);
+        if (outcomes_.is_open()) outcomes_.clear(arm);
+        solved_.doubt(arm);
+        touch(arm);
+    }
 }
 
 // Without rows there is nothing that another origin could spoil.
@@ -329,6 +345,7 @@ void Statistics::append_arm() {
     sums_.append_arm();
     if (outcomes_.is_open()) outcomes_.append_arm();
     under_way_.append_arm();
+    lost_digits_.append_arm(dim());
     versions_.reserve(n_arms());
     versions_.push_back(++changes_);
     is_retired_.push_back(0);
@@ -340,6 +357,7 @@ void Statistics::erase_arm(std::size_t arm) {
     sums_.erase_arm(arm);
     if (outcomes_.is_open()) outcomes_.erase_arm(arm);
     under_way_.erase_arm(arm);
+    lost_digits_.erase_arm(arm, dim());
     set_active(arm, true);  // so that nobody counts it any more
     is_retired_.erase(is_retired_.begin() + static_cast<std::ptrdiff_t>(arm));
     versions_.erase(versions_.begin() + static_cast<std::ptrdiff_t>(arm));
@@ -349,6 +367,7 @@ void Statistics::erase_arm(std::size_t arm) {
 
 void Statistics::restore(std::span<const double> records) {
     waiting_.drop();
+    lost_digits_.clear();
     sums_.restore(records);
     std::fill(versions_.begin(), versions_.end(), ++changes_);
     touch_all();

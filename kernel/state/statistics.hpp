@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "state/digits/lost_digits.hpp"
 #include "state/exploration_weights.hpp"
 #include "state/fading/discount.hpp"
 #include "state/ridge.hpp"
@@ -38,6 +39,10 @@ class Statistics {
         const double *outcomes_from = nullptr, *outcomes_to = nullptr;
     };
     void correct(std::size_t arm, const double* x, const Change& reward, double weight, When when = {});
+    // What taking rows back has cost: an arm that lost too much was emptied.
+    const LostDigits& lost_digits() const { return lost_digits_; }
+    LostDigits::News take_lost() { return lost_digits_.take_news(); }
+    void restore_lost_digits(const LostDigits& other) { lost_digits_ = other; }
 
     // From now on rows fade: sums are as of a clock, that of the latest decision that was learned, and looked at as of
     // now. Widths are those of a mean of weighted rows, or plain ones. There are no rows yet.
@@ -46,9 +51,10 @@ class Statistics {
     const Discount& discount() const { return discount_; }
     Discount::Tick clock() const { return clock_; }
     Discount::Tick looked_at() const { return look_; }
-    // Everything below is as of then, or of the clock if that is later. It changes no sums.
+    // Everything below is as of then, or of the clock if that is later by steps, or by less than a half-life. It
+    // changes no sums.
     void look(When when);
-    void look_at(Discount::Tick tick);
+    void look_at(Discount::Tick tick);  // or as of the clock, if that is later
     // Brings the sums to a later clock.
     void advance(Discount::Tick tick);
     // Before sums of that clock are restored.
@@ -91,17 +97,21 @@ class Statistics {
     void follow(std::size_t arm, Statistics& later);
     void append_arm();
     void erase_arm(std::size_t arm);
-    // In free units: takes means and deviations of all rows again.
+    // Everything that is solved is to be a function of the sums alone: in free units takes means and deviations of all
+    // rows again.
     void renew();
     // Whether adding this row would do that, because a value lies outside of what its feature has been.
     bool leaves(const double* x, double weight);
     // From now on the ridge is what the sums make likely, in free units: found again when rows have doubled at a change
     // of units (or, where they fade, as many have come as there were), and whenever sums change by other means than a
-    // row.
+    // row: then at the next look, or before the next row.
     void find_ridge() { finds_ridge_ = units_.is_free(); }
     bool finds_ridge() const { return finds_ridge_; }
     // The ridge that was found, and for how many rows; where rows fade, how many are left until it is found again.
-    std::array<double, 2> found_ridge() const { return {ridge().value, found_for_}; }
+    std::array<double, 2> found_ridge() {
+        if (is_ridge_due_) take_ridge();
+        return {ridge().value, found_for_};
+    }
     void restore_ridge(double value, double rows) {
         if (value != ridge().value) solved_.set_ridge({Ridge::Kind::constant, value});
         found_for_ = rows, is_ridge_due_ = false;
@@ -110,15 +120,18 @@ class Statistics {
     std::int64_t renewals() const { return renewals_; }
     // From now on an arm is solved only when it has gained enough rows since its last solve, or one that tells much,
     // and then for the rows that it has at that moment, by anyone who adds the row: nobody who looks has to wait.
-    // Factors are kept, and residuals with penalties. Whatever else changes sums, and a change of units, marks what it
-    // touches as before.
+    // Factors are kept, and residuals with penalties. After rows that are taken back, corrected or added many at a
+    // time, all arms are solved for the rows that they have, by who looks first or adds the next row: the bits are the
+    // same whether anyone looked in between.
     void solve_rarely();
     // Residuals with penalties without that.
     void keep_penalties() { solved_.keep_penalties(); }
-    // Until release(), many rows come: an arm is solved for them once, if it can be, instead of again and again.
+    // Until release(), many rows come: where arms are solved rarely they are only added up. Then all is a function of
+    // the sums again, as after renew(). Those who restore what was there before let go instead.
     void hold() { is_held_ = true; }
     void release();
-    // What adds or corrects a row ends with this; who merges or changes arms calls it when all is done.
+    void let_go() { is_held_ = false; }
+    // What adds a row ends with this; who merges or changes arms calls it when all is done.
     void finish() {
         if (is_paced_ && !is_held_) refresh();
     }
@@ -273,11 +286,18 @@ class Statistics {
     // Whether rows since the last solve, with this one, have told more than twice what as many like the others would.
     bool gains(std::size_t arm, const double* x, double weight);
     void look_again(bool anew);
+    // What was put off until the next row.
+    void catch_up() {
+        if (is_ridge_due_) take_ridge();
+        if (is_paced_ && solved_.is_stale()) solve_stale();
+    }
+    void empty_lost(const TakenRow& taken);
     void take_ridge();
     // Of a row as sums hold it: whether units are to be taken again for it, where `more` is to be added to all rows;
     // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
     bool leaves_units(const double* row, double weight, double more) const;
     bool has_leverage(std::size_t arm, const double* row, double weight);
+    void set_look(Discount::Tick tick);
     // What a row weighs in the sums, which are brought to its clock.
     double age(double weight, When when);
     void halve(std::int64_t times);
@@ -324,6 +344,7 @@ class Statistics {
     std::size_t witness_ = nobody;  // an arm that has a row
     std::vector<std::int64_t> versions_;
     std::int64_t changes_ = 0, renewals_ = 0;
+    LostDigits lost_digits_;
     Discount discount_;
     Discount::Tick clock_ = 0, look_ = 0;
     double fade_ = 1.0;  // what sums as of the clock are multiplied by, as they are looked at

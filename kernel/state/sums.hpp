@@ -46,6 +46,7 @@ class Sums {
     void merge_squares(std::size_t arm, std::span<const double> square, double sign);
     // Takes an earlier record away; what is left of no rows is nothing.
     void subtract(std::size_t arm, std::span<const double> earlier);
+    void clear(std::size_t arm);
     void restore(std::size_t arm, std::span<const double> record);
     void restore(std::span<const double> records);
     void append_arm();
@@ -54,7 +55,6 @@ class Sums {
     std::size_t bytes() const { return (records_.capacity() + squares_.capacity()) * sizeof(double); }
 
   private:
-    void clear(std::size_t arm);
     const double* at(std::size_t arm) const { return records_.data() + arm * record_size(); }
     double* at(std::size_t arm) { return records_.data() + arm * record_size(); }
 

@@ -41,6 +41,7 @@ class Units {
     void set_origin(const Units& other);
     bool has_origin_of(const Units& other) const { return origin_ == other.origin_; }
     bool is_given() const { return is_given_; }
+    const std::vector<double>& origin() const { return origin_; }  // l, o; empty as given
     // A record of sums about the other's origin, as it is about this one; and what that adds to the values of a row.
     void rebase(std::span<double> record, const Units& other) const;
     std::vector<double> moved(const Units& other) const;

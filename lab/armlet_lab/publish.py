@@ -270,7 +270,7 @@ PAGES: Final[dict[str, Page]] = {
         ),
         parts={
             name: f"catalogue/{name}.md"
-            for name in ("verdicts", "regret", "new", "cpu", "movielens", "open-bandit", "text")
+            for name in ("verdicts", "regret", "new", "cpu", "movielens", "liked", "open-bandit", "text")
         },
         figures={"catalogue.svg": "catalogue/catalogue.svg"},
     ),

@@ -76,6 +76,9 @@ class Decision:
     def weight(self) -> float:
         """The weight with which it was learned."""
     @property
+    def billed(self) -> float | None:
+        """What counts as its cost in a budget, if that is not the cost that was learned; None if nothing was billed."""
+    @property
     def weights(self) -> dict[str, float] | None:
         """The weights of outcomes that it was made with, if some were given."""
     @property
@@ -113,6 +116,7 @@ class Decision:
         epoch: int | None = None,
         weights: dict[str, float] | None = None,
         learned: bool | None = None,
+        billed: float | None = None,
     ) -> Decision:
         """A decision from a log or another process, pending unless a reward is given, or `learned` says so."""
 
@@ -138,6 +142,7 @@ def restore_decision(
     epoch: int | None = None,
     weights: dict[str, float] | None = None,
     learned: bool | None = None,
+    billed: float | None = None,
 ) -> Decision:
     """
     A decision from a log or another process, pending unless a reward is given, or `learned` says so.
@@ -640,6 +645,12 @@ class Statistics:
         (K,): how many decisions of each arm wait for their reward, 0 where they are not counted; below 0 in what was learned since a base, if the base counts decisions that were learned here.
         """
 
+    @property
+    def digits_lost(self) -> NDArray[numpy.float64]:
+        """
+        (K, 2 + d): how many of sixteen digits n, rewards and each feature have lost in an arm, since rows were taken back that were far larger than the others; 0 below ten. An arm that kept fewer than four was emptied. Not kept in files.
+        """
+
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """All that must be kept, by name."""
 
@@ -713,6 +724,10 @@ class LayeredStatistics:
     @property
     def nbytes(self) -> int:
         """Bytes held by all layers."""
+
+    @property
+    def digits_lost(self) -> NDArray[numpy.float64]:
+        """(K, 2 + d): as of `Statistics`, the most of all layers."""
 
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:
         """
@@ -956,6 +971,7 @@ class Engine:
         reward_range: tuple[float, float] | None = None,
         outcomes: tuple[Any, ...] | None = None,
         budget: tuple[Any, ...] | None = None,
+        bounds: tuple[list[float], list[float]] | None = None,
     ) -> None: ...
     def decide(
         self,
@@ -1002,7 +1018,8 @@ class Engine:
             learned again: estimates are linear in them.
         at
             When the decision is made, for a policy that forgets by time (`half_life="7 days"`): a datetime with its zone, or
-            seconds since 1970. It is kept in `decision.tag`, in minutes. A loop knows it by itself.
+            seconds since 1970, at most 10 half-lives from the latest (`set_time`). It is kept in `decision.tag`, in minutes. A
+            loop knows it by itself.
 
         Examples
         --------
@@ -1028,6 +1045,32 @@ class Engine:
         Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
         """
 
+    def set_time(self, at: datetime | float) -> None:
+        """
+        Set the time of a bandit that forgets by time, after a pause, or after a wrong one.
+
+        `decide(at=)` refuses a time that is more than 10 half-lives from the latest, and `learn`, `partial_fit` and `merge` rows
+        that are further ahead: such a row would outweigh all others. The time that passes while the program runs is added to
+        the latest. Nothing that was learned changes, and nothing is recorded.
+
+        Parameters
+        ----------
+        at
+            The time now: a datetime with its zone, or seconds since 1970.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> from datetime import datetime, timedelta, UTC
+        >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="1 day"), seed=1)
+        >>> monday = datetime(2026, 3, 2, tzinfo=UTC)
+        >>> bandit.learn(bandit.decide([0.5], at=monday), 1.0)
+        >>> summer = monday + timedelta(days=90)
+        >>> bandit.set_time(summer)
+        >>> bandit.decide([0.5], at=summer).arm in ("a", "b")
+        True
+        """
+
     def learn(self, decision: Decision, reward: Reward, *, weight: float = 1.0) -> None:
         """
         Learn the reward of a decision: late, out of order, or never, but only once.
@@ -1040,7 +1083,8 @@ class Engine:
             Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
             name: the others may come in later calls, and the row is learned when all have.
         weight
-            How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the last call counts.
+            How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the first call counts,
+            and another one is refused.
         """
 
     def correct(self, decision: Decision, old_reward: Reward, new_reward: Reward) -> None:
@@ -1056,6 +1100,7 @@ class Engine:
     def expire(self, decision: Decision) -> None:
         """
         Stop waiting for the reward of a decision, which will not come. If it comes after all, it can still be learned.
+        A hard budget keeps the upper end of its cost back all the same, until that is learned or `bill` says what it is.
 
         The default policy counts decisions whose rewards are under way, and takes an arm with many of them for better known
         than its rewards alone make it (`state.under_way`).
@@ -1076,6 +1121,33 @@ class Engine:
         >>> int(bandit.state.under_way.sum()), decision.expired
         (0, True)
         >>> bandit.learn(decision, 1.0)
+        """
+
+    def bill(self, decision: Decision, cost: float) -> None:
+        """
+        Count what a decision costs in the budget, and learn nothing from it.
+
+        For a cost that should not teach, and for one that will never come: 0 releases what a hard budget keeps back for it. A
+        later bill, or a cost that is learned later, takes its place.
+
+        Parameters
+        ----------
+        decision
+            What `decide` gave.
+        cost
+            Any finite number, in the units of the budget; `reward_range` says nothing about it.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> budget = armlet.Budget("cost", total=10.0, horizon=100, hard=True)
+        >>> bandit = armlet.Bandit(
+        ...     ["a", "b"], 1, outcomes={"quality": 1.0, "cost": 0.0}, reward_range={"cost": (0, 6)}, budget=budget, seed=1
+        ... )
+        >>> decision = bandit.decide([0.5])
+        >>> bandit.bill(decision, 0.0)  # the request was never sent
+        >>> bandit.budget
+        Spending(0 of 10 cost spent, 10 left for 99 decisions; price ...)
         """
 
     def _decide_many(
@@ -1099,7 +1171,10 @@ class Engine:
         weights: NDArray[numpy.float64],
         explored: NDArray[numpy.bool],
         steps: int,
-    ) -> None: ...
+        fixed: float,
+    ) -> None:
+        """`fixed` is the weight of those that no reward chose."""
+
     def _learn_logged(
         self,
         X: NDArray[numpy.float64],
@@ -1112,6 +1187,11 @@ class Engine:
         tags: NDArray[numpy.int64],
         replaces: NDArray[numpy.float64],
     ) -> None: ...
+    def _take_lost(self) -> tuple[list[int], list[int]]:
+        """
+        Arms that have lost digits since the last call, and those of them that were emptied.
+        """
+
     def _probabilities(
         self, X: object, t: int | None, eligible: object | None, weights: object | None = None
     ) -> NDArray[numpy.float64]:
@@ -1138,13 +1218,14 @@ class Engine:
         reward_range: tuple[float, float] | None,
         outcomes: tuple[Any, ...] | None,
         budget: tuple[Any, ...] | None,
+        bounds: tuple[list[float], list[float]] | None,
         columns: tuple[list[int], list[float]] | None,
         renew: Callable[[Any], object],
         fields: Callable[[], Mapping[str, Any]],
-        settle: Callable[[], None],
+        values: tuple[tuple[object, str, object], ...],
     ) -> None:
         """
-        Goes on with what is given and `renew(state)`; `settle()` is called when it is done, in the same turn. `columns` are, of other features, the place of each before, or -1, and what it was before where it is new.
+        Goes on with what is given and `renew(state)`, and sets attributes, in one turn. `columns` are, of other features, the place of each before, or -1, and what it was before where it is new.
         """
 
     def _add_arm(self, label: object) -> None: ...
@@ -1156,6 +1237,11 @@ class Engine:
     def _tell_time(self, minutes: int) -> None:
         """
         When the next decision is made, in minutes since 1970, for a policy that forgets by time.
+        """
+
+    def _reach_time(self, minutes: int) -> None:
+        """
+        Rows of this time, in minutes since 1970, are in order: they were checked when they were recorded.
         """
 
     def _set_epochs(self, length: int | None, under_way: tuple[int, int, Any, float] | None) -> None:
@@ -1187,12 +1273,23 @@ class Engine:
         The arms are those of another bandit in this process, so what was removed there is removed here.
         """
 
-    def _know_features(self, other: Engine) -> None:
+    def _end_lives(self, arms: Sequence[int]) -> None:
         """
-        Decisions of another bandit, from before its features were replaced, are learned as there.
+        All that these arms had learned is gone, so none of it can be taken back.
         """
 
-    def _restore(self, state: object, labels: list[str | int], steps: int) -> None: ...
+    def _become(self, other: Engine, values: tuple[tuple[object, str, object], ...]) -> None:
+        """
+        Goes on as another bandit is, which nobody uses after that, but for seeds and log; and sets attributes.
+        """
+
+    def _restore(self, state: object, labels: list[str | int], steps: int, fixed: float | None = None) -> None: ...
+    @property
+    def _fixed_rows(self) -> float:
+        """The weight of rows that no reward chose."""
+
+    @_fixed_rows.setter
+    def _fixed_rows(self, arg: float, /) -> None: ...
     def _merge(
         self,
         state: object,
@@ -1202,7 +1299,10 @@ class Engine:
         seeds: list[int],
         spending: NDArray[numpy.float64] | None,
         fields: Callable[[], Mapping[str, Any]],
-    ) -> None: ...
+        other: Engine,
+    ) -> None:
+        """`other` is the bandit that all of this is of."""
+
     def _attach(self, recording: object) -> None:
         """
         From now on `recording.recorder` receives every change, under `recording.lock`.
@@ -1468,10 +1568,10 @@ def json_line(seq: int, kind: str, at: int, fields: dict[str, Any], crc: int) ->
     An event as a line of a log, and the check value that it carries on from `crc`.
     """
 
-class HeldLines:
-    """Lines of a log that wait to be written."""
+class Lines:
+    """The lines of a log: those in its file, and those that wait for it."""
 
-    def __init__(self, seq: int, crc: int) -> None: ...
+    def __init__(self, name: str, fd: int, flush: str) -> None: ...
     @property
     def seq(self) -> int:
         """The number of the next event."""
@@ -1481,19 +1581,64 @@ class HeldLines:
         """The check value that it carries on."""
 
     @property
-    def nbytes(self) -> int:
+    def size(self) -> int:
+        """Bytes in the file, all of whole lines."""
+
+    @property
+    def n_waiting(self) -> int:
         """Bytes that wait."""
 
-    def add(self, kind: str, fields: dict[str, Any]) -> int:
+    @property
+    def due(self) -> int:
+        """The number of the event at which a checkpoint is."""
+
+    @due.setter
+    def due(self, arg: int, /) -> None: ...
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing more is taken, once that is so."""
+
+    @refusal.setter
+    def refusal(self, value: str | None) -> None: ...
+    def is_due(self, is_decision: bool) -> bool:
+        """Whether a checkpoint, or much to seal, is due."""
+
+    def follow(self, seq: int, crc: int, size: int) -> None:
+        """Goes on after the lines of a file."""
+
+    def write(self) -> None:
         """
-        Adds an event that happens now, or nothing; gives the number of the next one.
+        Passes all that waits to the system; what cannot be written goes on waiting.
         """
 
-    def lines(self) -> bytes:
-        """All that waits."""
+    def sync(self) -> None:
+        """What was written is on the disk."""
 
-    def rewind(self, seq: int, crc: int, nbytes: int) -> None:
-        """Goes on from another line, with so many of the bytes that wait."""
+    def since(self, place: int) -> bytes:
+        """
+        What was written from this place in the file on; nothing if that was dropped.
+        """
+
+    def drop(self, place: int, n: int, values: tuple[tuple[object, str, object], ...]) -> bool:
+        """
+        Lets go of n bytes from this place on, and sets attributes; False if that was done meanwhile.
+        """
+
+    def put(self, seq: int, line: bytes, crc: int, values: tuple[tuple[object, str, object], ...]) -> bool:
+        """
+        Writes a line that was made as event `seq`, when all before it were dropped; drops it too, and sets attributes. False if others came before it.
+        """
+
+def commit(
+    lines: Lines | None,
+    events: list[tuple[str, dict[str, Any]]],
+    values: tuple[tuple[object, str, object] | tuple[object, str, object, object], ...],
+    call: Callable[..., object] | None = None,
+    args: tuple[Any, ...] = (),
+) -> None:
+    """
+    Records events, calls a builtin function and sets attributes, if those of which a fourth entry says what they are still are that: all of it or nothing, whatever interrupts.
+    """
 
 class ActionRows:
     """Actions that can be played: features (n, dz) and keys (n,)."""
@@ -1546,6 +1691,16 @@ class PairModel:
         """How many rows the prior of an intercept is worth."""
 
     @property
+    def digits_lost(self) -> NDArray[numpy.float64]:
+        """
+        (2 + dx + dz,): how many of sixteen digits n, rewards and each feature have lost, since rows were taken back that were far larger than the others; 0 below ten. Sums that kept fewer than four were dropped. Not kept in files.
+        """
+
+    @property
+    def losses(self) -> int:
+        """How often digits were lost."""
+
+    @property
     def last_exact_widths(self) -> int:
         """How many widths the last optimistic question computed exactly."""
 
@@ -1567,7 +1722,9 @@ class PairModel:
         """Leave what was learned since `base`, an earlier copy."""
 
     def solve(self) -> None:
-        """Solve the sums, and weigh the evidence if the rows have doubled."""
+        """
+        Weigh the evidence again and solve: everything is a function of the sums then.
+        """
 
     def copy(self) -> PairModel: ...
     def arrays(self) -> dict[str, NDArray[numpy.generic]]:

@@ -6,6 +6,7 @@ change arms at any time: each call sees and leaves a whole state, and looks labe
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import BusyError, InvalidTypeError, InvalidValueError, MergeError
+from armlet import lost_digits
+from armlet.errors import BusyError, InvalidTypeError, InvalidValueError, MergeError, suggesting
 from armlet.inputs import columns
 from armlet.inputs.outcomes import Outcomes, read_outcomes
+from armlet.inputs.ranges import GivenRanges, check_feature_range
 from armlet.inputs.settings import (
     Design,
     Normalize,
@@ -38,7 +41,7 @@ from armlet.policies.base import check_replaceable, compiled_rule
 from armlet.policies.state import subtract
 from armlet.reference.choice import best_chances
 from armlet.reference.linear import ordered_scores
-from armlet.types import Arm, Array, Bool, Contexts, Float64, Int64, Mode, Policy, Snapshot, State
+from armlet.types import KEEP, Arm, Array, Bool, Contexts, Float64, Int64, Keep, Mode, Policy, Snapshot, State
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -48,8 +51,9 @@ if TYPE_CHECKING:
     from armlet.inputs.budget import Budget, Spending
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
+    from armlet.inputs.settings import Reader
     from armlet.model_file import Model
-    from armlet.recording import Fields, Recorder
+    from armlet.recording import Fields, Recorder, Recording
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
 
@@ -117,6 +121,11 @@ class Bandit(Engine):
         (lowest, highest): rewards outside are refused. One wild value can ruin the sums of an arm for good, so give
         it where rewards have a range. In the bandit's own sense: costs if the objective is "min". With outcomes, a
         range for each, by name.
+    feature_range
+        Ranges of features by name, for some or all, such as `{"age": (0, 120)}`: a context with a value outside is
+        refused. `{"age": (0, 120, "clip")}` takes the nearer end instead, and decides, learns and logs that.
+        `bandit.settings.feature_range.counts` counts both. One wild value can ruin the sums of an arm, so give ranges
+        where they are known.
     outcomes
         Several things that are observed of every decision, and what one unit of each is worth, such as
         `{"quality": 1.0, "cost": -40.0}`. A reward is then a mapping by name, and what is maximised is the weighted
@@ -152,8 +161,15 @@ class Bandit(Engine):
     >>> models.learn(decision, {"quality": 0.9})  # later
     >>> decision.reward, decision.weights
     ({'quality': 0.9, 'cost': 0.002}, {'quality': 1.0, 'cost': -400.0})
+
+    An age in nanoseconds, clipped:
+
+    >>> bandit = armlet.Bandit(["a", "b"], features=["age"], feature_range={"age": (0, 120, "clip")}, seed=1)
+    >>> bandit.decide({"age": 1.8e18}).x, bandit.settings.feature_range.counts
+    (array([120.]), {'age': {'refused': 0, 'clipped': 1}})
     """
 
+    @suggesting("Bandit")
     def __init__(
         self,
         arms: Iterable[Arm],
@@ -166,6 +182,7 @@ class Bandit(Engine):
         normalize: Normalize | None = None,
         units: Units | None = None,
         reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+        feature_range: GivenRanges | None = None,
         outcomes: Mapping[str, float] | None = None,
         known: Mapping[str, Mapping[Arm, float]] | None = None,
         budget: Budget | None = None,
@@ -192,6 +209,7 @@ class Bandit(Engine):
             encoder=encoder,
             epoch=check_epoch(epoch),
             outcomes=several,
+            feature_range=check_feature_range(feature_range, names),
         )
         if budget is not None:
             settings = settings.with_budget(budget)
@@ -202,25 +220,28 @@ class Bandit(Engine):
             self._attach_log(log)
 
     def _init_engine(self, settings: Settings, now: Snapshot, fixed_rows: float = 0.0) -> None:
-        s = settings
+        s = settings.apart()
+        reader = s.reader
         super().__init__(
             s.policy,
             compiled_rule(s.policy),
             now.state,
             now.arms,
             now.seed,
-            s.reader.row,
+            reader.row,
             features=s.features if s.encoder is None else None,  # a dict has columns where there is an encoder
             sign=s.sign,
             normalize=s.normalize == "l2",
             reward_range=s.reward_range if s.outcomes is None else None,
             outcomes=None if s.outcomes is None else s.outcomes.engine,
             budget=s.engine_budget,
+            bounds=_bounds(reader),
         )
-        self._settings, self._reader = s, s.reader
+        self._settings, self._reader = s, reader
+        self._recording: Recording | None = None
         if now.spending is not None:
             self._restore_spending(now.spending)
-        self._fixed_rows = fixed_rows  # weight of rows that no reward chose, by `design` of `partial_fit`
+        self._fixed_rows = fixed_rows
         self._advance(now.t)
         self._set_epochs(s.epoch if isinstance(s.epoch, int) else None, now.epoch)
         for stream in now.streams:
@@ -229,13 +250,13 @@ class Bandit(Engine):
             self._set_active(arm, False)
 
     def _attach_log(self, log: Recorder) -> None:
-        from armlet.recording import attach  # not before it is needed: files slow down `import armlet`
+        from armlet.recording import attach, resync_fields  # not before it is needed: files slow down `import armlet`
 
-        attach(self, log, self._model(), self.digest)
+        self._recording = attach(self, log, self._model(), self.digest, lambda: resync_fields(self._model()))
 
     def _user_attributes(self) -> dict[str, Any]:
         """Return what a subclass or a user keeps on it."""
-        ours = ("_settings", "_reader", "_fixed_rows")
+        ours = ("_settings", "_reader", "_recording")
         return {name: value for name, value in vars(self).items() if name not in ours}
 
     def _clone(self) -> Self:
@@ -291,6 +312,31 @@ class Bandit(Engine):
         of = None if units is None else columns.listed("units", units)
         return self._decide_many(rows, eligible, first, propensity, of, epoch, weights)
 
+    def _on_lost_digits(self, arms: list[int], emptied: list[int]) -> None:
+        """Learn the log again after a row was taken back that was too large for the digits of some arms, or warn."""
+        state: Any = self.state
+        digits, labels, s = state.digits_lost, self.arms, self._settings
+        losses = [(f"arm {labels[i]!r}", i in emptied, digits[i]) for i in sorted(set(arms))]
+        loss = lost_digits.describe(losses, ["n", "rewards", *lost_digits.column_names(s.features, s.dim)])
+        own = None if is_registered(s.policy) else s.policy
+        if not lost_digits.is_cured(loss, self._recording, own, self._take):
+            self._end_lives(emptied)
+
+    def _take(self, learned: Bandit) -> None:
+        """Go on with what another bandit has learned from this one's log, and record that as a resync."""
+        from armlet.recording import resync_fields
+
+        now = self._model()
+        if (learned.arms, learned.t) != (now.arms, now.t) or self._recording is None:
+            raise InvalidValueError("the log leads to other arms, or to another step")
+        if hasattr(learned.state, "renew"):  # from sums, as after `forget`
+            learned.state.renew()
+        fields = resync_fields(dataclasses.replace(now, state=learned.state))
+        other = _unpickle(Bandit, base64.b64decode(fields["model"]), self.policy)  # what a replay makes of it
+        if other._settings.feature_range is not None:
+            other._settings.feature_range.count_on(self._settings.feature_range)
+        self._recording.change("resync", [dict(fields)], (), self._become, (other, self._values_of(other)))
+
     def _is_in_epoch(self, epoch: int) -> bool:
         """Whether units meet that epoch already."""
         return self._epoch == epoch
@@ -325,13 +371,16 @@ class Bandit(Engine):
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
-    ) -> None:
-        """Learn from logged rows, or from a log's table of decisions; all of it or nothing.
+    ) -> Self:
+        """Learn from logged rows, or from a log's table of decisions; all of it or nothing. Return the bandit.
 
         Rows given as `X, arms, rewards` count as decisions: the clock advances by one a row, so a bandit that was
         trained on a log exploits from its first decision on, as much as its policy allows. A table alone is learned as
         `learn` would learn its decisions one by one, bit for bit, and the clock stays: `replace(t=)` sets it. Decisions
         of any bandit are learned, also again if they have been.
+
+        After rows, as after `merge`, `forget` and `correct`, units, ridge and estimates are functions of the sums, so
+        that they do not depend on how rows came in batches; the first look, or the next row, solves them.
 
         Parameters
         ----------
@@ -369,7 +418,7 @@ class Bandit(Engine):
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Greedy(), seed=1)
-        >>> bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
+        >>> _ = bandit.partial_fit([[1.0], [2.0]], ["a", "b"], [0.5, 3.0])
         >>> bandit.t, bandit.decide([1.0]).arm
         (2, 'b')
 
@@ -379,7 +428,7 @@ class Bandit(Engine):
         >>> decision = one.decide([0.5])
         >>> one.learn(decision, 1.0)
         >>> row = decision.to_dict()
-        >>> other.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
+        >>> _ = other.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored")})
         >>> other.replace(t=one.t)
         >>> other.digest() == one.digest()
         True
@@ -387,7 +436,7 @@ class Bandit(Engine):
         if arms is None and rewards is None:
             known = None if design == "adaptive" else design
             self._learn_table(X, explored=explored, weights=weights, steps=steps, design=known)
-            return
+            return self
         if arms is None or rewards is None:
             missing = "arms" if arms is None else "rewards"
             raise InvalidTypeError(f"{missing} is missing; give X, arms and rewards, or a table of decisions alone")
@@ -403,9 +452,9 @@ class Bandit(Engine):
         played = list(columns.labels(arms, n))
         values, sizes = self._rewards(rewards, n), columns.weights(weights, n)
         coins = columns.explored(True if explored is None else explored, n)
-        self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n))
-        if design != "adaptive":
-            self._fixed_rows += float(sizes.sum())
+        fixed = 0.0 if design == "adaptive" else float(sizes.sum())
+        self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n), fixed)
+        return self
 
     def _learn_table(self, table: object, **others: object) -> None:
         from armlet.inputs.columns import read_logged  # not before a log comes
@@ -430,6 +479,9 @@ class Bandit(Engine):
             rows.tags,
             rows.replaces,
         )
+        arms, emptied = self._take_lost()
+        if arms:
+            self._on_lost_digits(arms, emptied)
 
     def fit(
         self,
@@ -441,17 +493,19 @@ class Bandit(Engine):
         weights: npt.ArrayLike | None = None,
         steps: int | None = None,
         design: Design = "adaptive",
-    ) -> None:
-        """Forget all sums, then learn as `partial_fit` does; the clock advances as there."""
+    ) -> Self:
+        """Forget all sums, then learn as `partial_fit` does; the clock advances as there. Return the bandit."""
         fresh = self._clone()
+        if fresh._settings.feature_range is not None:
+            fresh._settings.feature_range.count_on(self._settings.feature_range)
         blank = self._settings.init(len(fresh.arms))
-        fresh._restore(blank, fresh.arms, 0)
-        before, fresh._fixed_rows = fresh.t, 0.0
+        fresh._restore(blank, fresh.arms, 0, 0.0)
+        before = fresh.t
         fresh.partial_fit(X, arms, rewards, explored=explored, weights=weights, steps=steps, design=design)
         if hasattr(fresh.state, "renew"):  # free units: those of the whole log
             fresh.state.renew()
-        self._restore(fresh.state, fresh.arms, fresh.t - before)
-        self._fixed_rows = fresh._fixed_rows
+        self._restore(fresh.state, fresh.arms, fresh.t - before, fresh._fixed_rows)
+        return self
 
     # ---- reading: never random, never changes anything
 
@@ -528,7 +582,7 @@ class Bandit(Engine):
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), seed=1)
         >>> bandit.predict_proba([[1.0]], mode="greedy")  # nothing is known: a tie
         array([[0.5, 0.5]])
-        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
+        >>> _ = bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
         >>> bandit.predict_proba([[1.0]]), bandit.predict_proba([[1.0]], mode="greedy")  # step 4 is the turn of a
         (array([[1., 0.]]), array([[0., 1.]]))
         """
@@ -581,9 +635,7 @@ class Bandit(Engine):
             return merge_fields(self._settings, theirs)
 
         seeds = [theirs.seed, *theirs.streams]
-        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, theirs.spending, fields)
-        self._know_features(other)
-        self._fixed_rows += other._fixed_rows
+        self._merge(theirs.state, theirs.arms, theirs.retired, theirs.t, seeds, theirs.spending, fields, other)
 
     def __add__(self, other: Bandit) -> Bandit:
         """Merge into a new bandit with this one's seed."""
@@ -636,6 +688,7 @@ class Bandit(Engine):
             twin.replace(seed=seed)
         return twin
 
+    @suggesting("replace")
     def replace(
         self,
         *,
@@ -646,9 +699,10 @@ class Bandit(Engine):
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
         reward_range: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+        feature_range: GivenRanges | Keep | None = KEEP,
         outcomes: Mapping[str, float] | None = None,
         known: Mapping[str, Mapping[Arm, float]] | None = None,
-        budget: Budget | None = None,
+        budget: Budget | Keep | None = KEEP,
     ) -> None:
         """Continue with one thing changed; what was learned stays, and pending decisions can still be learned.
 
@@ -677,13 +731,17 @@ class Bandit(Engine):
             free units.
         reward_range
             (lowest, highest) from now on, as in `Bandit`; rewards of pending decisions must lie in it too.
+        feature_range
+            The ranges of features from now on, all of them, as in `Bandit`; None for none. Pending decisions are
+            learned as they were made.
         outcomes
             What outcomes are worth from now on, those left out what they were: other weights of the same names.
         known
             Other values of what is known, for every arm: new prices. Arms to come may be among them.
         budget
             Another budget of the same outcome, such as a larger total; what was spent and decided so far counts in it,
-            and the price goes on. Or a first one.
+            and the price goes on. Or a first one. None removes the budget and forgets what was spent of it: a later one
+            begins at 0.
 
         Examples
         --------
@@ -706,8 +764,11 @@ class Bandit(Engine):
         """
         changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t}
         changes |= {"features": features, "encoder": encoder, "reward_range": reward_range}
-        changes |= {"outcomes": outcomes, "known": known, "budget": budget}
+        changes |= {"outcomes": outcomes, "known": known}
         given = {name: value for name, value in changes.items() if value is not None}
+        changes |= {"feature_range": feature_range, "budget": budget}
+        given |= {} if feature_range is KEEP else {"feature_range": feature_range}
+        given |= {} if budget is KEEP else {"budget": budget}
         if len(given) != 1:  # so that a refused call has changed nothing
             told = " and ".join(given) or "nothing"
             raise InvalidTypeError(f"replace got {told}; give one of {', '.join(changes)}")
@@ -721,11 +782,13 @@ class Bandit(Engine):
             self._advance_to(t)
         elif reward_range is not None:
             self._replace_range(reward_range)
+        elif feature_range is not KEEP:
+            self._replace_feature_range(feature_range)
         elif outcomes is not None:
             self._replace_outcomes(self._several("outcomes", outcomes).with_weights(outcomes))
         elif known is not None:
             self._replace_outcomes(self._several("known", known).with_known(known))
-        elif budget is not None:
+        elif budget is not KEEP:
             self._replace_budget(budget)
         else:
             self._replace_features(features, encoder, fill)
@@ -754,6 +817,11 @@ class Bandit(Engine):
             return
         self._go_on(settings, lambda state: state, lambda: {"reward_range": list(settings.reward_range or ())})
 
+    def _replace_feature_range(self, ranges: object) -> None:
+        settings = self._settings.with_feature_range(ranges)
+        told = None if settings.feature_range is None else settings.feature_range.to_dict()
+        self._go_on(settings, lambda state: state, lambda: {"feature_range": told})
+
     def _several(self, argument: str, value: object) -> Outcomes:
         if self._settings.outcomes is None:
             raise InvalidValueError(
@@ -779,8 +847,10 @@ class Bandit(Engine):
 
         self._go_on(settings, renew, fields)
 
-    def _replace_budget(self, budget: Budget) -> None:
-        self._go_on(self._settings.with_budget(budget), lambda state: state, lambda: {"budget": budget.to_dict()})
+    def _replace_budget(self, budget: Budget | None) -> None:
+        settings = self._settings.with_budget(budget)
+        told = {"budget": None if budget is None else budget.to_dict()}
+        self._go_on(settings, lambda state: state, lambda: told)
 
     def _replace_features(
         self, features: Iterable[str] | None, encoder: Encoder | None, fill: Mapping[str, float] | None
@@ -795,6 +865,8 @@ class Bandit(Engine):
         if ours is not None:
             check_same_buckets(now.encoder, ours)
         change = FeatureChange.between(now.features, names or (), fill, dim=now.dim)
+        if now.features == change.after and now.encoder == ours:  # as a script does that applies its settings again
+            return
         check_change(change, now, self.state)
 
         def fields() -> Fields:  # of a bandit with a log
@@ -813,29 +885,34 @@ class Bandit(Engine):
         change: FeatureChange | None = None,
     ) -> None:
         """Exchange the settings, and the state by the one that `renew` makes of it, in one turn of the engine."""
-        before = self._settings
+        before, reader = self._settings, settings.reader
 
         def renewed(state: Any) -> State:
             if self._settings is not before:
                 raise BusyError("another thread has replaced something meanwhile; nothing was changed, call again")
             return renew(state)
 
-        def settle() -> None:
-            self._settings, self._reader = settings, settings.reader
-
         self._replace(
             settings.policy,
             compiled_rule(settings.policy),
-            settings.reader.row,
+            reader.row,
             features=settings.features if settings.encoder is None else None,
             reward_range=settings.reward_range if settings.outcomes is None else None,
             outcomes=None if settings.outcomes is None else settings.outcomes.engine,
             budget=settings.engine_budget,
+            bounds=_bounds(reader),
             columns=None if change is None else (list(change.sources), list(change.fills)),
             renew=renewed,
             fields=fields,
-            settle=settle,
+            values=((self, "_settings", settings), (self, "_reader", reader)),
         )
+
+    def _resync(self, other: Bandit) -> None:
+        """Go on in the state of another bandit, with this one's seeds: what a log says after an interrupted record."""
+        self._become(other, self._values_of(other))
+
+    def _values_of(self, other: Bandit) -> tuple[tuple[object, str, object], ...]:
+        return tuple((self, name, getattr(other, name)) for name in ("_settings", "_reader"))
 
     def __copy__(self) -> Self:
         return self._clone()
@@ -906,7 +983,7 @@ class Bandit(Engine):
 
     @property
     def settings(self) -> Settings:
-        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, reward_range, epoch."""
+        """What the bandit was made with: policy, dim, features, encoder, objective, normalize, ranges, epoch."""
         s = self._settings
         return s if s.encoder is None else dataclasses.replace(s, encoder=s.encoder.copy())
 
@@ -937,6 +1014,12 @@ class Bandit(Engine):
         from armlet.report.bandits import bandit_html
 
         return bandit_html(self, default_policy())
+
+
+def _bounds(reader: Reader) -> tuple[list[float], list[float]] | None:
+    """Return what the engine is told of ranges: the lowest and the highest value of every feature."""
+    ranges = reader.ranges
+    return None if ranges is None else (ranges.low.tolist(), ranges.high.tolist())
 
 
 def from_parts(name: str, header: dict[str, Any], arrays: dict[str, Array], policy: Policy | None) -> Bandit:

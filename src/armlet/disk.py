@@ -44,6 +44,24 @@ Source: TypeAlias = str | os.PathLike[str] | Readable
 Target: TypeAlias = str | os.PathLike[str] | Writable
 
 
+def check_path(name: str, path: str | os.PathLike[str]) -> None:
+    r"""Refuse a path that no file can have.
+
+    Examples
+    --------
+    >>> check_path("target", "a\0.armlet")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: target is 'a\x00.armlet'; give a path of text without a null character
+    """
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidValueError(f"{name} is {reprlib.repr(text)}; give a path of text without a null character")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(f"{name} is {reprlib.repr(text)}; give a path that can be written as UTF-8") from error
+
+
 PRIVATE, ORDINARY = 0o600, 0o666  # modes of new files: a model holds the seed of its bandit
 
 
@@ -74,6 +92,7 @@ def write_parts(target: Target, parts: Iterable[bytes]) -> None:
     b'abc'
     """
     if isinstance(target, str | os.PathLike):
+        check_path("target", target)
         write_atomically(Path(os.path.realpath(target)), parts, PRIVATE)  # through a link, to what it points at
         return
     if not hasattr(target, "write"):
@@ -100,6 +119,7 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
     b'abc'
     """
     if isinstance(source, str | os.PathLike):
+        check_path("source", source)
         with Path(source).open("rb") as file:
             yield file
         return
@@ -525,11 +545,15 @@ class LockedFile:
         if self.fd >= 0:
             import fcntl
 
+            with contextlib.suppress(OSError):
+                fcntl.flock(self.fd, fcntl.LOCK_UN)  # first: another may have the file, whatever interrupts the rest
             fd, self.fd = self.fd, -1
-            try:
-                fcntl.flock(fd, fcntl.LOCK_UN)
-            finally:
-                os.close(fd)
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if (fd := getattr(self, "fd", -1)) >= 0:  # its owner was interrupted before it could close it
+            self.fd = -1
+            os.close(fd)
 
     def forked(self) -> None:
         """Close the child's copy; the lock stays the parent's."""

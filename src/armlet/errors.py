@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ContextDecorator
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from string import Formatter
 from types import ModuleType
-from typing import Final, Literal
+from typing import Final, Literal, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ArmletError(Exception):
@@ -55,7 +60,9 @@ _REFUSING: Final = _Refusing()
 
 
 def refusing() -> _Refusing:
-    """Raise errors of Python or numpy inside as an ArmletError that is also of the original type; for public methods.
+    """Raise errors of Python or numpy as an ArmletError that is also of the original type, where arguments are read.
+
+    Nowhere else: beyond the border such an error is a fault, and looks like one.
 
     Examples
     --------
@@ -76,6 +83,24 @@ _REFUSALS: Mapping[type[BaseException], type[ArmletError]] = {
     TypeError: InvalidTypeError,
     KeyError: UnknownNameError,
 }
+
+
+def trace_of(error: BaseException) -> str:
+    """Return where an error was raised, the last call last, in one line; not its text, which may contain a context.
+
+    Examples
+    --------
+    >>> try:
+    ...     closest(None, ["OFUL"])
+    ... except AttributeError as error:
+    ...     trace_of(error)
+    '... > armlet.errors:... > armlet.errors:...'
+    """
+    places, trace = [], error.__traceback__
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " > ".join(places) or "?"
 
 
 class DecisionError(ArmletError):
@@ -110,12 +135,20 @@ class TableError(ArmletError):
     """A table's producer failed while its rows were being read."""
 
 
+class LostDigitsWarning(RuntimeWarning):
+    """A row was taken back that is so much larger than the others that sums have lost digits."""
+
+
 class StoreError(ArmletError):
     """A store cannot be opened, is damaged, or could not write; nothing of the call was kept."""
 
 
 class StoreFailedError(StoreError):
     """A store has failed in a way that only opening it again can mend."""
+
+
+class InternalError(StoreError):
+    """A fault inside a store, such as an error of Python in the midst of a transaction; the call was rolled back."""
 
 
 class QueueFullError(StoreError):
@@ -244,6 +277,56 @@ class MissingConstantError(ArmletError, ValueError):
 
 
 MANY: Final = 12  # names that an error lists
+
+
+def suggesting(called: str, **elsewhere: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the names of a function's arguments, and suggest the closest to one that it does not have.
+
+    `elsewhere` says what to do about arguments that others have.
+
+    Examples
+    --------
+    >>> @suggesting("brew")
+    ... def brew(cups, *, strength=1.0):
+    ...     return cups * strength
+    >>> brew(2, strenght=3)
+    Traceback (most recent call last):
+    armlet.errors.InvalidTypeError: brew() got an unexpected keyword 'strenght', which is 3; did you mean 'strength'?
+    >>> brew()
+    Traceback (most recent call last):
+    armlet.errors.InvalidTypeError: brew(): missing a required argument: 'cups'; call brew(cups, strength)
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        form = signature(function)
+        known = [name for name in form.parameters if name != "self"]
+
+        @wraps(function)
+        def checked(*args: P.args, **named: P.kwargs) -> R:
+            for keyword, value in named.items():
+                if keyword not in known:
+                    text = f"{called}() got an unexpected keyword {keyword!r}, which is {reprlib.repr(value)}"
+                    raise InvalidTypeError(f"{text}; {elsewhere.get(keyword) or choices(keyword, known)}")
+            try:
+                form.bind(*args, **named)
+            except TypeError as error:
+                raise InvalidTypeError(f"{called}(): {error}; call {called}({', '.join(known)})") from None
+            return function(*args, **named)
+
+        return checked
+
+    return decorate
+
+
+class CheckedSettings:
+    """Mixed into frozen dataclasses with slots: a setting that there is not is refused with the closest name."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **given: object) -> None:
+        super().__init_subclass__(**given)
+        if "__dataclass_fields__" in vars(cls) and "__init__" in vars(cls):  # the class that slots were added to
+            cls.__init__ = suggesting(cls.__name__)(cls.__init__)  # type: ignore[method-assign]
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:

@@ -30,10 +30,10 @@ from armlet._kernel import Engine as Engine
 from armlet._kernel import Evidence as Evidence
 from armlet._kernel import ForcedSampling as ForcedSampling
 from armlet._kernel import FrozenStatistics as FrozenStatistics
-from armlet._kernel import HeldLines as HeldLines
 from armlet._kernel import InverseGaps as InverseGaps
 from armlet._kernel import LayeredStatistics as LayeredStatistics
 from armlet._kernel import LazyStatistics as LazyStatistics
+from armlet._kernel import Lines as Lines
 from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
 from armlet._kernel import OptimisticGreedy as OptimisticGreedy
@@ -44,6 +44,7 @@ from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
 from armlet._kernel import add_rows as add_rows
 from armlet._kernel import argmax_rows as argmax_rows
+from armlet._kernel import commit as commit
 from armlet._kernel import erfcs as erfcs
 from armlet._kernel import estimate_subset as estimate_subset
 from armlet._kernel import exploration_weights as exploration_weights

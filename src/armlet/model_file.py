@@ -14,6 +14,7 @@ from armlet import disk
 from armlet.disk import Json, Source, Target, origin
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError, UnknownNameError
 from armlet.inputs.columns import check_label, check_labels
+from armlet.inputs.ranges import check_feature_range
 from armlet.inputs.settings import NEWER, Settings, check_epoch, check_reward_range, check_seed, epoch_json, units_of
 from armlet.kernel import Engine, outcome_shapes, sum_shapes
 from armlet.types import Arm, Array, Bool, EpochUnderWay, Float64, Policy, Shapes, State, __version__
@@ -99,6 +100,7 @@ def _header(model: Model) -> dict[str, Json]:
         optional["epoch_start"] = list(model.epoch[:2])
         optional |= {"epoch_price": model.epoch[3]} if model.epoch[3] else {}
     optional |= {} if s.outcomes is None else {"outcomes": s.outcomes.to_dict()}
+    optional |= {} if s.feature_range is None else {"feature_range": s.feature_range.to_dict()}
     if s.budget is not None and model.spending is not None:
         optional |= {"budget": s.budget.to_dict(), "spending": model.spending.tolist()}
     return optional | {
@@ -227,11 +229,12 @@ class _Told(NamedTuple):
 
 
 def _told(header: dict[str, Any], policy: Policy) -> _Told:
-    names, objective = header["features"], header["objective"]
+    objective = header["objective"]
+    names = None if header["features"] is None else tuple(listed(header, "features"))
     settings = Settings(
         policy=policy,
         dim=header["dim"],
-        features=None if names is None else tuple(listed(header, "features")),
+        features=names,
         objective=objective,
         normalize=header["normalize"],
         reward_range=check_reward_range(header["reward_range"], policy, objective),
@@ -239,6 +242,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
         epoch=check_epoch(header.get("epoch")),
         outcomes=_outcomes(header.get("outcomes")),
         budget=_budget(header.get("budget")),
+        feature_range=check_feature_range(header.get("feature_range"), names),
     )
     arms = check_labels(listed(header, "arms"))
     if settings.outcomes is not None:

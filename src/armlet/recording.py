@@ -9,7 +9,9 @@ used its step of the clock.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -17,10 +19,12 @@ from armlet import model_file
 from armlet.disk import give_up_in_children
 from armlet.errors import BusyError, InvalidTypeError
 from armlet.inputs.settings import Settings, check_seed
-from armlet.kernel import Engine
+from armlet.kernel import Engine, Lines, commit
 from armlet.types import Policy, Snapshot
 
 if TYPE_CHECKING:
+    from armlet.actions.decision import ActionDecision
+    from armlet.actions.table import ActionTable
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
     from armlet.inputs.outcomes import Outcomes
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 Fields: TypeAlias = Mapping[str, Any]
 """Names and plain JSON values."""
+Value: TypeAlias = tuple[object, str, object] | tuple[object, str, object, object]
+"""An attribute to set: of what, which, to what; and what it must be until then, else nothing is set."""
+Values: TypeAlias = tuple[Value, ...]
 
 
 class Recorder(Protocol):
@@ -74,7 +81,7 @@ class Recorder(Protocol):
             The bandit as `to_bytes` gives it, with its seed: to be kept apart from the log.
         about
             version, policy (name and settings), arms, retired, dim, features, objective, normalize, units,
-            reward_range, t and digest; of a bandit that has them outcomes, budget, spending and epoch.
+            reward_range, t and digest; of a bandit that has them feature_range, outcomes, budget, spending and epoch.
         digest
             Gives the digest of the state at any later time; from inside the other methods too.
         """
@@ -89,14 +96,16 @@ class Recorder(Protocol):
         """Record a change that is about to be made.
 
         learn: id, reward, weight. correct: id, old_reward, new_reward, and the weight that it was learned with. forget:
-        id, reward, weight. expire: id. Each of them has `decision`, its record, if this recorder did not receive that
-        before; learn has `expired`, True, if the decision's reward was not waited for any more.
+        id, reward, weight. expire: id. bill: id, cost. Each of them has `decision`, its record, if this recorder did
+        not receive that before; `expired`, True, if the decision's reward was not waited for any more; and `billed`,
+        what counted as its cost in a budget, if that is not the cost that was learned.
         add_arm, retire_arm, restore_arm, remove_arm: arm. advance: t. partial_fit: X, arms, rewards, explored, weights,
         steps. learn_logged: columns. merge: model, the other bandit's bytes in base64 with a seed that nobody used.
         replace: one of policy, its name and settings; features, the names from now on, with fill, what rows from before
-        have in new ones, and encoder if it makes them; reward_range; outcomes, all of what they are from now on;
-        budget. Contexts have the features of their time. All rewards are as the user gave them: with several outcomes
-        those that came, by name; a correction has all that the decision had.
+        have in new ones, and encoder if it makes them; reward_range; feature_range, all of them or None; outcomes, all
+        of what they are from now on; budget, None if there is to be none. Contexts have the features of their time. All
+        rewards are as the user gave them: with several outcomes those that came, by name; a correction has all that the
+        decision had.
         """
 
     def on_events(self, kind: str, many: Sequence[Fields]) -> None:
@@ -109,16 +118,108 @@ _RLOCK = type(threading.RLock())
 class Recording:
     """A recorder and its lock, as the engine holds them; a forked child gives both up."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, state: Callable[[], Fields]) -> None:
         self.recorder: Recorder = recorder
-        lock = getattr(recorder, "lock", None)
+        lock, lines = getattr(recorder, "lock", None), getattr(recorder, "lines", None)
         self.lock = lock if isinstance(lock, _RLOCK) else threading.RLock()  # one owner: a log's own, if it has one
+        self.lines = lines if isinstance(lines, Lines) else None
+        """Where a change is recorded in one step with it, if the recorder is a log; else the recorder is called."""
+        self.doubtful = False
+        """Whether a call of the recorder was interrupted, so that the last change may be in it and not in the bandit,
+        or the other way round."""
+        self._state = state
         give_up_in_children(self)
+
+    # ---- changes of a bandit in Python; the engine makes its own
+
+    def change(
+        self,
+        kind: str,
+        many: list[dict[str, Any]],
+        values: Values,
+        call: Callable[..., object] | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        """Record events of a kind and make the change that they are of: a call of a builtin method, and attributes."""
+        log: Any = self.recorder
+        if self.lines is not None:
+            log.check(kind, many)
+            commit(self.lines, [(kind, fields) for fields in many], values, call, args)
+            log.seal_if_due(is_decision=False)
+            return
+        record = (lambda: log.on_event(kind, many[0])) if len(many) == 1 else (lambda: log.on_events(kind, many))
+        self._call(record, values, call, args)
+
+    def table(self, table: ActionTable, name: str, values: Values) -> None:
+        """Record a table of actions that was prepared under a name."""
+        log: Any = self.recorder
+        if self.lines is None:
+            self._call(lambda: log.on_actions(table, name), values)
+            return
+        events, known = log.table_change(table, name)
+        commit(self.lines, events, (*known, *values))
+        log.seal_if_due(is_decision=False)
+
+    def table_removed(self, name: str, values: Values) -> None:
+        """Record that a prepared table was removed."""
+        log: Any = self.recorder
+        known = () if self.lines is None else log.tables_without(name)
+        self.change("remove_table", [{"name": name}], (*known, *values))
+
+    def decision(self, decision: ActionDecision, table: ActionTable, clock: Values) -> None:
+        """Record a decision, and the table that it chose from if that is not known, and set the clock."""
+        log: Any = self.recorder
+        values: Values = ((decision, "recorded", self),)
+        if self.lines is not None:
+            events, known = log.table_change(table, is_used=True)
+            commit(self.lines, [*events, ("decide", decision.to_dict())], (*known, *clock, *values))
+            log.seal_if_due(is_decision=True)
+            return
+
+        def record() -> None:
+            log.on_actions(table, None)
+            commit(None, [], clock)  # a decision that is refused has used its step: it may have been kept
+            try:
+                log.on_decision(decision)
+            except BaseException:
+                decision.expired = True
+                raise
+
+        self._call(record, values)
+
+    def _call(
+        self,
+        record: Callable[[], None],
+        values: Values,
+        call: Callable[..., object] | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        """Call a recorder, then make the change; whatever interrupts either leaves a doubt."""
+        if self.doubtful:
+            self.reconcile()
+        self.doubtful = True
+        try:
+            record()
+        except Exception:  # it has refused
+            self.doubtful = False
+            raise
+        commit(None, [], (*values, (self, "doubtful", False)), call, args)
+
+    def reconcile(self) -> None:
+        """Have the recorder receive the whole state, since it may have another."""
+        self.recorder.on_event("resync", self._state())
+        self.doubtful = False
+        warnings.warn(
+            "a change was interrupted while it was recorded, so the log may not have it, or have it twice; a resync "
+            "event tells the state that it goes on from",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def forked(self) -> None:
         """Leave the recorder to the process that opened it."""
         self.lock = threading.RLock()  # the other may have been copied while a thread held it
-        self.recorder = _Elsewhere()
+        self.recorder, self.lines = _Elsewhere(), None
 
 
 class _Elsewhere:
@@ -133,16 +234,29 @@ class _Elsewhere:
     open = on_decision = on_decisions = on_actions = on_event = on_events = _refuse
 
 
-def attach(bandit: Engine, recorder: Recorder, now: model_file.Model, digest: Callable[[], str]) -> None:
+def attach(
+    bandit: Engine,
+    recorder: Recorder,
+    now: model_file.Model,
+    digest: Callable[[], str],
+    state: Callable[[], Fields],
+) -> Recording:
     """Pass a recorder the bandit as it is `now`, and every change from now on; or leave the bandit as it was."""
-    bandit._attach(begin(recorder, model_file.encode(now), model_file.describe(now), digest))
+    recording = begin(recorder, model_file.encode(now), model_file.describe(now), digest, state)
+    bandit._attach(recording)
+    return recording
 
 
 METHODS: Final = ("open", "on_decision", "on_decisions", "on_event", "on_events")
 
 
 def begin(
-    recorder: Recorder, start: bytes, about: Fields, digest: Callable[[], str], methods: Sequence[str] = METHODS
+    recorder: Recorder,
+    start: bytes,
+    about: Fields,
+    digest: Callable[[], str],
+    state: Callable[[], Fields],
+    methods: Sequence[str] = METHODS,
 ) -> Recording:
     """Open a recorder, which must have these methods."""
     for name in methods:
@@ -151,7 +265,13 @@ def begin(
                 f"log is {recorder!r}, which has no {name}; give an armlet.Log, or a Recorder of your own"
             )
     recorder.open(start, about, digest)
-    return Recording(recorder)
+    return Recording(recorder, state)
+
+
+def resync_fields(now: model_file.Model) -> Fields:
+    """Describe a state that a log goes on from: the bandit as a model, with a seed that nobody used."""
+    safe = dataclasses.replace(now, seed=check_seed(None), streams=())
+    return {"model": base64.b64encode(model_file.encode(safe)).decode()}
 
 
 def merge_fields(settings: Settings, other: Snapshot) -> Fields:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from enum import Enum
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +57,18 @@ Memory: TypeAlias = Literal["constant", "grows with contexts", "grows with t"]
 
 AbsentArms: TypeAlias = Literal["no hindrance", "hinder"]
 """Whether a policy finds the best of the arms that play while others are retired or not eligible."""
+
+
+class Keep(Enum):
+    """Says that something stays as it is, where None is a value."""
+
+    KEEP = "keep"
+
+    def __repr__(self) -> str:
+        return "KEEP"
+
+
+KEEP: Final = Keep.KEEP
 
 
 @runtime_checkable

@@ -70,6 +70,9 @@ def test_a_file_may_leave_tables_out() -> None:
     assert twin.digest() == bandit.digest()
     with pytest.raises(InvalidValueError, match="prepare it again"):
         twin.decide([0.0, 1.0], "films")
+    without = twin.copy()
+    without.remove_table("films")
+    assert without.digest() == new().digest() != twin.digest()
     twin.prepare("films", catalogue())
     assert twin.decide([0.0, 1.0], "films").id == bandit.decide([0.0, 1.0], "films").id
 
@@ -135,6 +138,7 @@ def test_a_table_of_rows_is_learned_as_one_by_one() -> None:
         }
     )
     other.replace(t=bandit.t)
+    bandit._state.solve()
     assert other.digest() == bandit.digest()
 
 
@@ -142,6 +146,8 @@ def test_forget_takes_back_and_correct_replaces() -> None:
     bandit, other = new(), new()
     made = played(bandit, 30)
     played(other, 30)
+    for each in (bandit, other):
+        each._state.solve()
     before = bandit.predict_expectations([0.3, 0.4], catalogue())
     extra, twin = (each.decide([5.0, 1.0], catalogue()) for each in (bandit, other))
     bandit.learn(extra, 7.0)
@@ -152,9 +158,29 @@ def test_forget_takes_back_and_correct_replaces() -> None:
     bandit.learn(extra, 1.0)
     bandit.correct(extra, 1.0, 2.0)
     other.learn(twin, 2.0)
+    other._state.solve()
     expected = other.predict_expectations([0.3, 0.4], catalogue())
     np.testing.assert_allclose(bandit.predict_expectations([0.3, 0.4], catalogue()), expected, rtol=1e-9)
     assert made[0].learned
+
+
+def test_rows_of_an_action_that_came_back_are_not_confused() -> None:
+    bandit = new()
+    bandit._state = type(bandit.state)(2, 3, bandit.settings.products(), intercepts=True, kept=2)
+    rng, z = np.random.default_rng(3), np.array([0.5, -1.0, 2.0])
+    made = []
+    for label in ("back", "b", "c", "d", "back"):
+        made.append(bandit.decide(rng.normal(size=2), {label: z}))
+        bandit.learn(made[-1], 1.5)
+    file = bandit.to_bytes()
+    for decision in (made[0], made[-1]):
+        with pytest.raises(ForgetError, match="'back' with these features were folded into the sums"):
+            bandit.forget(decision, 1.5)
+        with pytest.raises(ForgetError, match="folded='approximate'"):
+            bandit.correct(decision, 1.5, 0.5)
+    assert bandit.to_bytes() == file
+    assert armlet.from_bytes(file, kind=armlet.ActionBandit).digest() == bandit.digest()
+    bandit.forget(made[3], 1.5)
 
 
 def test_a_row_of_a_folded_action_is_taken_back_only_approximately() -> None:

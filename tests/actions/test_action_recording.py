@@ -64,12 +64,14 @@ def test_a_recorder_hears_tables_before_their_decisions_and_changes_before_they_
     bandit.replace(t=7)
     bandit.replace(reward_range=(0, 9))
     bandit.partial_fit({"x": [[1.0]], "z": [[1.0]], "arm": ["tea"], "reward": [1.0]})
+    bandit.remove_table("drinks")
     assert [kind for kind, _ in log.events] == [
         *("actions", "actions", "decide", "learn", "correct", "forget", "actions", "decide", "expire"),
-        *("replace", "advance", "replace", "learn_logged"),
+        *("replace", "advance", "replace", "learn_logged", "remove_table"),
     ]
     assert log.events[0][1] == (table.hash, "drinks")
     told = dict(log.events)
+    assert told["remove_table"] == {"name": "drinks"}
     assert told["learn"] == {"id": decision.id, "reward": 1.0, "weight": 1.0}
     assert log.events[2][1]["actions"] == table.hash
     assert decision.marginal
@@ -101,7 +103,7 @@ def test_a_change_that_the_recorder_refuses_does_not_happen(kind: str) -> None:
     bandit, log = recorded()
     old, new = (bandit.decide([0.5], ACTIONS) for _ in range(2))
     bandit.learn(old, 1.0)
-    calls: dict[str, Callable[[], None]] = {
+    calls: dict[str, Callable[[], object]] = {
         "learn": lambda: bandit.learn_many([new], [1.0]),
         "correct": lambda: bandit.correct(old, 1.0, 2.0),
         "forget": lambda: bandit.forget(old, 1.0),

@@ -137,10 +137,12 @@ def test_a_row_taken_back_was_never_there() -> None:
     assert_same(pair.models[0], pair.fresh().models[0])
 
 
-def test_ridges_are_weighed_again_when_half_of_the_rows_are_gone() -> None:
+@pytest.mark.parametrize("left", [100, 64, 10])
+def test_ridges_are_those_of_rows_not_taken_back(left: int) -> None:
     pair, rows = learned(128, 2)
-    few, _ = learned(64, 2)
-    for row in rows[64:]:
+    few, _ = learned(left, 2)
+    few.do("solve")
+    for row in rows[left:]:
         pair.do("remove", *row)
     pair.assert_same()
     model, expected = pair.models[0], few.models[0]
@@ -239,8 +241,36 @@ def test_items_beyond_those_kept_are_folded_in_and_cannot_be_taken_back() -> Non
     gone = next(row for row in rows if row[0] not in kept)
     with pytest.raises(InvalidValueError, match="no longer kept apart"):
         pair.models[0].remove(*gone)
-    last = rows[-1]
-    pair.do("remove", *last)
+    new = (99, *rows[-1][1:])
+    pair.do("add", *new)
+    pair.do("remove", *new)
+    pair.assert_same()
+
+
+def test_rows_of_an_item_that_came_back_cannot_be_taken_back() -> None:
+    """Nothing tells those from before it was folded in from those since."""
+    pair, rows = learned(80, 5, kept=3)
+    back = next(row for row in rows if row[0] not in pair.models[0].arrays()["item_keys"])
+    pair.do("add", *back)
+    pair.assert_same()
+    before = pair.models[0].arrays()
+    assert back[0] in before["item_keys"]
+    assert back[0] in before["folded_keys"]
+    again = pair.copy()
+    for model in (*pair.models, *again.models):
+        with pytest.raises(InvalidValueError, match="no longer kept apart"):
+            model.remove(*back)
+        with pytest.raises(InvalidValueError, match="no longer kept apart"):
+            model.correct(*back[:4], 9.0, back[4])
+        for name, array in model.arrays().items():
+            np.testing.assert_array_equal(array, before[name])
+
+
+def test_as_many_folded_keys_are_known_as_is_written() -> None:
+    pair, rows = learned(1, 5, kept=2)
+    for key in range(1, 30):
+        pair.do("add", key, *rows[0][1:])
+    assert pair.models[0].arrays()["folded_keys"].tolist() == list(range(12, 28))
     pair.assert_same()
 
 

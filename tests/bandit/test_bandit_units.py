@@ -118,13 +118,11 @@ def test_a_warning_that_is_an_error_leaves_everything_as_it_was() -> None:
     bandit.learn(decision, 1e9 + 31)
 
 
-def test_fit_takes_means_of_the_whole_log() -> None:
+def test_partial_fit_takes_means_of_the_whole_log() -> None:
     X, rewards = rows(105), rows(105, seed=4)[:, 0]
     arms = np.arange(105) % 3
     fitted, learned = (armlet.Bandit(range(3), 2, policy=armlet.Greedy(), seed=1) for _ in range(2))
     fitted.fit(X, arms, rewards)
     learned.partial_fit(X, arms, rewards)
-    assert (fitted.state.arrays()["units"] != learned.state.arrays()["units"]).any()
-    learned.state.renew()
     np.testing.assert_array_equal(fitted.state.arrays()["units"], learned.state.arrays()["units"])
     np.testing.assert_allclose(fitted.state.base, rewards.mean(), rtol=1e-12)

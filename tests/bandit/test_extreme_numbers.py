@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import armlet
-from armlet.errors import MergeError, PolicyError
+from armlet.errors import DecisionError, MergeError, PolicyError
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT
 from armlet.inputs.settings import Ridge, Units
 from armlet.kernel import Statistics
@@ -75,6 +76,7 @@ def test_weights_below_the_border_are_refused_by_name(weight: float) -> None:
     bandit.learn(decision, 1.0, weight=LEAST_WEIGHT)
 
 
+@pytest.mark.filterwarnings("ignore::armlet.errors.LostDigitsWarning")
 @pytest.mark.parametrize("n_arms", [1, 2])
 @pytest.mark.parametrize("units", ["free", "as given"])
 def test_samples_have_probabilities_after_the_smallest_weights_are_taken_back(n_arms: int, units: Units) -> None:
@@ -90,7 +92,8 @@ def test_samples_have_probabilities_after_the_smallest_weights_are_taken_back(n_
             bandit.learn(decision, told[0], weight=float(rng.choice([LEAST_WEIGHT, 1e-20, 1.0])))
             bandit.correct(decision, *told)
             if rng.random() < 0.5:
-                bandit.forget(decision, told[1])
+                with suppress(DecisionError):  # the correction has emptied the arm
+                    bandit.forget(decision, told[1])
 
 
 @pytest.mark.parametrize("n_arms", [1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -28,11 +29,13 @@ def new_bandit() -> armlet.Bandit:
 def python_calls(step: Any) -> list[str]:
     """Name the Python functions that run inside a call, which is not Python itself."""
     found: list[str] = []
+    gc.disable()  # callbacks of a collection, which other libraries have, are no part of the call
     sys.setprofile(lambda frame, event, _: found.append(frame.f_code.co_name) if event == "call" else None)
     try:
         step()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return [name for name in found if name != "<lambda>"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import armlet
 from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, Decision, Encoder, LinUCB, Policy
-from armlet.errors import DecisionError
+from armlet.errors import DecisionError, InvalidValueError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.policies import AutoEpsilonGreedy
 from armlet.types import Float64, Interaction
@@ -192,6 +192,19 @@ def test_a_decision_of_another_bandit_in_this_process_is_refused_after_a_change(
     bandit.replace(features=["y", "x"])
     with pytest.raises(DecisionError, match="made by another bandit, perhaps before features were replaced"):
         bandit.learn(decision, 1.0)
+
+
+def test_the_same_features_change_nothing() -> None:
+    bandit = made(armlet.Greedy(), ["x", "y"])
+    base, worker = bandit.copy(), armlet.from_bytes(bandit.copy(seed=4).to_bytes())
+    late = worker.decide([1.0, 0.5])
+    bandit.merge(worker.difference(base))
+    digest = bandit.digest()
+    bandit.replace(features=["x", "y"])
+    assert bandit.digest() == digest
+    bandit.learn(late, 1.0)
+    with pytest.raises(InvalidValueError, match="fill has 'x', which is not a new feature"):
+        bandit.replace(features=["x", "y"], fill={"x": 1.0})
 
 
 # ---- names

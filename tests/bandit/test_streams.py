@@ -192,9 +192,9 @@ def test_what_an_arm_knew_before_it_was_removed_cannot_be_changed_later(policy: 
     bandit.add_arm("b")
     for lived in (bandit, bandit.copy()):
         before = lived.to_bytes()
-        with pytest.raises(DecisionError, match=r"arm 'b' was removed after decision .* was learned"):
+        with pytest.raises(DecisionError, match=r"arm 'b' was removed or emptied after decision .* was learned"):
             lived.correct(decisions["b"], 1.0, 2.0)
-        with pytest.raises(DecisionError, match=r"arm 'b' was removed after decision .* was learned"):
+        with pytest.raises(DecisionError, match=r"arm 'b' was removed or emptied after decision .* was learned"):
             lived.forget(decisions["b"], 1.0)
         with pytest.raises(DecisionError, match="nothing to correct"):  # it cannot tell, but there is no such row
             lived.correct(restored(decisions["b"]), 1.0, 2.0)

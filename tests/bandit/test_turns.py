@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 import armlet
 from armlet import Bandit, Policy
-from armlet.errors import BusyError
+from armlet.errors import BusyError, UnknownNameError
 from armlet.kernel import coins
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.types import Bool, Choice, Coins, Float64, Interaction
@@ -170,46 +171,58 @@ def test_policy_that_changes_its_own_bandit_is_refused(inside: str, change: str)
 # ---- signals
 
 MARK: int = coins(1, 1).mark
-WORK: dict[str, Callable[[Bandit, Float64], object]] = {
-    "decide_many": lambda bandit, X: bandit.decide_many(X),
-    "predict_proba": lambda bandit, X: bandit.predict_proba(X),
-    "partial_fit": lambda bandit, X: bandit.partial_fit(X, [0] * len(X), np.ones(len(X)), explored=True),
-    "learn_many": lambda bandit, X: bandit.learn_many(
-        [armlet.Decision.restore(f"1-{MARK:016x}", 0, 1.0, True, x) for x in X], np.ones(len(X))
-    ),
+
+
+def learn_many(bandit: Bandit, X: Float64) -> Callable[[], object]:
+    """Prepare a batch of decisions to learn: restoring them takes longer than learning them."""
+    decisions = [armlet.Decision.restore(f"1-{MARK:016x}", 0, 1.0, True, x) for x in X]
+    return lambda: bandit.learn_many(decisions, np.ones(len(X)))
+
+
+BATCHES: dict[str, Callable[[Bandit, Float64], Callable[[], object]]] = {
+    "decide_many": lambda bandit, X: lambda: bandit.decide_many(X),
+    "predict_proba": lambda bandit, X: lambda: bandit.predict_proba(X),
+    "partial_fit": lambda bandit, X: lambda: bandit.partial_fit(X, [0] * len(X), np.ones(len(X)), explored=True),
+    "learn_many": learn_many,
 }
-SIZES = {"decide_many": 200_000, "predict_proba": 200_000, "partial_fit": 100_000, "learn_many": 60_000}
 
 
-@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("work", BATCHES)
 @pytest.mark.parametrize("name", COMPILED)
 def test_signal_ends_a_batch_in_its_middle(name: str, work: str) -> None:
-    """A timer fires until it hits a batch in its middle; the error of its handler ends that batch."""
+    """A timer ticks; a batch that is over before the kernel looks for signals is followed by one of twice the rows."""
     bandit = Bandit(range(20), 40, policy=COMPILED[name], seed=1)
     rng = np.random.default_rng(1)
     bandit.partial_fit(rng.normal(size=(500, 40)), rng.integers(0, 20, 500), rng.normal(size=500), explored=True)
-    X = rng.normal(size=(SIZES[work], 40))
     fired: list[str] = []
 
     def handler(_number: int, _frame: object) -> None:
+        if fired:
+            return  # the timer ticked again before it was stopped: one signal ends the batch
         try:
             bandit.restore_arm(0)  # it is not retired, so this changes nothing
         except BusyError as error:  # so it came in the middle of the batch, and nowhere else
             fired.append(str(error))
             raise KeyboardInterrupt from None
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
 
     old = signal.signal(signal.SIGALRM, handler)
+    X = rng.normal(size=(20_000, 40))
+    gc.disable()  # what a handler raises in a callback of a collection is lost
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        for _ in range(50):  # a batch that ended first gets another
+        for _ in range(7):  # 2.5 million rows, 4e9 products, are many slices of 10 ms on any machine
+            X = np.concatenate([X, X])
+            batch = BATCHES[work](bandit, X)
             before, t = bandit.state.arrays(), bandit.t
-            WORK[work](bandit, X)
+            signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+            batch()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        pytest.fail("no batch was ended")
     except KeyboardInterrupt:
         pass
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+        gc.enable()
     assert len(fired) == 1
     assert "a batch in this thread" in fired[0]
     after = bandit.state.arrays()
@@ -219,24 +232,40 @@ def test_signal_ends_a_batch_in_its_middle(name: str, work: str) -> None:
 
 
 def test_other_threads_run_during_a_long_batch() -> None:
-    bandit = Bandit(range(50), 60, policy=armlet.LinUCB(), seed=1)
-    X = np.random.default_rng(1).normal(size=(3000, 60))
-    started = threading.Event()
+    """Another thread makes one arm the best and the worst in turn; if a batch sees only one, the next is longer."""
+    bandit = Bandit(range(50), 60, policy=armlet.LinUCB(units="as given"), seed=1)
+    rng = np.random.default_rng(1)
+    bandit.partial_fit(rng.normal(size=(500, 60)), rng.integers(0, 50, 500), rng.normal(size=500), explored=True)
+    X, best, worst = np.ones((3000, 60)), 1e4, -1e4
+    turning = bandit.decide(X[0], eligible=[0])
+    bandit.learn(turning, best)
+    assert set(bandit.decide_many(X).arms) == {0}
+    bandit.correct(turning, best, worst)
+    assert 0 not in bandit.decide_many(X).arms
+    decided, steps, seen, stop = bandit.t, 0, set[bool](), threading.Event()
 
-    def batch() -> None:
-        started.set()
-        bandit.decide_many(X)
+    def turn() -> None:
+        nonlocal steps
+        while not stop.is_set():
+            bandit.learn(bandit.decide(X[0], eligible=[1]), 0.0)  # on the very same bandit
+            bandit.correct(turning, worst, best)
+            bandit.learn(bandit.decide(X[0], eligible=[1]), 0.0)
+            bandit.correct(turning, best, worst)
+            steps += 2
 
-    thread = threading.Thread(target=batch)
+    thread = threading.Thread(target=turn, daemon=True)
     thread.start()
-    started.wait()
-    decided = 0
-    while thread.is_alive():
-        bandit.learn(bandit.decide(X[0]), 1.0)  # on the very same bandit
-        decided += 1
+    for _ in range(8):  # 800,000 rows, 1e11 products, are many slices of 10 ms on any machine
+        batch = bandit.decide_many(X)
+        decided += len(X)
+        seen = set((batch.indices == 0).tolist())
+        if len(seen) == 2:
+            break
+        X = np.concatenate([X, X])
+    stop.set()
     thread.join()
-    assert decided > 20
-    assert bandit.t == len(X) + decided
+    assert seen == {False, True}, "no other thread ran in the middle of a batch"
+    assert bandit.t == decided + steps
 
 
 def test_arm_changes_wait_for_the_end_of_a_batch() -> None:
@@ -294,3 +323,39 @@ print("hung", hung)
 def test_child_of_a_fork_gets_a_whole_bandit(policy: str) -> None:
     done = run_alone(FORK.format(policy=policy))
     assert (done.returncode, done.stdout) == (0, "hung 0\n"), done.stderr
+
+
+# ---- finalisers
+
+
+class Remover:
+    """Garbage whose finaliser removes an arm, whenever it is collected."""
+
+    def __init__(self, bandit: Bandit, label: str) -> None:
+        self.bandit, self.label, self.itself = bandit, label, self
+
+    def __del__(self) -> None:
+        self.bandit.remove_arm(self.label)
+
+
+@pytest.mark.parametrize("threshold", range(1, 16))
+def test_a_finaliser_changes_no_decision_half_made(threshold: int) -> None:
+    """Wherever a collection comes: the arm is gone before the decision, which is then refused, or after it."""
+    labels = [f"arm {i}" for i in range(30)]  # more than Python keeps tuples for
+    bandit = Bandit([f"arm {i}" for i in range(30)], 2, policy=armlet.ContextualEpsilonGreedy(p=8), seed=1)
+    before = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    Remover(bandit, labels[-1])
+    gc.set_threshold(threshold, 1, 1)
+    try:
+        gc.enable()
+        decision = bandit.decide([1.0, 0.5], eligible=labels)
+        gc.disable()
+        assert list(bandit.arms) == labels  # since nothing was collected meanwhile
+        assert decision.eligible == tuple(labels)
+    except UnknownNameError:
+        assert list(bandit.arms) == labels[:-1]
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()

@@ -16,6 +16,7 @@ from armlet.evaluation import rejection_replay
 from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.gate import gate
+from armlet.evaluation.page import forest
 from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
 from armlet.evaluation.rows import rows_of
@@ -236,7 +237,7 @@ def found_by(name: str, objective: str) -> Result:
         case "gate":
             return gate(log, "b", against="a")
         case "search":
-            return search(log, [[[0.0], [1.0]], [[1.0], [0.0]]])
+            return search(log, [[[0.0], [1.0]], [[1.0], [0.0]]], arms=["a", "b"])
         case _:
             return rejection_replay(log, armlet.LinUCB(alpha=1.0), seed=1)
 
@@ -267,7 +268,7 @@ def test_every_result_has_the_same_four_and_says_what_made_it(name: str, objecti
 
 def test_a_search_tells_what_each_policy_that_is_left_would_have_earned() -> None:
     for objective, best in (("max", 0), ("min", 1)):
-        one = search(held(objective), [[[0.0], [1.0]], [[1.0], [0.0]]])
+        one = search(held(objective), [[[0.0], [1.0]], [[1.0], [0.0]]], arms=["a", "b"])
         assert isinstance(one, Found)
         assert one.winner == best
         table = one.columns()
@@ -317,3 +318,37 @@ def test_a_gate_draws_the_sequence_that_its_answer_is_read_off() -> None:
     widths = [look.high - look.low for look in one.looks]
     assert widths[-1] < widths[len(widths) // 2] <= widths[0]
     assert one.columns()["rows"] == sorted(set(one.columns()["rows"]))
+
+
+def test_no_number_is_printed_without_its_interval() -> None:
+    rng, arms, chances = np.random.default_rng(5), np.zeros(400, dtype=np.int64), np.full(400, 0.98)
+    arms[:3], chances[:3] = 1, 0.02
+    rewards = (rng.random(400) < 0.4 + 0.463 * (arms == 1)).astype(float)
+    feedback = {"action": arms, "reward": rewards, "pscore": chances, "context": np.ones((400, 1))}
+    log = armlet.log.from_obp(feedback)
+    found = armlet.evaluate(log, {"rare": 1}, checks="none")
+    bare = replace(
+        found,
+        values={name: replace(each, interval=None) for name, each in found.values.items()},
+        differences={name: replace(each, interval=None, adjusted=None) for name, each in found.differences.items()},
+    )
+    assert {row[1] for row in (*bare.value_rows()[1], *bare.difference_rows()[1])} == {"none"}
+    assert "not judged: no interval can be trusted" in replace(bare, differences={}).answer
+
+
+def test_decimals_come_from_intervals_that_are_there() -> None:
+    found = armlet.evaluate(held("max"), {"b": "b"}, baseline="a", reward_range=(0, 1))
+    values = {
+        name: replace(each, interval=None, anytime=Interval(0.0181, 0.0769)) for name, each in found.values.items()
+    }
+    bare = replace(found, values=values)
+    assert {row[1:4] for row in bare.value_rows()[1]} == {("none", "none", "[0.018 to 0.077]")}
+    axes = bare.plot().axes[0]
+    assert not [line for line in axes.lines if line.get_marker() in ("s", "D")]  # no point, and no line at the baseline
+    assert "b without an interval" in forest(bare).svg
+
+
+def test_a_replay_without_an_interval_says_so() -> None:
+    found = rejection_replay(held("max"), armlet.LinUCB(alpha=1.0), seed=1)
+    one = replace(found, rewards=np.array([0.125]), t=found.t[:1], explored=found.explored[:1])
+    assert "would have taken 1 step, and earned 0.125 (no interval) a step while it learned" in one.answer

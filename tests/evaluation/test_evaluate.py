@@ -315,7 +315,7 @@ def test_a_bandit_is_asked_for_each_set_of_arms(tmp_path: Path) -> None:
         return np.asarray(np.eye(3)[np.where(may, scores, -np.inf).argmax(axis=1)])
 
     bandit.save(tmp_path / "model.armlet")
-    found = evaluate(one, {"bandit": bandit, "function": same, "file": tmp_path / "model.armlet"})
+    found = evaluate(one, {"bandit": bandit, "function": same, "file": tmp_path / "model.armlet"}, arms=list("abc"))
     assert found["bandit"].value == found["function"].value == found["file"].value
 
 

@@ -117,14 +117,13 @@ def test_arrays_are_valued_as_the_bandit_that_they_are() -> None:
         only = {other: float(other == name) for other in WEIGHTS}
         base = bandit.predict_expectations(zero, weights=only)[0]
         thetas.append(np.column_stack([base, (bandit.predict_expectations(units, weights=only) - base).T]))
-    scores = np.stack(thetas)  # (m, K, 1 + d), arms in the order of the log
-    scores = scores[:, [ARMS.index(arm) for arm in sorted(ARMS)]]
+    scores = np.stack(thetas)  # (m, K, 1 + d)
     whole = [{"quality": 1.0, **dial} for dial in DIALS]
     mine = armlet.evaluate(log_of(table), {"one": bandit}, dials=whole)
-    theirs = armlet.evaluate(log_of(table), {"one": scores}, dials=whole)
+    theirs = armlet.evaluate(log_of(table), {"one": scores}, arms=ARMS, dials=whole)
     for name in WEIGHTS:
         np.testing.assert_allclose(theirs.values[name], mine.values[name], rtol=1e-9)
-    many = armlet.evaluate(log_of(table), np.stack([scores, -scores]), dials=whole)
+    many = armlet.evaluate(log_of(table), np.stack([scores, -scores]), arms=ARMS, dials=whole)
     assert many.policies == ("logged", *["policy 0"] * 6, *["policy 1"] * 6)
     np.testing.assert_allclose(many.values["quality"][1:7], mine.values["quality"][1:], rtol=1e-9)
 
@@ -330,6 +329,11 @@ def test_a_dial_of_few_rows_is_not_judged() -> None:
     assert (found.standing[1], found.notes[1]) == ("not judged", "too few effective rows")
     assert np.isnan(found.low["quality"][1])
     assert np.isfinite(found.values["quality"][1])
+    assert [cell == "none" for cell in found.table()[0]["quality"]] == [
+        False,
+        True,
+        False,
+    ]  # no number without interval
 
 
 def test_a_bandit_that_learned_these_rows_is_not_judged() -> None:
@@ -377,7 +381,7 @@ def test_targets_without_a_dial_are_refused() -> None:
     with pytest.raises(ValueError, match="whose outcomes or their weights differ"):
         armlet.evaluate(log, {"one": trained(), "other": other}, dials=5)
     with pytest.raises(ValueError, match="with scores of 3 outcomes; there are"):
-        armlet.evaluate(log, np.zeros((3, 3, 2)), dials=5)
+        armlet.evaluate(log, np.zeros((3, 3, 2)), arms=ARMS, dials=5)
 
 
 def test_logs_that_tell_nothing_of_dials_are_refused() -> None:
@@ -431,5 +435,5 @@ def test_other_evaluations_are_of_what_default_weights_make_of_outcomes() -> Non
     ends = (-2.0, 3.0)
     assert gate(log_of(table), bandit, reward_range=ends).gain == gate(log_of(plain), bandit, reward_range=ends).gain
     thetas = np.random.default_rng(1).standard_normal((20, 3, 3))
-    both = [search(log_of(each), thetas, reward_range=ends).winner for each in (table, plain)]
+    both = [search(log_of(each), thetas, arms=ARMS, reward_range=ends).winner for each in (table, plain)]
     assert both[0] == both[1]

@@ -38,7 +38,9 @@ def test_one_policy_has_the_interval_of_its_own_sequence() -> None:
     arms = (np.column_stack([np.ones(3000), rows.X]) @ theta[0].T).argmax(axis=1)
     alone = MeanSequence((0.0, 1.0), kind="gamma-exponential")
     alone.add(rows.reward, weights=3.0 * (arms == rows.arm))
-    assert search(blocks, theta, reward_range=(0, 1)).interval == pytest.approx(alone.interval(), abs=1e-9)
+    assert search(blocks, theta, arms=list("abc"), reward_range=(0, 1)).interval == pytest.approx(
+        alone.interval(), abs=1e-9
+    )
 
 
 def plain_race(rows: Rows, thetas: Float64, level: float = 0.95) -> tuple[Int64, Float64, Float64, Float64]:
@@ -64,7 +66,7 @@ def test_a_race_drops_and_values_policies_as_one_in_numpy_does() -> None:
     rows.eligible[half, (rows.arm[half] + np.random.default_rng(5).integers(1, 3, size=len(half))) % 3] = False
     rows.propensity[half] = 0.5
     left, values, low, high = plain_race(rows, thetas)
-    found = search(HeldBlocks(rows, ["a", "b", "c"]), thetas, reward_range=(0, 1))
+    found = search(HeldBlocks(rows, ["a", "b", "c"]), thetas, arms=list("abc"), reward_range=(0, 1))
     assert 10 < len(left) < 350
     np.testing.assert_array_equal(found.left, left)
     np.testing.assert_array_equal(found.values, values)
@@ -77,7 +79,7 @@ def test_a_race_drops_and_values_policies_as_one_in_numpy_does() -> None:
 @pytest.mark.parametrize("objective", ["max", "min"])
 def test_the_winner_is_good_and_its_interval_holds(objective: str) -> None:
     thetas = many(1000)
-    found = search(drawn(20_000, 2, objective=objective), thetas, reward_range=(0, 1))
+    found = search(drawn(20_000, 2, objective=objective), thetas, arms=list("abc"), reward_range=(0, 1))
     true = [value_of(theta) for theta in thetas[found.left[:50]]]
     winner = value_of(thetas[found.winner])
     assert found.interval.low <= winner <= found.interval.high
@@ -89,7 +91,7 @@ def test_the_winner_is_good_and_its_interval_holds(objective: str) -> None:
 def test_the_interval_heeds_that_the_winner_was_selected() -> None:
     missed = 0
     for seed in range(20):  # pure noise: every policy is worth one half, and the best of 300 looks better
-        found = search(drawn(1500, seed, signal=0.0), many(300, seed), reward_range=(0, 1))
+        found = search(drawn(1500, seed, signal=0.0), many(300, seed), arms=list("abc"), reward_range=(0, 1))
         assert found.value > 0.5
         missed += not found.interval.low <= 0.5 <= found.interval.high
     assert missed <= 1
@@ -102,18 +104,18 @@ def test_policies_about_a_bandit_start_with_itself() -> None:
     thetas = around(bandit, 200, seed=1)
     best = (np.column_stack([np.ones(2000), rows.X]) @ thetas[0].T).argmax(axis=1)
     assert [["a", "b", "c"][arm] for arm in best] == bandit.predict(rows.X).tolist()
-    assert search(drawn(4000, 4), thetas, reward_range=(0, 1)).interval.low > 0.5
+    assert search(drawn(4000, 4), thetas, arms=list("abc"), reward_range=(0, 1)).interval.low > 0.5
 
 
 def test_searches_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match=r"thetas has shape \(4, 2, 2\)"):
-        search(drawn(10, 1), np.ones((4, 2, 2)), reward_range=(0, 1))
+        search(drawn(10, 1), np.ones((4, 2, 2)), arms=list("abc"), reward_range=(0, 1))
     with pytest.raises(ValueError, match="thetas has no policy, or one that is not finite"):
-        search(drawn(10, 1), np.full((4, 3, 3), np.nan), reward_range=(0, 1))
+        search(drawn(10, 1), np.full((4, 3, 3), np.nan), arms=list("abc"), reward_range=(0, 1))
     with pytest.raises(ValueError, match="reward_range is missing"):
-        search(drawn(10, 1), many(2))
+        search(drawn(10, 1), many(2), arms=list("abc"))
     with pytest.raises(EvaluationError, match="no row of the log"):
-        search(drawn(0, 1), many(2), reward_range=(0, 1))
+        search(drawn(0, 1), many(2), arms=list("abc"), reward_range=(0, 1))
 
 
 def test_policies_about_a_bandit_that_cannot_be_are_refused() -> None:

@@ -167,7 +167,10 @@ def test_the_trained_bandit_has_learned_the_accepted_rows_and_no_others() -> Non
     at = found.t - 1
     again = armlet.Bandit(["a", "b", "c"], D, policy=armlet.LinUCB(alpha=0.5), seed=2)
     again.partial_fit(rows.X[at], [again.arms[arm] for arm in rows.arm[at]], rows.reward[at])
-    assert np.allclose(again.predict_expectations(rows.X[:5]), found.bandit.predict_expectations(rows.X[:5]), atol=1e-9)
+    weighed = found.bandit + armlet.Bandit(
+        ["a", "b", "c"], D, policy=armlet.LinUCB(alpha=0.5), seed=3
+    )  # as one batch is
+    assert np.allclose(again.predict_expectations(rows.X[:5]), weighed.predict_expectations(rows.X[:5]), atol=1e-9)
     assert found.curve[-1] == pytest.approx(found.mean)
     assert found.kept < found.drawn == found.rows == 500
     assert str(found.accepted) in str(found)

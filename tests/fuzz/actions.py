@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -13,11 +14,21 @@ import armlet
 from armlet import ActionBandit, ActionDecision, ActionTable, HashedFeatures, SharedOptimism, SharedThompson
 from armlet.disk import decode_model, encode_model
 from fuzz import values
-from fuzz.faults import REFUSALS, Fault, require
+from fuzz.faults import Fault, judge, require
 
 LENGTH = 60  # calls in a case
 PLENTY = 30  # decisions that are kept to play with
 SCALES = (1.0, 1.0, 1.0, 1e-100, 1e-12, 1e12, 1e24, 1e40)
+
+CALLS: dict[str, tuple[Callable[..., object] | str, ...]] = {
+    "partial_fit": (ActionBandit.partial_fit, "x", "z", "arm", "reward"),
+    "merge": (ActionBandit.merge, ActionBandit),
+    "prepare": (ActionBandit.prepare, ActionBandit.table),
+    "change": (ActionTable.changed, ActionBandit.prepare),
+    "read": (ActionBandit.predict_proba, ActionBandit.explain),
+    "reload": (armlet.from_bytes,),
+}
+"""The public calls that a method here makes, if not the one of its name, and columns of its table."""
 
 
 def play(case: int) -> int:
@@ -58,14 +69,14 @@ class ActionSession:
         told = [(d, d.learned, d.expired, d.reward) for d in self.decisions]
         try:
             getattr(self, name)()
-        except REFUSALS as error:
-            now = [(d, d.learned, d.expired, d.reward) for d, *_ in told]
-            what = f"call {step}, {name}, was refused ({error!r:.200}) but changed something"
-            require(self.bandit.to_bytes() == before and now == told, lambda: what)
         except Fault:
             raise
         except Exception as error:
-            raise Fault(f"call {step}, {name}, of {self.bandit!r}: {error!r:.300}") from error
+            calls = CALLS[name] if name in CALLS else (getattr(ActionBandit, name),)
+            judge(error, f"call {step}, {name}", *calls, "bandit")
+            now = [(d, d.learned, d.expired, d.reward) for d, *_ in told]
+            what = f"call {step}, {name}, was refused ({error!r:.200}) but changed something"
+            require(self.bandit.to_bytes() == before and now == told, lambda: what)
 
     # ---- what to call with
 
@@ -79,7 +90,12 @@ class ActionSession:
         if self.rng.random() < 0.05:
             return self.rng.choice((*values.WRONG, *values.ODD))
         given = [self.number() for _ in range(dim if self.rng.random() < 0.97 else dim + 1)]
-        return given if self.rng.random() < 0.5 else np.array(given)
+        if self.rng.random() < 0.5:
+            return given
+        try:
+            return np.array(given)
+        except (TypeError, ValueError, OverflowError):  # of no one shape, which is numpy's refusal
+            return given
 
     def label(self) -> Any:
         return self.rng.choice(
@@ -168,6 +184,9 @@ class ActionSession:
         name: Any = self.rng.choice(("films", "films", "", None))
         self.bandit.prepare(name, self.table())
 
+    def remove_table(self) -> None:
+        self.bandit.remove_table(self.rng.choice(("films", "", "film")))
+
     def change(self) -> None:
         table = self.bandit.tables.get("films")
         if table is not None:
@@ -227,17 +246,20 @@ class ActionSession:
                 wild = (0, -1, 2**40) if array.dtype.kind == "i" else (0, -1, 1e300, float("nan"), -1e-300, 2**40)
                 array[self.rng.randrange(array.size)] = self.rng.choice(wild)
             arrays[name] = array.reshape(arrays[name].shape) if self.rng.random() < 0.9 else array[:-1]
-        twin = armlet.from_bytes(encode_model(header, arrays), kind=ActionBandit)
+        try:
+            twin = armlet.from_bytes(encode_model(header, arrays), kind=ActionBandit)
+        except armlet.errors.ModelFileError:
+            return
         try:
             decision = twin.decide(np.full(twin.settings.dim, 0.5), {"a": [0.5] * twin.settings.action_dim})
             twin.learn(decision, 0.5)
-        except REFUSALS:
-            pass
+        except armlet.ArmletError as error:
+            judge(error, "a step of a damaged bandit", ActionBandit.decide, ActionBandit.learn, "bandit")
 
 
 MENU = (
     *("decide",) * 12,
     *("decide_many", "learn_many", "partial_fit", "read", "read", "merge", "replace", "reload", "damage"),
     *("learn",) * 10,
-    *("correct", "forget", "forget", "expire", "prepare", "change"),
+    *("correct", "forget", "forget", "expire", "prepare", "change", "remove_table"),
 )

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from armlet import Decision
+from armlet import Bandit, Decision
+from armlet.inference.view import Inference
 from fuzz import outcomes, policies, records, upkeep, values
 from fuzz.faults import Fault, View, plain, require, same_moment
 from fuzz.session import FOLDER, PLENTY, Call, Session
@@ -143,13 +144,20 @@ def learn_strange(s: Session) -> Call:
     """A decision of a bandit that this one never met, or no decision at all."""
     if s.rng.random() < 0.5:
         nothing: Any = values.pick(s.rng, [None, 1, "id", object(), s.bandit, values.Fights(s.deed)])
-        return Call("learn of no decision", lambda: s.bandit.learn(nothing, 1.0), "reads")
+        return Call("learn of no decision", lambda: s.bandit.learn(nothing, 1.0), "reads", of=(Bandit.learn,))
     d = strange(s)
 
     def check(_: None, __: View) -> None:
         raise Fault("a decision of a bandit that this one never met was learned")
 
-    return Call("learn of a stranger", lambda: s.bandit.learn(d, outcomes.good_reward(s)), "changes", check, d)
+    return Call(
+        "learn of a stranger",
+        lambda: s.bandit.learn(d, outcomes.good_reward(s)),
+        "changes",
+        check,
+        d,
+        of=(Bandit.learn,),
+    )
 
 
 def strange(s: Session) -> Decision:
@@ -187,7 +195,8 @@ def logged(s: Session) -> Call:
     def learn() -> None:
         getattr(s.bandit, name)(X, arms, held, explored=explored, steps=steps)
 
-    return Call(name, learn, "changes", check_clock(s, counted))
+    says_another = isinstance(steps, values.Fights | values.FightingInt)  # number each time
+    return Call(name, learn, "changes", None if says_another else check_clock(s, counted))
 
 
 def check_clock(s: Session, steps: Any = 0) -> Callable[[Any, View], None]:
@@ -245,15 +254,16 @@ def inspect(s: Session) -> Call:
     """What it knows and how surely; some policies have no sums to say so."""
     x, kind = context(s), s.rng.randrange(4)
     if kind == 0:
-        return Call("explain", lambda: s.bandit.inference.explain(x), "reads")
+        return Call("explain", lambda: s.bandit.inference.explain(x), "reads", of=(Inference.explain,))
     if kind == 1:
         arms = [upkeep.label(s) for _ in range(2)]
-        return Call("contrast", lambda: s.bandit.inference.contrast(arms[0], arms[1], x, noise_scale=1.0), "reads")
+        contrast = lambda: s.bandit.inference.contrast(arms[0], arms[1], x, noise_scale=1.0)  # noqa: E731
+        return Call("contrast", contrast, "reads", of=(Inference.contrast,))
+    number = s.number()
     if kind == 2:
-        return Call(
-            "intervals", lambda: s.bandit.inference.intervals(interval="anytime", noise_scale=s.number()), "reads"
-        )
-    return Call("summary", lambda: str(s.bandit.inference.summary(level=s.number())), "reads")
+        intervals = lambda: s.bandit.inference.intervals(interval="anytime", noise_scale=number)  # noqa: E731
+        return Call("intervals", intervals, "reads", of=(Inference.intervals,))
+    return Call("summary", lambda: str(s.bandit.inference.summary(level=number)), "reads", of=(Inference.summary,))
 
 
 def chances_check(s: Session, arms: Any) -> Callable[[Any, View], None]:
@@ -292,7 +302,7 @@ def restored(s: Session) -> Call | None:
     def restore() -> None:
         keep(s, Decision.restore(**parts))
 
-    return Call("Decision.restore", restore, "reads")
+    return Call("Decision.restore", restore, "reads", of=(Decision.restore,))
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (

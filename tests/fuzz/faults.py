@@ -6,14 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import armlet
-from armlet import ArmletError, Bandit
-
-REFUSALS = (ValueError, TypeError, KeyError, ArmletError)
-"""The errors with which a public function refuses: a value, a type, a label, or what Armlet alone can describe.
-
-`Decisions[i]` adds IndexError and `save` OSError, as lists and `open` do. OverflowError, MemoryError, RuntimeError,
-AttributeError and the like are faults. What a hostile object raises of its own passes through unchanged.
-"""
+from armlet import Bandit
+from armlet.testing import arguments_of, fault_of
 
 
 class Fault(Exception):  # noqa: N818 - what was found, not what went wrong here
@@ -69,6 +63,17 @@ def require(holds: bool, what: Callable[[], str]) -> None:
     """Raise a fault unless something holds."""
     if not holds:
         raise Fault(what())
+
+
+def judge(error: Exception, what: str, *named: Callable[..., object] | str) -> None:
+    """Require a refusal: an ArmletError whose text names an argument of one of the calls, or one of the nouns.
+
+    `Decisions[i]` adds IndexError and `save` OSError, as lists and `open` do. ValueError, TypeError and KeyError of
+    Python's own are faults, as any other class is. What a hostile object raises of its own passes through unchanged.
+    """
+    names = frozenset[str]().union(*({each} if isinstance(each, str) else arguments_of(each) for each in named))
+    why = fault_of(error, names)
+    require(why is None, lambda: f"{what} is refused, but {why}: {error!r:.300}")
 
 
 def same_moment(bandit: armlet.Bandit, before: View, what: str, but_for: str | None = None) -> None:

@@ -18,7 +18,7 @@ import armlet
 from armlet import Bandit, Decision
 from armlet.errors import ModelFileError
 from fuzz import policies
-from fuzz.faults import REFUSALS, Fault, View, difference, look, require
+from fuzz.faults import Fault, View, difference, judge, look, require
 from fuzz.session import FOLDER
 from support.policies import REGISTRY
 
@@ -112,19 +112,18 @@ def work(bandit: Bandit, path: Path) -> None:
         chances = bandit.predict_proba(np.full((1, bandit.settings.dim), 0.5))
         require(bool(abs(chances.sum() - 1) < 1e-6), lambda: f"the loaded bandit plays with {chances.tolist()}")
         there_and_back(bandit, path)
-    except REFUSALS as error:
+    except Fault:
+        raise
+    except Exception as error:
         raise Fault(f"the loaded bandit does not work: {error!r:.300}") from error
-    except (ArithmeticError, RuntimeError, MemoryError, LookupError, AttributeError) as error:
-        raise Fault(f"the loaded bandit raised {error!r:.300}") from error
 
 
 def learn(bandit: Bandit, decision: Decision) -> None:
     """Learn a reward, if the settings in the file, which may have been edited, allow it."""
     try:
         bandit.learn(decision, 1.0)
-    except ValueError as error:
-        told = str(error)
-        require("reward" in told, lambda: f"the loaded bandit does not learn: {told:.300}")
+    except Exception as error:
+        judge(error, "learn of the loaded bandit", "reward")
 
 
 def there_and_back(bandit: Bandit, path: Path) -> None:

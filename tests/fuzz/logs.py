@@ -1,6 +1,7 @@
 """The fuzzer of logs: damaged, edited with right check values, compacted; through every reader and the command line.
 
-A file is read, or refused with one sentence of Armlet's own; and no audit calls a log right that is not the sound one.
+A file is read, or refused with one sentence: a LogError, a ModelFileError or an EvaluationError; and no audit calls a
+log right that is not the sound one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 import armlet
 from armlet import ArmletError, cli
-from armlet.errors import ArgumentError
+from armlet.errors import EvaluationError, LogError, ModelFileError
 from armlet.evaluation.learners import rejection_replay
 from armlet.log import log as logs
 from armlet.log.events import Event, encode_event
@@ -80,7 +81,7 @@ def _try(read: Callable[[Path], bool | None], path: Path, what: str, is_other: b
     copy.mkdir(exist_ok=True)
     try:
         is_proved = read(path)
-    except (ArmletError, ArgumentError) as error:
+    except (LogError, ModelFileError, EvaluationError) as error:
         told = str(error)
         require(bool(told) and "\n" not in told, lambda: f"{what}: {read.__name__} is refused with {told!r}")
     except Exception as error:

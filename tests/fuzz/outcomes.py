@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from armlet import Budget
+from armlet import Bandit, Budget
 from fuzz import values
 from fuzz.faults import View, require
 from fuzz.session import Call
@@ -109,7 +109,9 @@ def replaced(s: Session) -> Call:
     def check(_: None, before: View) -> None:
         require(s.bandit.t == before.t, lambda: f"replacing {name} moved the clock from {before.t} to {s.bandit.t}")
 
-    return Call(f"replace {name}", lambda: s.bandit.replace(**{name: changes[name]}), "changes", check)
+    return Call(
+        f"replace {name}", lambda: s.bandit.replace(**{name: changes[name]}), "changes", check, of=(Bandit.replace,)
+    )
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (replaced, replaced)

@@ -1,4 +1,9 @@
-"""The fuzzer of kernel objects: what policies and experiments call, with wrong shapes, types, sizes and orders."""
+"""The fuzzer of kernel objects: what policies and experiments call, with wrong shapes, types, sizes and orders.
+
+These calls are not public: a refusal is a ValueError, a TypeError, a KeyError of an array, an IndexError of an
+arm or a MergeError, in the kernel's words. Public calls that pass arguments on to the kernel refuse in Armlet's, which
+the fuzzer of calls requires.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,15 @@ import numpy as np
 
 from armlet import kernel
 from armlet.environments.environment import FiniteEnvironment
+from armlet.errors import MergeError
 from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
 from fuzz import values
-from fuzz.faults import REFUSALS, Fault, Hostility
+from fuzz.faults import Fault, Hostility
 from fuzz.values import pick
 
 LENGTH = 100
 SIZES = (0, 1, 2, 3, 5, 17)
-ALLOWED = (*REFUSALS, IndexError, Hostility)  # an arm that is not there is an index here, not a label
+ALLOWED = (ValueError, TypeError, KeyError, IndexError, MergeError, Hostility)
 
 
 def play(case: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from armlet import Decision
+from armlet import Bandit, Decision
 from fuzz import values
 from fuzz.faults import View, require
 from fuzz.session import PLENTY, Call, Session
@@ -34,7 +34,7 @@ def decide_t(s: Session) -> Call:
         s.decisions.append(d)
         del s.decisions[:-PLENTY]
 
-    return Call("decide t", lambda: s.bandit.decide(x, t=t), "decides", check)
+    return Call("decide t", lambda: s.bandit.decide(x, t=t), "decides", check, of=(Bandit.decide,))
 
 
 def replace_t(s: Session) -> Call:
@@ -45,7 +45,7 @@ def replace_t(s: Session) -> Call:
             before.t <= s.bandit.t == plain(t), lambda: f"the clock went from {before.t} to {s.bandit.t}, not to {t!r}"
         )
 
-    return Call("replace t", lambda: s.bandit.replace(t=t), "changes", check)
+    return Call("replace t", lambda: s.bandit.replace(t=t), "changes", check, of=(Bandit.replace,))
 
 
 def from_dict(s: Session) -> Call | None:
@@ -60,7 +60,7 @@ def from_dict(s: Session) -> Call | None:
         s.decisions.append(Decision.from_dict(record))
         del s.decisions[:-PLENTY]
 
-    return Call("Decision.from_dict", read, "reads")
+    return Call("Decision.from_dict", read, "reads", of=(Decision.from_dict, Decision.restore))
 
 
 def partial_fit_table(s: Session) -> Call | None:
@@ -81,7 +81,13 @@ def partial_fit_table(s: Session) -> Call | None:
             s.bandit.t == before.t, lambda: f"partial_fit of a table moved the clock from {before.t} to {s.bandit.t}"
         )
 
-    return Call("partial_fit a table", lambda: s.bandit.partial_fit(table), "changes", check)
+    return Call(
+        "partial_fit a table",
+        lambda: s.bandit.partial_fit(table),
+        "changes",
+        check,
+        of=(Bandit.partial_fit, Decision.restore, "t", "replaces", "table"),
+    )
 
 
 def arms_looked_up(s: Session) -> Call:
@@ -100,7 +106,7 @@ def arms_looked_up(s: Session) -> Call:
         require(chances is not None and len(chances) == len(before.arms), lambda: f"the probabilities are {chances}")
         s.sound(np.array([chances]), [i for i, arm in enumerate(s.bandit.arms) if arm not in (d.eligible or ())])
 
-    return Call("decide with all probabilities", play, "decides", check)
+    return Call("decide with all probabilities", play, "decides", check, of=(Bandit.decide, s.bandit.arms.subset))
 
 
 def replace(s: Session) -> Call | None:
@@ -115,7 +121,7 @@ def replace(s: Session) -> Call | None:
     def change() -> None:
         s.bandit.replace(policy=dataclasses.replace(policy, **{field: value}))
 
-    return Call("replace", change, "changes")
+    return Call("replace", change, "changes", of=(Bandit.replace, type(policy)))
 
 
 MENU: tuple[Callable[[Session], Call | None], ...] = (

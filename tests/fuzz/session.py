@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from armlet import Bandit, Decision
+from armlet import ArmletError, Bandit, Decision
 from armlet.errors import BudgetError
 from fuzz import policies, values
-from fuzz.faults import REFUSALS, Fault, Hostility, View, look, plain, require, same_moment
+from fuzz.faults import Fault, Hostility, View, judge, look, plain, require, same_moment
 
 SCALES = (1.0, 1.0, 1.0, 1.0, 1e-100, 1e-12, 1e12, 1e24, 1e40)
 EXTREME_SCALES = (1.0, 1e-100, 1e24, 1e40)
@@ -31,6 +31,7 @@ class Call(NamedTuple):
     check: Callable[[Any, View], None] | None = None
     decision: Decision | None = None  # must stay as it was if the call is refused
     also: tuple[type[Exception], ...] = ()  # errors that are right here and nowhere else
+    of: tuple[Callable[..., Any] | str, ...] = ()  # public calls that it makes, if not the method of this name
 
 
 class Session:
@@ -122,12 +123,14 @@ class Session:
                     lambda: b.learn(self.rng.choice(self.decisions or [b.decide(x[0])]), reward),
                     lambda: b.predict_proba(x),
                     lambda: b.merge(b),
-                    lambda: b.replace(known={name: dict.fromkeys(b.arms, 0.5) for name in self.settings["known"]}),
-                    lambda: b.replace(outcomes=dict.fromkeys(self.settings["outcomes"], 2.0)),
+                    lambda: b.replace(
+                        known={name: dict.fromkeys(b.arms, 0.5) for name in self.settings.get("known", {})}
+                    ),
+                    lambda: b.replace(outcomes=dict.fromkeys(self.settings.get("outcomes", {}), 2.0)),
                     lambda: b.partial_fit(x, [arm], [1.0], explored=True),
                 ],
             )()
-        except REFUSALS:
+        except ArmletError:
             pass
         finally:
             self.busy = False
@@ -148,19 +151,18 @@ class Session:
         self.moment = before = look(self.bandit)
         self.meddled, self.patience = False, 3
         fate = facts(call.decision)
-        refusals: tuple[type[Exception], ...] = (*REFUSALS, *call.also, Hostility)
         if self.rogue:
             self.order()
         try:
             answer = call.act()
-        except refusals as error:
+        except Exception as error:
             self.busy = True
+            if not isinstance(error, (*call.also, Hostility)):
+                self.judge(error, call)
             same_moment(self.bandit, self.moment, f"{call.name} was refused ({error!r:.200})")
             unchanged = self.meddled or facts(call.decision) == fate
             require(unchanged, lambda: f"{call.name} was refused, but the decision went from {fate}")
             return
-        except Exception as error:
-            raise Fault(f"{call.name} raised {error!r:.300}") from error
         finally:
             self.busy = True  # hostile labels and numbers that stay in the bandit do nothing to the oracle
             if self.rogue:
@@ -173,6 +175,13 @@ class Session:
             same_moment(b, now, f"{call.name} only decides", but_for="under_way")
         if call.check is not None and not self.meddled:
             call.check(answer, before)
+
+    def judge(self, error: Exception, call: Call) -> None:
+        """Require a refusal that names an argument of the call, an outcome, the bandit or its policy."""
+        objects = ("bandit", "budget", "state", "policy", type(self.bandit.policy).__name__)
+        judge(
+            error, call.name, *(call.of or (getattr(Bandit, call.name),)), *self.settings.get("outcomes", ()), *objects
+        )
 
     def probe(self) -> None:
         """Require that the bandit can still say what it would play, by probabilities."""

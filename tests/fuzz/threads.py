@@ -24,7 +24,7 @@ import numpy as np
 import armlet
 from armlet import Bandit, Decision
 from armlet.types import Policy
-from fuzz.faults import REFUSALS, require
+from fuzz.faults import judge, require
 
 DIM, START, MOST = 3, 6, 12
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -97,7 +97,7 @@ class Worker:
         gone = set(self.arena.removed)  # before the call: what was removed by then is not played
         try:
             decision = self.bandit.decide(self.context(), eligible=arms)
-        except REFUSALS as error:
+        except armlet.ArmletError as error:
             return self.excuse(error, arms)
         self.check(decision, arms, gone)
         self.pending.append(decision)
@@ -114,12 +114,13 @@ class Worker:
     def excuse(self, error: Exception, arms: list[str] | None) -> None:
         """A refusal is right only if eligible arms were removed or retired meanwhile."""
         require(arms is not None, lambda: f"refused without a reason: {error!r}")
+        judge(error, "a call with eligible arms", "eligible")
 
     def decide_many(self) -> None:
         arms, gone = self.eligible(), set(self.arena.removed)
         try:
             many = self.bandit.decide_many(np.array([self.context() for _ in range(16)]), eligible=arms)
-        except REFUSALS as error:
+        except armlet.ArmletError as error:
             return self.excuse(error, arms)
         for decision in many:
             self.check(decision, arms, gone)
@@ -132,7 +133,7 @@ class Worker:
         decision, reward = self.pending.pop(self.rng.randrange(len(self.pending))), float(self.rng.randrange(8))
         try:
             self.bandit.learn(decision, reward)
-        except KeyError as error:
+        except armlet.ArmletError as error:
             return self.late([decision], error)
         self.arena.note(decision, 1, reward)
         self.learned.append(decision)
@@ -143,13 +144,14 @@ class Worker:
         """A reward that cannot be learned belongs to an arm that was removed."""
         names = {str(decision.arm) for decision in decisions}
         require(bool(names & self.arena.leaving), lambda: f"refused although {names} are there: {error!r}")
+        judge(error, "a reward", "decision", "arm")
 
     def learn_many(self) -> None:
         some = [self.pending.pop() for _ in range(min(5, len(self.pending)))]
         rewards = [float(self.rng.randrange(8)) for _ in some]
         try:
             self.bandit.learn_many(some, rewards)
-        except (KeyError, armlet.ArmletError) as error:
+        except armlet.ArmletError as error:
             return self.late(some, error)
         for decision, reward in zip(some, rewards, strict=True):
             self.arena.note(decision, 1, reward)
@@ -162,11 +164,11 @@ class Worker:
         assert decision.reward is not None
         try:
             rows, change = call(decision, decision.reward)
-        except KeyError as error:
-            return self.late([decision], error)
         except armlet.errors.DecisionError as error:  # a policy whose state is no sum of rows
             why = repr(error)
             return require("cannot take back" in why, lambda: f"refused without a reason: {why}")
+        except armlet.ArmletError as error:
+            return self.late([decision], error)
         self.arena.note(decision, rows, change)
         return None
 
@@ -190,7 +192,7 @@ class Worker:
         try:
             chances = self.bandit.predict_proba(X, eligible=arms)
             best: Any = self.bandit.predict(X, eligible=arms)
-        except REFUSALS as error:
+        except armlet.ArmletError as error:
             return self.excuse(error, arms)
         require(bool((abs(chances.sum(axis=1) - 1) < 1e-9).all()), lambda: f"predict_proba gave {chances.tolist()}")
         require(arms is None or set(best) <= set(arms), lambda: f"predict gave {best}, eligible were {arms}")
@@ -221,8 +223,8 @@ class Worker:
                 a.leaving.add(arm)
                 self.bandit.remove_arm(arm)
                 a.removed.add(arm)
-        except (KeyError, ValueError):
-            pass  # the other one was first, or it is the last that can be played
+        except armlet.ArmletError as error:  # the other one was first, or it is the last that can be played
+            judge(error, what, "arm")
 
 
 def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 Deed = Callable[[], Any]
 
 EXTREMES: tuple[Any, ...] = (
@@ -63,6 +64,21 @@ def modest(answer: Any) -> Any:
     return None if isinstance(answer, int | float) and not abs(answer) < 10**6 else answer
 
 
+def instead(answer: Any, ordinary: T) -> T:
+    """Return the answer of a deed; the ordinary one if it gave none."""
+    return ordinary if answer is None else answer
+
+
+def whole(answer: Any, ordinary: int) -> int:
+    """Return the answer as a hash or a size, which Python itself requires to be an int."""
+    return answer if isinstance(answer, int) else ordinary
+
+
+def truth(answer: Any) -> bool:
+    """Return whether two are equal, or one is less, by the answer of a deed."""
+    return isinstance(answer, np.ndarray) or bool(answer)
+
+
 class Fights:
     """Does its deed whenever it is looked at, and then answers what the deed gives."""
 
@@ -70,31 +86,36 @@ class Fights:
         self.deed, self.inner = deed, inner
 
     def __float__(self) -> float:
-        return self.deed() or 1.0
+        return instead(self.deed(), 1.0)
 
     def __index__(self) -> int:
-        return modest(self.deed()) or 0
+        return instead(modest(self.deed()), 0)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         answer = self.deed()
-        return np.asarray(self.inner, dtype=dtype) if answer is None else answer
+        if answer is not None:
+            return answer
+        try:
+            return np.asarray(self.inner, dtype=dtype)
+        except (TypeError, ValueError):  # numpy's words, which would be this object's own
+            return np.array(self.inner, dtype=object)
 
     def __iter__(self) -> Iterator[Any]:
         self.deed()
         return iter(self.inner if isinstance(self.inner, list) else [self.inner])
 
     def __len__(self) -> int:
-        return modest(self.deed()) or (len(self.inner) if isinstance(self.inner, list) else 1)
+        return whole(modest(self.deed()), len(self.inner) if isinstance(self.inner, list) else 1)
 
     def __getitem__(self, key: Any) -> Any:
         self.deed()
         return self.inner[key] if isinstance(self.inner, list) else self.inner
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.deed())
+        return truth(self.deed())
 
     def __hash__(self) -> int:
-        return self.deed() or 0
+        return whole(self.deed(), 0)
 
 
 class FightingFloat(float):
@@ -103,10 +124,10 @@ class FightingFloat(float):
     deed: Deed
 
     def __float__(self) -> float:
-        return self.deed() or 1.0
+        return instead(self.deed(), 1.0)
 
     def __le__(self, other: float) -> bool:
-        return bool(self.deed())
+        return truth(self.deed())
 
     __ge__ = __le__
 
@@ -117,19 +138,19 @@ class FightingInt(int):
     deed: Deed
 
     def __float__(self) -> float:
-        return self.deed() or 1.0
+        return instead(self.deed(), 1.0)
 
     def __index__(self) -> int:
-        return modest(self.deed()) or 0
+        return instead(modest(self.deed()), 0)
 
     def __abs__(self) -> int:
-        return self.deed() or 0
+        return whole(self.deed(), 0)
 
     def __hash__(self) -> int:
-        return self.deed() or 0
+        return whole(self.deed(), 0)
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.deed())
+        return truth(self.deed())
 
 
 class FightingStr(str):
@@ -138,7 +159,7 @@ class FightingStr(str):
     deed: Deed
 
     def __hash__(self) -> int:
-        return self.deed() or str.__hash__(self)
+        return whole(self.deed(), str.__hash__(self))
 
     def __eq__(self, other: object) -> bool:
         self.deed()
@@ -155,7 +176,7 @@ class FightingList(list[Any]):
         return list.__iter__(self)
 
     def __len__(self) -> int:
-        return modest(self.deed()) or list.__len__(self)
+        return whole(modest(self.deed()), list.__len__(self))
 
 
 class FightingTable:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
+import armlet
 from armlet.inference import intervals as intervals
 from armlet.types import Estimate
 from support.curves import RUNS, TRIALS, allowed, covered, logarithmic, noisy
@@ -57,3 +59,28 @@ def test_a_bootstrap_that_cannot_work_is_refused(change: dict[str, object], mess
     statistic = given.pop("statistic")
     with pytest.raises(ValueError, match=message):
         intervals.bootstrap(statistic, [1.0, 2.0, 3.0], **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("looks", ["fixed", "anytime"])
+def test_discounted_rows_have_no_intervals(looks: Any) -> None:
+    bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.FixedEpsilon(epsilon=0.5, discount=0.98), seed=1)
+    rng = np.random.default_rng(1)
+    bandit.partial_fit(
+        rng.normal(size=(300, 2)), rng.choice(["a", "b"], 300), rng.normal(size=300), design="randomized"
+    )
+    found = bandit.inference.intervals(interval=looks, noise_scale=1.0)
+    assert "Rows are discounted" in str(found)
+    assert "all looks" not in str(found)
+    assert {row.why for row in bandit.inference.summary(noise_scale=1.0).coefficients} == {"rows are discounted"}
+
+
+@pytest.mark.parametrize("x", [None, [0.5, 0.5]])
+def test_rows_hardly_discounted_have_no_contrast(x: Any) -> None:
+    bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.FixedEpsilon(epsilon=0.5, half_life=10**13), seed=1)
+    rng, rows = np.random.default_rng(1), 300
+    bandit.partial_fit(
+        rng.normal(size=(rows, 2)), rng.choice(["a", "b"], rows), rng.normal(size=rows), design="randomized"
+    )
+    found = bandit.inference.contrast("a", "b", x)
+    assert (found.error, found.low, found.high) == (None, None, None)
+    assert "Rows are discounted" in str(found)

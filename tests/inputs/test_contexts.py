@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from armlet.errors import ArmletError
+import armlet
+from armlet.errors import ArmletError, InvalidValueError
 from armlet.inputs.contexts import LARGEST, ContextReader, feature_names
 from armlet.types import Float64
 
@@ -163,7 +164,7 @@ def test_a_context_of_the_wrong_shape_says_what_to_do() -> None:
     assert refusal(ValueError, PLAIN.row, np.zeros((1, 3))) == (
         "context has shape (1, 3); use decide_many for a table, or x[0] for one row"
     )
-    assert "decide_many" in refusal(ValueError, NAMED.row, pd.DataFrame({"age": [1.0]}))
+    assert "decide_many" in refusal(ValueError, NAMED.row, pd.DataFrame({"age": [1.0, 2.0]}))
     assert refusal(TypeError, PLAIN.row, 1.0) == "context is 1.0 (float); give a row of 3 real numbers"
     assert refusal(TypeError, PLAIN.row, "abc") == "context is 'abc' (str); give a row of 3 real numbers"
     assert refusal(TypeError, PLAIN.row, {1, 2, 3}).startswith("context is {1, 2, 3} (set)")
@@ -360,3 +361,16 @@ def test_arrays_of_three_axes_are_refused_by_their_shape(reader: ContextReader) 
 def test_a_dimension_that_no_row_could_have_is_refused() -> None:
     for dim in (2**31 + 1, 2**70):
         assert f"dim is {dim}; a context has" in refusal(ValueError, feature_names, None, dim)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_table_of_one_row_is_a_context(frame: Any) -> None:
+    rows: dict[str, list[Any]] = {"size": ["large", "small"], "age": [3.0, 4.0]}
+    numbers = armlet.Bandit(["a", "b"], features=["height", "age"], seed=1)
+    encoded = armlet.Bandit(["a", "b"], encoder=armlet.Encoder().fit(rows), seed=1)
+    assert numbers.decide(frame({"age": [3.0], "height": [1.5]})).x.tolist() == [1.5, 3.0]
+    one = {name: values[:1] for name, values in rows.items()}
+    assert encoded.decide(frame(one)).x.tolist() == encoded.decide({"size": "large", "age": 3.0}).x.tolist()
+    for bandit, several in ((numbers, {"age": [1.0, 2.0], "height": [1.0, 2.0]}), (encoded, rows)):
+        with pytest.raises(InvalidValueError, match="context is a table of 2 rows; use decide_many"):
+            bandit.decide(frame(several))

@@ -106,7 +106,8 @@ def test_events_of_the_other_kind_of_log_are_refused(by_kind: dict[str, Event]) 
     for event in (by_kind["decide"], by_kind["whole"], by_kind["start"]):
         with pytest.raises(InvalidEventError, match="it is about actions with features, but the log has arms"):
             check_event(event, event["seq"], "a.jsonl", Shape(DIM))
-    for event in (arms["decide"], arms["retire_arm"]):
+    bill = {"seq": 9, "kind": "bill", "at": 0, "id": arms["decide"]["id"], "cost": 1.0}
+    for event in (arms["decide"], arms["retire_arm"], bill):
         with pytest.raises(InvalidEventError, match="it is about arms, but the log has actions with features"):
             check_event(event, event["seq"], "a.jsonl", Shape(3, ACTION_DIM))
 

@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
 from armlet.actions.policies import ActionPolicy
-from armlet.errors import LogError
+from armlet.errors import DecisionError, InvalidValueError, LogError, UnknownNameError
 from armlet.log import action_tables, replaying
 from armlet.log import log as logs
 from armlet.log.events import KINDS, OF_ARMS, UNPLAYED, Event, encode_event
@@ -44,7 +44,7 @@ def lived(path: Path, decisions: int, policy: ActionPolicy | None = None, seed: 
 def test_a_log_is_replayed_bit_for_bit(policy: ActionPolicy, path: Path) -> None:
     bandit = lived(path, 100, policy)
     kinds = {event["kind"] for event in LogFile(path)}
-    assert kinds == set(KINDS) - OF_ARMS - {"note"}
+    assert kinds == set(KINDS) - OF_ARMS - {"note", "bill", "resync"}
     for each in (path, compact(path)):
         found = armlet.audit(each, start_of(path))
         assert found.ok, str(found)
@@ -75,7 +75,7 @@ def test_a_log_is_continued(path: Path) -> None:
     table = drawn_table(np.random.default_rng(5))
     bandit.prepare("home", table)
     pending = bandit.decide([0.5, 1.0], "home")
-    log._journal.sink.close()  # type: ignore[union-attr]  # as if it were killed
+    log._journal.let_go()  # type: ignore[union-attr]  # as if it were killed
     assert armlet.audit(path, start_of(path)).status == "incomplete"
     with armlet.Log(path) as log:
         again = armlet.log.resume(log, kind=ActionBandit)
@@ -91,6 +91,28 @@ def test_a_log_is_continued(path: Path) -> None:
         new_action_bandit(armlet.Log(path))
 
 
+def test_a_removed_table_is_dropped_by_readers(path: Path) -> None:
+    with armlet.Log(path) as log:
+        bandit = ActionBandit(1, 1, seed=3, log=log)
+        pending = bandit.decide([0.5], bandit.prepare("drinks", {"tea": [1.0], "milk": [2.0]}))
+        with pytest.raises(UnknownNameError, match=r"name is 'drink', .* did you mean 'drinks'"):
+            bandit.remove_table("drink")
+        bandit.remove_table("drinks")
+        assert bandit.tables == {}
+        with pytest.raises(UnknownNameError, match="'drinks'"):
+            bandit.decide([0.5], "drinks")
+        bandit.learn(pending, 1.0)
+        bandit.decide([0.5], {"tea": [1.0], "milk": [2.0]})  # readers still keep it
+    for each in (path, compact(path)):
+        assert armlet.audit(each, start_of(path)).digest == bandit.digest()
+        assert [event["kind"] for event in read(each)][1:6] == ["actions", "decide", "remove_table", "learn", "decide"]
+        assert len([*armlet.log.with_tables(each)]) == 2
+        again = armlet.load(start_of(path), kind=ActionBandit)
+        armlet.log.replay(read(each), again)
+        assert (again.tables, again.digest()) == ({}, bandit.digest())
+    armlet.evaluate(path, {"itself": bandit})
+
+
 def test_a_call_that_cannot_be_logged_leaves_no_table_behind_in_memory(path: Path) -> None:
     """A table that was not written is told again before the next decision."""
     log = armlet.Log(path, flush="line")
@@ -98,10 +120,10 @@ def test_a_call_that_cannot_be_logged_leaves_no_table_behind_in_memory(path: Pat
     table = drawn_table(np.random.default_rng(1))
     journal = log._journal
     assert journal is not None
-    journal.sink.refusal = "the disk is full"
+    journal.lines.refusal = "the disk is full"
     with pytest.raises(LogError, match="the disk is full"):
         bandit.decide([1.0, 0.0], table)
-    journal.sink.refusal = None
+    journal.lines.refusal = None
     bandit.decide([1.0, 0.0], table)
     log.close()
     assert [event["kind"] for event in log] == ["start", "actions", "decide", "checkpoint"]
@@ -136,6 +158,7 @@ def test_what_was_learned_is_learned_again_from_a_compacted_log(path: Path) -> N
     other = new_action_bandit()
     other.partial_fit(rows.filter(pc.is_valid(rows["reward"])))
     other.replace(t=bandit.t)
+    bandit._state.solve()  # what partial_fit ends with
     assert other.digest() == bandit.digest()
 
 
@@ -150,7 +173,7 @@ def test_decisions_come_with_their_tables(path: Path) -> None:
 def test_labels_that_no_log_can_hold_are_refused(path: Path) -> None:
     with armlet.Log(path) as log:
         bandit = new_action_bandit(log)
-        with pytest.raises(LogError, match=r"a table of actions cannot be written: .* give other labels"):
+        with pytest.raises(InvalidValueError, match="text that can be written as UTF-8"):
             bandit.decide([1.0, 0.0], {"\ud800": [1.0, 2.0, 3.0]})
         assert (bandit.decide([1.0, 0.0], {2**70: [1.0, 2.0, 3.0]}).arm, bandit.t) == (2**70, 1)
     for each in (path, compact(path)):
@@ -276,3 +299,17 @@ def test_a_log_can_be_shown(honest: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["kind"] == "checkpoint"
     assert main(["audit", str(honest)]) == 0
     assert "tables of 3 without names" in armlet.Log(honest)._repr_html_()
+
+
+def test_pending_decisions_of_a_merged_bandit_are_refused(tmp_path: Path) -> None:
+    """A log holds no seeds, so that no replay could learn them."""
+    with armlet.Log(tmp_path / "log.jsonl") as log:
+        bandit = ActionBandit(1, 1, seed=1, log=log)
+        start, worker = bandit.copy(), bandit.copy(seed=2)
+        pending = worker.decide([1.0], {"tea": [1.0], "milk": [2.0]})
+        bandit.merge(worker.difference(start))
+        with pytest.raises(DecisionError, match="was made by another bandit"):
+            bandit.learn(pending, 0.5)
+    assert armlet.audit(tmp_path / "log.jsonl", start).ok
+    start.merge(worker)
+    start.learn(pending, 0.5)

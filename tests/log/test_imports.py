@@ -256,3 +256,31 @@ def test_outcomes_need_their_columns_and_prices() -> None:
         from_table(pa.table(ROUTED), ROUTES, outcomes={"quality": 1.0, "cost": -10.0}, known={"cost": {7: 0.1}})
     with pytest.raises(InvalidValueError, match="give outcomes too"):
         from_table(pa.table(ROUTED), ROUTES, known={"cost": {7: 0.1, 9: 0.3}})
+
+
+def test_events_with_half_a_surrogate_pair_are_refused(tmp_path: Path) -> None:
+    line = {
+        "_label_cost": 0,
+        "_label_probability": 0.5,
+        "_label_Action": 1,
+        "_labelIndex": 0,
+        "EventId": "a\ud800",
+        "a": [1, 2],
+        "c": {"age": 31, "_multi": [{"z": 1}, {"z": 2}]},
+        "p": [0.5, 0.5],
+    }
+    (tmp_path / "log.json").write_text(json.dumps(line))
+    with pytest.raises(ArgumentError, match=r"line 1 that cannot be read: EventId is .*; give text that can be"):
+        list(from_dsjson(tmp_path / "log.json"))
+
+
+def test_a_propensity_may_be_the_same_in_every_row() -> None:
+    table = {"age": [31.0, 44.0], "ad": ["a", "b"], "click": [1.0, None], "prob": [0.25, 0.25]}
+    told, constant = (
+        list(from_table(table, Roles(features=("age",), arm="ad", reward="click", propensity=chance)))
+        for chance in ("prob", 0.25)
+    )
+    assert told == constant
+    for wrong in (0.0, 1.5, True, [0.5]):
+        with pytest.raises(ArgumentError, match=r"propensity is .*; give the name of a column, or a number"):
+            Roles(features=("age",), arm="ad", reward="click", propensity=wrong)  # type: ignore[arg-type]

@@ -258,7 +258,7 @@ def plain_life(path: Path, decisions: int = 50) -> armlet.Bandit:
             decision = bandit.decide(rng.standard_normal(3))
             parts = {"quality": float(rng.uniform(-1.0, 1.0)), "cost": float(rng.exponential())}
             if t % 7 == 0:
-                bandit.learn(decision, {"cost": parts.pop("cost")})
+                bandit.learn(decision, {"cost": parts.pop("cost")}, weight=1.0 + t % 2)
             if t % 14:
                 bandit.learn(decision, parts, weight=1.0 + t % 2)
     return bandit

@@ -180,7 +180,7 @@ class _Events:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({}, "it has nothing; one of policy, features, reward_range, outcomes, budget and guards"),
+        ({}, "it has nothing; one of policy, features, reward_range, feature_range, outcomes, budget and guards"),
         ({"features": ["x"], "reward_range": [0.0, 1.0]}, "it has features and reward_range"),
         ({"reward_range": [0.0, 1.0], "fill": {}}, "it has fill without features"),
         ({"features": []}, "features has 0 names"),

@@ -205,11 +205,8 @@ def test_settings_that_are_no_json_are_not_saved(note: object, tmp_path: Path) -
     assert "policy has note=" in refused_by_save(bandit, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"), [(["\ud800", "b"], "surrogates not allowed"), ([10**5000, 1], "4300 digits")]
-)
-def test_labels_that_cannot_be_written_are_not_saved(labels: list[Any], message: str, tmp_path: Path) -> None:
-    assert message in refused_by_save(Bandit(labels, 2, policy=Uniform(), seed=1), tmp_path)
+def test_labels_that_cannot_be_written_are_not_saved(tmp_path: Path) -> None:
+    assert "4300 digits" in refused_by_save(Bandit([10**5000, 1], 2, policy=Uniform(), seed=1), tmp_path)
 
 
 def test_a_header_that_is_too_long_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,11 +159,11 @@ def test_corrections_count_and_what_is_forgotten_stays_spent() -> None:
     bandit.correct(one, {"quality": 1.0}, {"quality": 0.5})
     bandit.forget(one, {"quality": 0.5, "cost": 0.75})
     assert (bandit.budget.spent, bandit.budget.waiting) == (0.75, 1)
-    bandit.learn(one, {"quality": 1.0, "cost": 1.0})  # it was spent, and is spent again
-    assert (bandit.budget.spent, bandit.budget.waiting) == (1.75, 1)
+    bandit.learn(one, {"quality": 1.0, "cost": 1.0})  # instead of what was spent
+    assert (bandit.budget.spent, bandit.budget.waiting) == (1.0, 1)
     bandit.learn(two, {"cost": 2.0})
     bandit.forget(two, {"cost": 2.0})
-    assert (bandit.budget.spent, bandit.budget.waiting) == (3.75, 1)
+    assert (bandit.budget.spent, bandit.budget.waiting) == (3.0, 0)
 
 
 def test_costs_that_expire_are_not_waited_for_and_count_if_they_come_after_all() -> None:

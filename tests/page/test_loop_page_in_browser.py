@@ -24,7 +24,6 @@ SCREENS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True},
     "desk": {"viewport": {"width": 1280, "height": 900}},
 }
-PATIENCE = 30_000  # milliseconds, on a machine that is busy
 VIOLATIONS = """window.violations = [];
 document.addEventListener("securitypolicyviolation", each => window.violations.push(each.violatedDirective));"""
 SIZES = """all => all.filter(text => text.getScreenCTM()).map(text => {
@@ -58,7 +57,7 @@ def opened(
     chromium: Browser, url: str, screen: str = "desk", scheme: Literal["light", "dark"] = "light", **options: Any
 ) -> Iterator[Opened]:
     context = chromium.new_context(color_scheme=scheme, **SCREENS[screen], **options)
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(browser.PATIENCE)
     context.add_init_script(VIOLATIONS)
     found = Opened(context.new_page())
     found.page.on("console", lambda said: found.noise.append(f"{said.type}: {said.text}"))
@@ -119,14 +118,14 @@ def test_the_page_is_live_quiet_and_fits(
 ) -> None:
     with opened(chromium, f"{server.url}/loops/home", screen, scheme) as found:
         page = found.page
-        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live")
         sync_api.expect(page.locator("#answers h2")).to_have_count(2)
         page.locator("#coefficients summary").click()
         page.evaluate("window.loaded = 'once'")
         n = int(page.locator("#title strong").inner_text())
         decide(server, f"{screen}-{scheme}")
-        sync_api.expect(page.locator("#title strong")).to_have_text(str(n + 1), timeout=PATIENCE)
-        sync_api.expect(page.locator("#last tbody tr").first).to_contain_text(f"{screen}-{scheme}", timeout=PATIENCE)
+        sync_api.expect(page.locator("#title strong")).to_have_text(str(n + 1))
+        sync_api.expect(page.locator("#last tbody tr").first).to_contain_text(f"{screen}-{scheme}")
         assert page.evaluate("window.loaded") == "once"  # parts were replaced, and not the page
         sync_api.expect(page.locator("#coefficients table")).to_be_visible()  # what was opened stays open
         found.fits()
@@ -143,7 +142,7 @@ def test_outcomes_and_what_is_spent_are_live_and_fit(
 ) -> None:
     with opened(chromium, f"{server.url}/loops/router", screen, scheme) as found:
         page = found.page
-        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live")
         sync_api.expect(page.locator("#outcomes > table > tbody > tr")).to_have_count(2)
         page.locator("#outcomes-by-arm summary").click()
         sync_api.expect(page.locator("#budget svg")).to_be_visible()
@@ -151,7 +150,7 @@ def test_outcomes_and_what_is_spent_are_live_and_fit(
         asked = {"context": [0.5], "event": f"{screen}-{scheme}", "weights": {"cost": 0.0}}
         assert ask(server.url, "POST", "/v1/loops/router/decide", asked).status == 200
         told = f"After {n + 1} of the 1,000 decisions"
-        sync_api.expect(page.locator("#budget")).to_contain_text(told, timeout=PATIENCE)
+        sync_api.expect(page.locator("#budget")).to_contain_text(told)
         sync_api.expect(page.locator("#outcomes-by-arm table")).to_be_visible()  # what was opened stays open
         found.fits()
         browser.stands_out_from_the_paper(browser.Visit(page))
@@ -165,11 +164,11 @@ def test_actions_agreement_and_features_are_live_and_fit(
 ) -> None:
     with opened(chromium, f"{server.url}/loops/films", screen, scheme) as found:
         page = found.page
-        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live")
         sync_api.expect(page.locator("#arms > table > tbody > tr")).not_to_have_count(0)
         asked = {"context": [0.5], "event": f"{screen}-{scheme}", "actions": {"a": [1.0]}, "baseline": "a"}
         assert ask(server.url, "POST", "/v1/loops/films/decide", asked).status == 200
-        sync_api.expect(page.locator("#exploring")).to_contain_text("Agreement with the baseline", timeout=PATIENCE)
+        sync_api.expect(page.locator("#exploring")).to_contain_text("Agreement with the baseline")
         told = {"actions": [{"id": "a", "features": [{HOSTILE[0] * 3: 1.0}]}], "contextFeatures": [{HOSTILE[1]: 1.0}]}
         assert ask(server.url, "POST", "/v1/loops/films/personalizer/v1.0/rank", told).status == 201
         page.locator("#feature-names summary").click()
@@ -187,7 +186,7 @@ def test_hostile_labels_break_neither_page_nor_layout(chromium: Browser, server:
         found.page.get_by_role("link", name="hostile").click()
         sync_api.expect(found.page.locator("h1")).to_have_text("hostile")
         sync_api.expect(found.page.locator("#arms > table > tbody > tr")).to_have_count(len(HOSTILE))
-        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live")
         found.fits()
         found.page.locator("#coefficients summary").click()
         found.fits()
@@ -198,7 +197,7 @@ def test_a_loop_that_was_never_played_has_a_page_too(chromium: Browser, server: 
     with opened(chromium, f"{server.url}/loops") as found:
         found.page.get_by_role("link", name="alert(1)").click()
         sync_api.expect(found.page.locator("#answers")).to_contain_text("Nothing to say")
-        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live")
         found.fits()
         found.is_quiet()
 
@@ -217,16 +216,16 @@ def test_the_page_works_without_scripts_and_with_keys_alone(chromium: Browser, s
 def test_the_page_says_when_the_server_is_gone_and_goes_on_when_it_is_back(chromium: Browser, tmp_path: Path) -> None:
     fill(tmp_path / "shop.db")
     with serving("shop.db", folder=tmp_path) as first, opened(chromium, f"{first.url}/loops/home") as found:
-        sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#live")).to_have_text("Live")
         assert first.stop() == 0  # streams do not hold it up
-        sync_api.expect(found.page.locator("#live")).to_have_text("Reconnecting", timeout=PATIENCE)
+        sync_api.expect(found.page.locator("#live")).to_have_text("Reconnecting")
         sync_api.expect(found.page.locator("#title strong")).to_have_text("600")
         second = ServerProcess("shop.db", "--port", first.url.rpartition(":")[2], folder=tmp_path)
         try:
             second.wait_until_ready()
             decide(second, "after the restart")
-            sync_api.expect(found.page.locator("#title strong")).to_have_text("601", timeout=PATIENCE)
-            sync_api.expect(found.page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+            sync_api.expect(found.page.locator("#title strong")).to_have_text("601")
+            sync_api.expect(found.page.locator("#live")).to_have_text("Live")
         finally:
             second.kill()
 
@@ -236,8 +235,8 @@ def test_the_page_tries_again_after_a_refusal(chromium: Browser, server: ServerP
         page = found.page
         page.route("**/stream", lambda route: route.fulfill(status=503), times=1)
         page.goto(f"{server.url}/loops/home")
-        sync_api.expect(page.locator("#live")).to_have_text("Not live", timeout=PATIENCE)
-        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Not live")
+        sync_api.expect(page.locator("#live")).to_have_text("Live")
 
 
 def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
@@ -259,7 +258,7 @@ def test_logging_in_with_a_key(chromium: Browser, tmp_path: Path) -> None:
         key.fill("a key")
         page.keyboard.press("Enter")
         sync_api.expect(page.locator("h1")).to_have_text("home")
-        sync_api.expect(page.locator("#live")).to_have_text("Live", timeout=PATIENCE)
+        sync_api.expect(page.locator("#live")).to_have_text("Live")
         assert page.evaluate("document.cookie") == ""  # scripts cannot read it
         assert "secret-event" not in page.content()
         page.get_by_role("button", name="Log out").click()

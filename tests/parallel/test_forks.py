@@ -16,14 +16,14 @@ import os, signal, sys, threading, armlet
 log = armlet.Log(sys.argv[1])
 bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), log=log)
 decision = bandit.decide([1.0])
-append, inside, leave = log._append, threading.Event(), threading.Event()
+append, inside, leave = log._append_all, threading.Event(), threading.Event()
 
 def slowly(*event):
     inside.set()
     leave.wait()
     return append(*event)
 
-log._append = slowly
+log._append_all = slowly
 thread = threading.Thread(target=log.note, args=(decision,), kwargs={"source": "parent"})
 thread.start()
 inside.wait()  # the log's lock is held by a thread that a child does not have
@@ -32,7 +32,7 @@ for call in (lambda: log.note(decision, source="child"), log.flush, lambda: list
     child = os.fork()
     if child == 0:
         signal.alarm(20)
-        log._append = append
+        log._append_all = append
         try:
             call()
         except armlet.errors.LogError as error:

@@ -12,6 +12,7 @@ import pytest
 
 import armlet
 from armlet import Bandit
+from armlet.errors import InvalidTypeError
 from armlet.kernel import Statistics
 from armlet.policies.base import BasePolicy, RidgePolicy, compiled_rule
 from armlet.testing import check_policy
@@ -74,3 +75,19 @@ def test_policy_without_its_own_part_is_refused_by_the_name_of_the_part() -> Non
 
     with pytest.raises(TypeError, match=r"abstract.*Undecided.*decide"):
         Undecided()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    ("made", "settings", "text"),
+    [
+        (armlet.LinUCB, {"alfa": 1.0}, r"LinUCB\(\) got .* 'alfa', which is 1.0; did you mean 'alpha'"),
+        (armlet.SharedOptimism, {"shares": 1}, r"SharedOptimism\(\) got .* 'shares', .* did you mean 'share'"),
+        (Bandit, {"arms": ["a"], "feature": ["x"]}, r"Bandit\(\) got .* 'feature', .* did you mean 'features'"),
+        (Bandit(["a"], 1).replace, {"polici": 1}, r"replace\(\) got .* 'polici', .* did you mean 'policy'"),
+        (armlet.ActionBandit, {"sed": 1}, r"ActionBandit\(\) got .* 'sed', which is 1; did you mean 'seed'"),
+        (Bandit, {}, r"Bandit\(\): missing a required argument: 'arms'; call Bandit\(arms, dim, "),
+    ],
+)
+def test_a_misspelt_setting_names_the_closest(made: Any, settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidTypeError, match=text):
+        made(**settings)

@@ -10,16 +10,15 @@ import pytest
 import armlet
 from armlet import Bandit, Encoder, Policy
 from armlet.policies import POLICIES
-from armlet.types import Array
 from support.features import ARMS, REFUSED, SETTINGS, all_policies, eighths, is_free, learn, made
 
 
-def solved_again(bandit: Bandit) -> dict[str, Array]:
+def solved_again(bandit: Bandit) -> dict[str, Any]:
     """Return the arrays of a state, with what is solved for some rows only solved for all of them."""
     state = bandit.state.copy()
     if hasattr(state, "deviations"):
         state.restore(state.records())
-    arrays: dict[str, Array] = state.arrays()
+    arrays: dict[str, Any] = state.arrays()
     if "tuning" in arrays:
         arrays["tuning"] = arrays["tuning"][:1]  # p; when to look again is now
     return arrays
@@ -30,7 +29,10 @@ def assert_same_sums(one: Bandit, other: Bandit, *but: str) -> None:
     assert found.keys() == expected.keys()
     for name in found.keys() - set(but):
         assert found[name].shape == expected[name].shape, name
-        assert found[name].tobytes() == expected[name].tobytes(), name
+        if getattr(one.policy, "half_life", None) is not None:  # weights have all their digits, so products are rounded
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-9, err_msg=name)
+        else:
+            assert found[name].tobytes() == expected[name].tobytes(), name
 
 
 @pytest.mark.parametrize("policy", all_policies(), ids=str)

@@ -104,6 +104,18 @@ def close(one: Any, other: Any) -> bool:
     return all(np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-12) for name in SUMS if name in expected)
 
 
+def test_next_to_nothing_that_is_left_is_no_lost_digit() -> None:
+    """Of rows that have faded, the ridge outweighs what the rounding of a later row leaves there."""
+    kernel = Statistics(1, 1, ridge="constant", units="as given", half_life=2.0, weighted_widths=True)
+    slow = FadingReference(1, 1, p=0.0, seed=1, units="as given", half_life=2.0)
+    for state in (kernel, slow):
+        for t, weight in ((0, 1.0), (76, 1.0), (76, -1.0)):
+            state.add(0, np.full(1, 3.0), 1.0, weight, t=t)
+    assert kernel.records()[0].tolist() == [slow.n[0], slow.sum_r[0], slow.sum_rr[0], slow.b[0, 0], slow.A[0, 0, 0]]
+    assert 0.0 < kernel.records()[0, 0] < 1e-11
+    assert not kernel.digits_lost.any()
+
+
 @pytest.mark.parametrize("policy", FADING, ids=repr)
 def test_rewards_of_any_order_lead_to_the_same_sums(policy: Policy) -> None:
     bandit, rows = played(policy, 4)

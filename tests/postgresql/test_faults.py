@@ -29,7 +29,7 @@ def test_two_replicas_survive_twenty_faults(server: Server) -> None:
 
 def test_the_soak_finds_a_replica_that_does_not_follow_others(server: Server) -> None:
     with pytest.raises(LostError, match=r"replicas differ|is not what its rows say|is not the sum"):
-        soak(server, 5, filled=100, sabotage="no catch-up")
+        soak(server, 30, filled=100, sabotage="no catch-up")  # ends with the check that finds it
 
 
 @contextmanager

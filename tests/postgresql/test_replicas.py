@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -12,6 +12,7 @@ import pytest
 from armlet.policies import LinUCB
 from armlet.stores import Store
 from armlet.stores.postgresql import PostgreSQL
+from support.loops import Ticks
 from support.postgresql import Proxy, Server
 
 N = 60  # decisions of each replica
@@ -74,3 +75,29 @@ def test_a_replica_follows_any_number_of_rewards_in_few_round_trips(proxy: Proxy
             loop.decide([1.0, 0.0])
             assert proxy.trips - before <= MOST_TRIPS
         assert len({loop.model().digest() for loop in (here, there, late)}) == 1
+
+
+def test_a_replica_a_year_ahead_discounts_no_rewards(server: Server, schema: str) -> None:
+    """Of two replicas that opened an empty database, the one whose clock is wrong makes one row in the midst."""
+    clock = Ticks()
+    clock.now = 1.75e9
+    walls: list[Callable[[], float]] = [clock, lambda: clock.now + 365 * 86_400.0]
+    with ExitStack() as stack:
+        ledgers = [PostgreSQL(server.conninfo, schema=schema) for _ in walls]
+        opened = [
+            stack.enter_context(Store(ledger, wall=wall, elapsed=clock))
+            for ledger, wall in zip(ledgers, walls, strict=True)
+        ]
+        here, there = (
+            store.loop("homepage", arms=["a", "b"], dim=2, policy=LinUCB(half_life="7 days"), seed=5)
+            for store in opened
+        )
+        for i in range(61):
+            clock.now += 600.0
+            loop = there if i == 30 else here
+            loop.decide([1.0, i % 8 / 8], event=f"e{i}")
+            loop.reward(f"e{i}", 1.0)
+        models = [loop.model() for loop in (here, there)]
+        assert models[0].to_bytes() == models[1].to_bytes()
+        assert models[0].state.n.sum() > 0.9 * 61
+        assert [alarm.rule for alarm in here.health()] == ["clock"]

@@ -157,7 +157,7 @@ SAMPLES: dict[str, Callable[[Path], Any]] = {
     "Explanation": lambda _: bandit().inference.explain([1.0, 2.0]),
     "Audit": lambda folder: armlet.audit(log := log_in(folder), log.start_path),
     "Evaluation": lambda folder: armlet.evaluate(log_in(folder).path, {"always a": "a"}),
-    "ParetoCurve": lambda _: armlet.evaluate(routed(), np.eye(4).reshape(4, 2, 2, 1), dials=5),
+    "ParetoCurve": lambda _: armlet.evaluate(routed(), np.eye(4).reshape(4, 2, 2, 1), arms=["a", "b"], dials=5),
     "Stats": lambda _: ask_loop(lambda loop: loop.stats()),
     "Details": lambda _: ask_loop(lambda loop: loop.details()),
     "Gain": lambda _: ask_loop(lambda loop: loop.gains()[0]),

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from support.litellm.runs import REQUESTS, STAND_IN, Left, served
+import armlet
+from support.litellm.runs import EXAMPLE, REQUESTS, STAND_IN, Left, served
 from support.litellm.stand_in import PRICES
 
 
@@ -54,3 +57,32 @@ def test_every_tenth_session_has_a_dial(whole: Left) -> None:
     dials = {event["unit"]: event.get("weights") for event in whole.events if event["kind"] == "decide"}
     thrifty = {"quality": 1.0, "cost": -1000.0}
     assert all(dials[f"session-{n}"] == (thrifty if n % 10 == 9 else None) for n in range(len(dials)))
+
+
+@pytest.mark.parametrize("requests", [300, 400, 800])
+def test_the_example_keeps_its_budget(requests: int, tmp_path: Path) -> None:
+    """By epochs of 20 requests it once ended 10.5 % over."""
+    command = [*STAND_IN, str(tmp_path / "router.db"), str(requests)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    with armlet.open_store(tmp_path / "router.db") as store:
+        spending = store.loop("models").model().budget
+    assert spending is not None
+    assert said.stdout.splitlines()[-1] == repr(spending)
+    assert 0.75 * spending.total <= spending.spent <= spending.total
+    assert spending.decisions_left <= 0.06 * requests
+
+
+def test_an_old_litellm_is_named_with_the_fix(tmp_path: Path) -> None:
+    lines = (
+        "import runpy, sys, types",
+        "package, router = types.ModuleType('litellm'), types.ModuleType('litellm.router')",
+        "router.Router, router.CustomRoutingStrategyBase = type('Router', (), {}), object",
+        "sys.modules |= {'litellm': package, 'litellm.router': router}",
+        "import importlib.metadata",
+        "importlib.metadata.version = lambda name: '1.106.2'",
+        f"sys.argv = ['router', {str(tmp_path / 'router.db')!r}, '4']",
+        f"runpy.run_path({EXAMPLE!r}, run_name='__main__')",
+    )
+    run = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "litellm is 1.106.2, whose Router has no register_plugin; pip install --upgrade" in run.stderr

@@ -59,7 +59,7 @@ class Server:
 
     @property
     def bodies(self) -> list[Any]:
-        return [json.loads(request.content) for request in self.requests]
+        return [json.loads(request.content) for request in self.requests if request.content]
 
 
 @pytest.fixture
@@ -163,6 +163,20 @@ def test_units_are_sent_and_told(server: Server, client: Client) -> None:
         client.decide_many("home", [[1.0], [2.0]], units=["session-1"])
 
 
+def test_a_bill_is_sent(server: Server, client: Client) -> None:
+    server.answers = [BUSY, {"billed": True}]
+    assert client.bill("a/b", "e", np.float64(0.25))
+    assert server.bodies == [{"event": "e", "cost": 0.25}] * 2
+    assert server.requests[1].url.raw_path == b"/v1/loops/a%2Fb/bill"
+
+    async def bill() -> bool:
+        async with AsyncClient(URL, transport=httpx2.MockTransport(server)) as client:
+            return await client.bill("home", "e", 0.0)
+
+    server.answers = [{"billed": False}]
+    assert not asyncio.run(bill())
+
+
 def test_actions_are_sent_prepared_and_activated(server: Server, client: Client) -> None:
     server.answers = [DECIDED]
     films: Any = {"Up": {"year": np.int64(2009)}, "Heat": np.array([1995.0])}
@@ -174,6 +188,8 @@ def test_actions_are_sent_prepared_and_activated(server: Server, client: Client)
     client.prepare("films", "a/b", films)
     server.answers = [{"activated": True}]
     assert client.activate("films", "e")
+    server.answers = [{"status": "done"}]
+    client.remove_table("films", "a/b")
     one, other, many, _, table, activated = server.bodies
     rows = {"Up": {"year": 2009}, "Heat": [1995.0]}
     same = {"context": [1.0], "event": "e", "eligible": None}
@@ -181,9 +197,10 @@ def test_actions_are_sent_prepared_and_activated(server: Server, client: Client)
     assert other == {**same, "actions": "cinema"}
     assert many["actions"] == "cinema"
     assert (table, activated) == ({"actions": rows}, {"event": "e"})
-    assert [request.method for request in server.requests] == ["POST", "POST", "POST", "PUT", "PUT", "POST"]
+    assert [request.method for request in server.requests] == [*["POST"] * 3, "PUT", "PUT", "POST", "DELETE"]
     assert server.requests[4].url.raw_path == b"/v1/loops/films/actions/a%2Fb"
     assert server.requests[5].url.path == "/v1/loops/films/activate"
+    assert (server.requests[6].url.raw_path, server.requests[6].content) == (b"/v1/loops/films/actions/a%2Fb", b"")
 
 
 def test_weights_and_several_outcomes_are_sent_and_told(server: Server, client: Client) -> None:

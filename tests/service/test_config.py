@@ -33,6 +33,7 @@ default_reward = 0
 aggregation = "last"
 early_window = 60
 reward_range = [0, 5]
+feature_range = {{ age = [0, 120], basket = [0, 1000, "clip"] }}
 objective = "max"
 seed = 7
 control = {{ arm = "sale", share = 0.2 }}
@@ -101,6 +102,7 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     assert home.make_policy() == armlet.LinUCB(alpha=0.5)
     assert (home.window, home.default_reward, home.aggregation, home.early_window) == (3600, 0, "last", 60)
     assert (home.reward_range, home.seed, home.on_change) == ((0.0, 5.0), 7, "apply")
+    assert home.feature_range == {"age": [0, 120], "basket": [0, 1000, "clip"]}
     assert (home.epoch, other.epoch) == (1000, timedelta(hours=1))
     assert home.control == ControlConfig(arm="sale", share=0.2)
     assert (other.name, other.arms, other.dim, other.encoder) == ("other page", (1, 2), 2, None)

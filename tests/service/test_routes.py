@@ -98,6 +98,26 @@ def test_a_refused_context_is_named_by_its_field(
     assert list(store.loop("home").log) == before
 
 
+def test_a_context_out_of_range_is_named_by_field(caller: Caller, store: Store) -> None:
+    asked = {"name": "aged", "arms": ["a", "b"], "features": ["age", "clicks"]}
+    ranges = {"age": [0, 120], "clicks": [0, 50, "clip"]}
+    assert caller.post("/v1/loops", {**asked, "feature_range": ranges}).status == 201
+    path, secret = "/v1/loops/aged/decide", 1.8e18
+    assert caller.post(path, {"context": {"age": 31, "clicks": secret}}).status == 200
+    for context, field in (({"age": secret, "clicks": 1}, "context.age"), ([secret, 1.0], "context[0]")):
+        detail = problem(caller.post(path, {"context": context}), 422, "invalid", field)
+        assert detail == "it lies outside of the feature_range of the loop; give a number from 0 to 120"
+    loop = store.loop("aged")
+    assert loop.stats().out_of_range == {
+        "age": {"refused": 2, "clipped": 0},
+        "clicks": {"refused": 0, "clipped": 1},
+    }
+    problem(caller.post("/v1/loops/aged/change", {"feature_range": {"aeg": [0, 1]}}), 422, "invalid", "feature_range")
+    assert caller.post("/v1/loops/aged/change", {"feature_range": ranges}).json == {"status": "unchanged"}
+    assert caller.post("/v1/loops/aged/change", {"feature_range": None}).json == {"status": "done"}
+    assert loop.model().settings.feature_range is None
+
+
 def test_a_context_may_have_texts(store: Store, service: Service) -> None:
     table = {"country": ["de", "fr"], "age": [1.0, 2.0]}
     store.loop("words", arms=["a", "b"], encoder=armlet.Encoder(other="refuse").fit(table), seed=1)

@@ -82,6 +82,19 @@ def test_a_table_with_a_name_is_chosen_from_and_replaced(films: Caller, store: S
     assert list(store.loop("films").tables()) == ["all"]
 
 
+def test_a_removed_table_leaves_its_decisions(films: Caller, store: Store) -> None:
+    put(films, TABLE, FILMS)
+    asked = {"context": [31.0], "actions": "all", "event": "first"}
+    told = films.post(DECIDE, asked).json
+    assert films.send("DELETE", TABLE).json == {"status": "done"}
+    assert store.loop("films").tables() == {}
+    problem(films.post(DECIDE, {**asked, "event": "second"}), 422, "invalid", "actions")
+    problem(films.send("DELETE", TABLE), 404, "not-found", "table")
+    assert films.post(DECIDE, asked).json == told
+    paid = films.post("/v1/rewards", {"items": [{"loop": "films", "event": "first", "value": 1.0}]}).json
+    assert paid["items"][0]["status"] == "accepted"
+
+
 def test_only_eligible_actions_are_played(films: Caller) -> None:
     arms = {films.post(DECIDE, {**ASKED, "eligible": ["Up", "Heat"]}).json["arm"] for _ in range(20)}
     assert arms <= {"Up", "Heat"}

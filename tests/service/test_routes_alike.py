@@ -13,6 +13,7 @@ from armlet.errors import PolicyError, QueueFullError, StoreError, UncertainErro
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
+from armlet.stores.tally import Tally
 from support.service.calls import Answer, Caller, exchange, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}
@@ -196,6 +197,38 @@ def test_what_nobody_thought_of_is_a_500_without_a_word(
     problem(answer, 500, "internal")
     assert "secret" not in answer.text + caplog.text
     assert "RuntimeError at" in caplog.text
+
+
+def test_fault_inside_the_store_is_a_500_that_is_counted(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("not enough values to unpack, secret 31.0")
+
+    caller.post(DECIDE, {"context": CONTEXT, "event": "e"})
+    reward = {"loop": "home", "event": "e", "value": 1.0}
+    calls: list[tuple[str, str, Any]] = [
+        ("decided", DECIDE, {"context": CONTEXT, "event": "f"}),
+        ("learned", "/v1/rewards", {"items": [reward]}),
+        ("changed", "/v1/loops/home/change", {"aggregation": "last"}),
+        ("learned", "/v1/rewards", {"items": [reward, {**reward, "event": "unknown"}]}),
+    ]
+    answers = []
+    for name, path, asked in calls:
+        with monkeypatch.context() as patched:
+            patched.setattr(Tally, name, fail)
+            answers.append(caller.post(path, asked))
+    mixed = answers.pop()
+    for answer in answers:
+        problem(answer, 500, "internal")
+        assert "secret" not in answer.text + caplog.text
+    assert [item["status"] for item in mixed.json["items"]] == ["failed", "unknown"]
+    assert caplog.text.count("rolled back: ValueError at armlet.stores") == 4
+    told = caller.get("/metrics").text
+    assert "armlet_faults_total 4" in told
+    assert 'route="/v1/loops/{name}/decide",status="500"} 1' in told
+    assert caller.post(DECIDE, {"context": CONTEXT, "event": "f"}).status == 200
+    assert caller.post("/v1/rewards", {"items": [reward]}).json["items"] == [{"status": "accepted"}]
 
 
 def test_a_policy_that_fails_is_a_500_that_names_no_value(

@@ -180,6 +180,23 @@ def test_a_hard_budget_that_allows_no_arm_is_a_problem_of_its_own(caller: Caller
     assert caller.post(DECIDE, {"context": [1]}).status == 200
 
 
+def test_a_bill_releases_what_a_hard_budget_keeps_back(caller: Caller) -> None:
+    learned = {"known": {}, "reward_range": {**LOOP["reward_range"], "cost": [0, 5]}}
+    make(caller, budget={"outcome": "cost", "total": 5.0, "horizon": 100, "hard": True}, **learned)
+    assert caller.post(DECIDE, {"context": [1], "event": "first"}).status == 200
+    problem(caller.post(DECIDE, {"context": [1]}), 409, "over-budget")
+    path = "/v1/loops/router/bill"
+    for _ in range(2):
+        assert caller.post(path, {"event": "first", "cost": 0}).json == {"billed": True}
+    assert caller.post(DECIDE, {"context": [1], "event": "second"}).status == 200
+    assert caller.post(path, {"event": "second", "cost": 2.5}).json == {"billed": True}
+    told = caller.get("/v1/loops/router/stats").json
+    assert (told["budget"]["spent"], told["learned"]) == (2.5, 0)
+    assert caller.post(path, {"event": "unheard of", "cost": 1}).json == {"billed": False}
+    problem(caller.post(path, {"event": "first", "cost": "1"}), 422, "invalid", "cost")
+    assert "has no budget" in problem(caller.post("/v1/loops/home/bill", {"event": "e", "cost": 1}), 422, "invalid")
+
+
 def test_a_restarted_server_goes_on_with_the_same_price(tmp_path: Path) -> None:
     """A server on a file that is closed every 40 decisions, and one that never is, keep one price."""
     cheap = {"outcomes": {"quality": 1.0, "cost": -1.0, "delay": -0.1}}  # so that the budget binds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import select
 import socket
 import threading
@@ -17,6 +18,7 @@ from armlet.service.config import Limits, Listen, LoopConfig, ServerConfig
 from armlet.service.guard import PIPELINED
 from support.service.servers import PATIENCE, ServerThread, ask, serving_here
 
+JSON = {"content-type": "application/json"}
 GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 # a client that stalls for two seconds between two lines of a test would be late
 QUICK = Limits(header_seconds=2.0, idle_seconds=0.3, write_seconds=0.3, body_seconds=0.3)
@@ -287,3 +289,40 @@ def test_a_client_that_does_not_read_holds_little_memory_and_is_cut_off(quick: S
         answer = read_to_the_end(connection)
     assert written[0] == 64
     assert len(answer) < 32 << 20  # the kernel's buffers and one part; the rest was never kept
+
+
+# ---- bodies that no route reads
+
+
+@pytest.mark.parametrize("size", [1, 1000, 60_000, 256 * 1024, 300_000])
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [("POST", "/v1/nothing", 404), ("PUT", "/v1/loops/home/decide", 405), ("GET", "/healthz", 200)],
+)
+def test_unread_body_leaves_the_connection_open_or_said_closed(
+    lasting: ServerThread, method: str, path: str, expected: int, size: int
+) -> None:
+    place = urlsplit(lasting.url)
+    connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE)
+    for body in (b"x" * size, iter([b"x" * size])):  # with a length, and in chunks
+        connection.request(method, path, body, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == expected
+        is_closed = answer.getheader("connection") == "close"
+        assert size > LASTING.body or not is_closed
+        connection.auto_open = is_closed  # otherwise the next request is sent on the same one
+        connection.request("POST", "/v1/loops/home/decide", b'{"context": {"age": 1.0}}', JSON)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200
+    connection.close()
+
+
+def test_body_that_waits_to_be_asked_for_is_not_read(lasting: ServerThread) -> None:
+    with connect(lasting) as connection:
+        head = b"POST /v1/nothing HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n"
+        connection.sendall(head)
+        answer = read_to_the_end(connection)
+    assert status(answer) == 404
+    assert b"connection: close" in answer.lower()

@@ -27,7 +27,7 @@ BROKEN = {
 @pytest.mark.parametrize("sabotage", BROKEN)
 def test_the_soak_finds_a_server_that_breaks_a_promise(sabotage: str, tmp_path: Path) -> None:
     with pytest.raises(LostError, match=BROKEN[sabotage]):
-        kill.soak(tmp_path, 10, filled=200, patches=[sabotage])
+        kill.soak(tmp_path, 50, filled=200, patches=[sabotage])  # ends with the check that finds it
 
 
 def test_broken_requests_are_refused_and_leave_nothing_behind(tmp_path: Path) -> None:

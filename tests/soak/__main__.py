@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from soak import actions, kill, outcomes, traffic
+from soak import actions, interrupts, kill, outcomes, traffic
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))  # where the private cluster is made
 START = monotonic()
@@ -31,6 +31,7 @@ def read_command() -> argparse.Namespace:
     parser.add_argument("--server", action="store_true", help="soak running servers, and not stores in a process")
     parser.add_argument("--only", choices=SERVER, nargs="+", default=SERVER, help="of what is done to servers")
     parser.add_argument("--kills", type=int, default=200, help="of workers of a file, or of a server")
+    parser.add_argument("--interrupts", type=int, default=60, help="of processes that write logs")
     parser.add_argument("--faults", type=int, help="of two replicas in PostgreSQL; default: 60, of servers 30")
     parser.add_argument("--requests", type=int, default=10_000, help="that are fuzzed")
     parser.add_argument("--rows", type=int, default=1_000_000, help="that are pruned in traffic")
@@ -44,6 +45,8 @@ def read_command() -> argparse.Namespace:
 def soak_file(given: argparse.Namespace) -> None:
     """Soak a store in a file."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # on a disk: /tmp may be memory
+        if given.interrupts:
+            say(f"logs after interrupts: {dict(interrupts.soak(given.interrupts, given.seed))}")
         if given.rounds:
             report = traffic.soak(Path(folder) / "traffic.db", given.rounds, given.seconds, given.seed)
             say(report)

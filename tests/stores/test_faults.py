@@ -36,7 +36,7 @@ BROKEN = {
 @pytest.mark.parametrize("sabotage", BROKEN)
 def test_the_soak_finds_a_store_that_breaks_a_promise(sabotage: str, tmp_path: Path) -> None:
     with pytest.raises(LostError, match=BROKEN[sabotage]):
-        soak(tmp_path / "soak.db", 10, filled=200, sabotage=sabotage)
+        soak(tmp_path / "soak.db", 50, filled=200, sabotage=sabotage)  # ends with the check that finds it
 
 
 def test_a_store_is_exact_after_maintenance_in_traffic(tmp_path: Path) -> None:

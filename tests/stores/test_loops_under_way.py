@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import armlet
@@ -53,6 +54,22 @@ def test_a_loop_that_is_opened_again_waits_for_the_same_rewards(ending: str, tmp
         assert waits(loop) == tally([*pending, again])
         assert rebuilt(store).to_bytes() == loop.model().to_bytes()
         assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_looks_of_a_tuned_policy_are_replayed_in_order(seed: int) -> None:
+    """A look leaves out arms that only wait; once a replay began decisions of later rows before it."""
+    rng = np.random.default_rng(seed)
+    with Store(Memory()) as store:
+        loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.AutoEpsilonGreedy(), seed=seed)
+        for i in range(40):
+            loop.decide(rng.normal(size=1), event=f"e{i}")
+            if i in (12, 20, 28):
+                loop.add_arm(f"new {i}")
+            if i > 2:
+                loop.reward(f"e{i - 2}", float(rng.uniform()))
+            before = loop.model().to_bytes()
+            assert rebuilt(store).to_bytes() == before
 
 
 def test_a_window_that_closes_ends_the_wait() -> None:

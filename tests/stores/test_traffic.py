@@ -436,7 +436,9 @@ def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
         loop = make(store)
         play(loop, 5)
         results = one_batch(store, loop, ("good", "bad", "better", "good"))
-        assert results == {"good": 6, "bad": "half-way", "better": 7}  # the repeat is answered as before
+        told = "nothing of this call was kept: a fault inside the store, ZeroDivisionError: half-way"
+        assert str(results.pop("bad")).startswith(told)
+        assert results == {"good": 6, "better": 7}  # the repeat is answered as before
         assert loop.model().to_bytes() == rebuilt(store).to_bytes()
         assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
 
@@ -467,7 +469,7 @@ def one_batch(store: Store, loop: Loop, events: Sequence[str]) -> dict[str, obje
     def decide(event: str) -> None:
         try:
             results[event] = loop.decide([1.0, 0.5], event=event).t
-        except (ZeroDivisionError, armlet.errors.StoreError) as error:
+        except armlet.errors.StoreError as error:
             results[event] = str(error)
 
     threads = [threading.Thread(target=store._writer.do, args=(lambda *_: may_go.wait(),))]

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+PATIENCE = 30_000  # milliseconds, on a machine that is busy
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (  # no word to the network, and no card to draw with
     "--disable-gpu",
@@ -49,6 +50,7 @@ def find_browser() -> str:
 def launch() -> Iterator[Browser]:
     """Start the browser without a window."""
     program, sandbox = find_browser(), os.geteuid() != 0  # as root, Chromium has no sandbox to offer
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS, chromium_sandbox=sandbox)
         yield browser
@@ -133,7 +135,7 @@ def leads_to_every_section(visit: Visit) -> None:
     for link in visit.page.locator("tbody a").all():
         link.click()
         section = visit.page.locator(str(link.get_attribute("href")))
-        expect(section.locator("h2")).to_be_in_viewport(timeout=2000)
+        expect(section.locator("h2")).to_be_in_viewport()
         expect(section.locator("h2")).to_have_text(str(link.text_content()))
 
 

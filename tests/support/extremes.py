@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armlet
-from armlet.errors import ArmletError
+from armlet.errors import ArmletError, LostDigitsWarning
 from armlet.inputs.columns import LARGEST
 from armlet.types import Float64, Policy
 from support import examples
@@ -179,6 +179,7 @@ def attempt(policy: Policy, kinds: tuple[str, str, str], steps: int = STEPS) -> 
 
 def main(name: str) -> None:
     warnings.simplefilter("error")
+    warnings.simplefilter("ignore", LostDigitsWarning)  # of the largest numbers, taken back
     for settings in SETTINGS[name] + MORE.get(name, []):
         policy = REGISTRY[name](**settings)
         weights = itertools.cycle(WEIGHTS)  # with every kind of context, and with every kind of reward

@@ -28,6 +28,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 REFUSED = ("ContextualUCB", "Oracle")
 """Policies that keep rows, or a setting for every feature."""
+HALF_LIFE: Mapping[str, Any] = {"half_life": 64}
+FADING = ("LinUCB", "ThompsonSampling", "OccasionalOptimism", "Greedy")
+"""Policies that are tried with a half-life too: what they keep of rows that fade is carried as well."""
 
 
 def all_policies() -> list[Policy]:
@@ -38,7 +41,8 @@ def all_policies() -> list[Policy]:
             continue
         policy = kind(**SETTINGS.get(name, {}))
         has_both = "units" in {field.name for field in fields(policy)}  # type: ignore[arg-type]
-        found += [in_units(policy, units) for units in ("free", "as given")] if has_both else [policy]
+        tried = [policy, kind(**HALF_LIFE)] if name in FADING else [policy]
+        found += [in_units(each, units) for each in tried for units in ("free", "as given")] if has_both else tried
     return found
 
 

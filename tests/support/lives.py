@@ -7,6 +7,7 @@ What a policy refuses is left out, and must leave no trace.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -185,13 +186,18 @@ class RouterLife:
     def _learn(self) -> None:
         late = self._any()
         names = [["quality"], ["cost"], ["quality", "cost"], ["cost", "quality"]][int(self._rng.integers(4))]
-        self.bandit.learn(late, {name: self._outcome(name) for name in names}, weight=float(self._rng.integers(1, 3)))
+        first = {} if isinstance(late.reward, dict) else {"weight": float(self._rng.integers(1, 3))}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a cost outside of its range is spent all the same
+            self.bandit.learn(late, {name: self._outcome(name) for name in names}, **first)
 
     def _happenings(self) -> list[Callable[[], object]]:
         return [
             *[self._correct] * 5,
             *[self._forget] * 2,
             lambda: self.bandit.expire(self._any()),
+            self._bill,
+            lambda: self.bandit.replace(budget=None),
             lambda: self.bandit.replace(outcomes={"quality": float(self._rng.integers(1, 4))}),
             lambda: self.bandit.replace(known={"delay": {**DELAY, "small": float(self._rng.integers(4))}}),
             lambda: self.bandit.replace(reward_range={"quality": (-3.0, 1.0 + float(self._rng.integers(3)))}),
@@ -216,7 +222,14 @@ class RouterLife:
     def _correct(self) -> None:
         decision, had = self._rewarded()
         name = str(self._rng.choice(list(had)))
-        self.bandit.correct(decision, {name: had[name]}, {name: self._outcome(name)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            self.bandit.correct(decision, {name: had[name]}, {name: self._outcome(name)})
+
+    def _bill(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            self.bandit.bill(self._any(), self._outcome("cost"))
 
     def _forget(self) -> None:
         self.bandit.forget(*self._rewarded())

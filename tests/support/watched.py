@@ -60,8 +60,10 @@ FaultKind: TypeAlias = Literal[
     "exploration rates",
     "change",
     "change of reals",
+    "contexts",
+    "constant",
 ]
-RULE: Final = {"exploration rates": "propensities", "change of reals": "change"}
+RULE: Final = {"exploration rates": "propensities", "change of reals": "change", "constant": "contexts"}
 """The rule that names a fault, where it is not called the same."""
 
 
@@ -159,7 +161,7 @@ def draw_for(kind: FaultKind, seed: int) -> tuple[Scenario, Fault]:
     full = replace(quick, reports="all", missing=min(scenario.missing, 0.15))
     if kind == "silence":
         return replace(quick, base=max(quick.base, 0.03), missing=min(quick.missing, 0.15)), Fault(kind, start)
-    if kind in FAULTS:
+    if kind in (*FAULTS, "contexts", "constant"):
         return full, Fault(kind, start)
     if kind == "missing_rewards":
         policy = str(rng.choice(["epsilon 0.3", "uniform", "thompson", "epsilon 0.1"]))
@@ -209,6 +211,10 @@ def make(scenario: Scenario, n: int, fault: Fault | None = None) -> World:
     rng = np.random.default_rng([scenario.seed, 7])
     at = moments(scenario, n, rng)
     X = np.column_stack([np.ones(n), rng.normal(size=(n, scenario.dim - 1))])
+    if fault is not None and fault.kind == "contexts" and fault.start < n:
+        X[fault.start, 1] = 1.8e18  # nanoseconds, once
+    if fault is not None and fault.kind == "constant":
+        X[fault.start :, 1] = 0.5
     n_arms = scenario.n_arms + sum(what == "add" for _, what in scenario.changes)
     paid = _rewards(scenario, rng, X, at, n_arms, fault)
     extra = np.zeros(n, dtype=np.int64)
@@ -322,6 +328,7 @@ class Played:
         self.arms.append(arm)
         self.values.append(float(self._paid[i, self._places[arm]]))
         self.tally.decided(told, ts)
+        self.tally.contexts.add(self.world.X[i], ts, i + 1)
 
     def _shift(self, what: Literal["add", "retire"]) -> None:
         playing = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -41,9 +41,9 @@ class Broken(ActionBandit):
 
 
 class LearnsTwice(ActionBandit):
-    def _add(self, d: ActionDecision, value: float, weight: float) -> None:
-        super()._add(d, value, weight)
-        self._state.add(d.key, d.x, d.z, value, weight)
+    def learn(self, decision: ActionDecision, reward: float, *, weight: float = 1.0) -> None:
+        super().learn(decision, reward, weight=weight)
+        self._state.add(decision.key, decision.x, decision.z, reward, weight)
 
 
 class LearnsWhileDeciding(ActionBandit):
@@ -142,8 +142,8 @@ class StepsBeforeItChecks(ActionBandit):
 class ForgetsTheOrder(ActionBandit):
     """Learns a table of rows from its end."""
 
-    def partial_fit(self, table: Any) -> None:
-        super().partial_fit({name: values[::-1] for name, values in table.items()})
+    def partial_fit(self, table: Any) -> Self:
+        return super().partial_fit({name: values[::-1] for name, values in table.items()})
 
 
 class HasCoinsOfItsOwn(ActionBandit):

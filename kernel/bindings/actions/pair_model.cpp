@@ -86,7 +86,7 @@ void check_held(const PairModel& model, const PairRow& row) {
     if (!model.sums().holds(row.key, row.weight))
         fail("InvalidValueError",
              "the rows of item " + std::to_string(row.key) + " are no longer kept apart: more than kept=" +
-                 std::to_string(model.sums().kept()) + " items came after them, or no such row was learned");
+                 std::to_string(model.sums().kept()) + " items came after some of them, or no such row was learned");
 }
 
 void check_alike(const PairModel& model, const PairModel& other) {
@@ -123,7 +123,8 @@ Array<double> whole(std::vector<double>&& values) {
     return to_numpy(std::move(values), {n});
 }
 
-nb::dict arrays(const PairModel& model) {
+nb::dict arrays(PairModel& model) {
+    model.refresh();
     PairModel::State state = model.state();
     const std::size_t d = terms(model).dx() + terms(model).dz(), n = state.sums.keys.size();
     std::vector<double> units = state.solution.units.middles, weights(state.ridges.begin(), state.ridges.end());
@@ -143,6 +144,8 @@ nb::dict arrays(const PairModel& model) {
     out["item_keys"] = to_numpy<std::uint64_t>(std::move(state.sums.keys), {n});
     out["item_rows"] = to_numpy<std::int64_t>(std::move(state.sums.item_rows), {n});
     out["items"] = to_numpy(std::move(state.sums.items), {n, 2 + d});
+    const std::size_t n_folded = state.sums.folded.size();
+    if (n_folded > 0) out["folded_keys"] = to_numpy<std::uint64_t>(std::move(state.sums.folded), {n_folded});
     return out;
 }
 
@@ -172,33 +175,41 @@ PairSolution read_solution(nb::dict arrays, std::size_t D, std::size_t d) {
     return out;
 }
 
+std::vector<Word> read_keys(nb::dict arrays, const char* name) {
+    if (!arrays.contains(name)) return {};
+    const std::size_t n = count_words(arrays[name], name);
+    const Word* keys = words(arrays[name], name, n);
+    std::vector<Word> sorted(keys, keys + n);
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        fail("InvalidValueError", std::string(name) + " must differ from each other");
+    return {keys, keys + n};
+}
+
 void restore_arrays(PairModel& model, nb::dict arrays) {
     const std::size_t D = terms(model).size(), d = terms(model).dx() + terms(model).dz(), size = packed_size(D);
-    const std::size_t n = count_words(arrays["item_keys"], "item_keys");
+    const std::vector<Word> keys = read_keys(arrays, "item_keys");
+    const std::size_t n = keys.size();
     const std::int64_t *counts = integers(arrays["counts"], "counts", 3),
                        *item_rows = integers(arrays["item_rows"], "item_rows", n);
-    const Word* keys = words(arrays["item_keys"], "item_keys", n);
     if (counts[0] < 0 || counts[1] < 0 || counts[2] < 0) fail("InvalidValueError", "counts must not be negative");
     const std::vector<double> weights = read(arrays, "weights", {n_ridge_groups + 1});
     for (const double one : weights)
         if (!(one > 0.0)) fail("InvalidValueError", "weights must be positive");
-    PairModel::State state{.sums = {.rows = counts[0],
-                                    .origin = read(arrays, "origin", {1 + d}),
-                                    .moments = read(arrays, "moments", {1 + 2 * (1 + d)}),
-                                    .sums = read(arrays, "sums", {size + D + 1}),
-                                    .pulls = read(arrays, "pulls", {size + D + 1}),
-                                    .keys = {keys, keys + n},
-                                    .item_rows = {item_rows, item_rows + n},
-                                    .items = read(arrays, "items", {n, 2 + d}),
-                                    .kappa = weights.back()},
-                           .since = counts[1],
-                           .weighed = counts[2],
-                           .ridges = {weights[0], weights[1], weights[2]},
-                           .solution = read_solution(arrays, D, d)};
-    std::sort(state.sums.keys.begin(), state.sums.keys.end());
-    if (std::adjacent_find(state.sums.keys.begin(), state.sums.keys.end()) != state.sums.keys.end())
-        fail("InvalidValueError", "item_keys must differ from each other");
-    state.sums.keys.assign(keys, keys + n);
+    const PairModel::State state{.sums = {.rows = counts[0],
+                                          .origin = read(arrays, "origin", {1 + d}),
+                                          .moments = read(arrays, "moments", {1 + 2 * (1 + d)}),
+                                          .sums = read(arrays, "sums", {size + D + 1}),
+                                          .pulls = read(arrays, "pulls", {size + D + 1}),
+                                          .keys = keys,
+                                          .item_rows = {item_rows, item_rows + n},
+                                          .items = read(arrays, "items", {n, 2 + d}),
+                                          .folded = read_keys(arrays, "folded_keys"),
+                                          .kappa = weights.back()},
+                                 .since = counts[1],
+                                 .weighed = counts[2],
+                                 .ridges = {weights[0], weights[1], weights[2]},
+                                 .solution = read_solution(arrays, D, d)};
     model.restore(state);
 }
 
@@ -246,7 +257,8 @@ void bind_learning(nb::class_<PairModel>& model) {
                 self.subtract(PairModel(base));
             },
             nb::arg("base"), "Leave what was learned since `base`, an earlier copy.")
-        .def("solve", &PairModel::solve, "Solve the sums, and weigh the evidence if the rows have doubled.")
+        .def("solve", &PairModel::renew,
+             "Weigh the evidence again and solve: everything is a function of the sums then.")
         .def("copy", [](const PairModel& self) { return PairModel(self); })
         .def("arrays", &arrays, "The whole state by name.")
         .def("restore_arrays", &restore_arrays, nb::arg("arrays"), "Take the state that `arrays` returned.");
@@ -294,6 +306,13 @@ void bind_asking(nb::class_<PairModel>& model) {
             "For each of n draws from the posterior, v times as wide, the rows that share the highest value.");
 }
 
+Array<double> digits_lost(const PairModel& self) {
+    std::vector<double> out = self.sums().digits_lost();
+    const std::size_t columns = 1 + self.sums().origin().size();
+    out.resize(columns);
+    return to_numpy(std::move(out), {columns});
+}
+
 }  // namespace
 
 void bind_actions(nb::module_& m) {
@@ -327,16 +346,25 @@ void bind_actions(nb::module_& m) {
             "n_terms", [](const PairModel& self) { return terms(self).size(); }, "The number of terms, D.")
         .def_prop_ro(
             "n_items", [](const PairModel& self) { return self.sums().items().size(); }, "Items with an intercept.")
-        .def_prop_ro("sigma", &PairModel::sigma, "The deviation of the noise.")
+        .def_prop_ro(
+            "sigma", [](PairModel& self) { return self.refresh(), self.sigma(); }, "The deviation of the noise.")
         .def_prop_ro(
             "ridges",
-            [](const PairModel& self) {
+            [](PairModel& self) {
+                self.refresh();
                 return to_numpy(std::vector<double>(self.ridges().begin(), self.ridges().end()), {n_ridge_groups});
             },
             owned, "(3,): the ridges of x, z and their products, in standard units.")
         .def_prop_ro(
-            "kappa", [](const PairModel& self) { return self.sums().kappa(); },
+            "kappa", [](PairModel& self) { return self.refresh(), self.sums().kappa(); },
             "How many rows the prior of an intercept is worth.")
+        .def_prop_ro(
+            "digits_lost", &digits_lost, owned,
+            "(2 + dx + dz,): how many of sixteen digits n, rewards and each feature have lost, since rows were "
+            "taken back that were far larger than the others; 0 below ten. Sums that kept fewer than four were "
+            "dropped. Not kept in files.")
+        .def_prop_ro(
+            "losses", [](const PairModel& self) { return self.sums().losses(); }, "How often digits were lost.")
         .def_prop_ro("last_exact_widths", &PairModel::last_exact_widths,
                      "How many widths the last optimistic question computed exactly.");
     bind_learning(model);

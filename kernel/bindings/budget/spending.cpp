@@ -15,6 +15,8 @@ Plan plan_of(nb::handle given) {
         .total = nb::cast<double>(given[1]), .length = nb::cast<double>(given[2]), .repeats = nb::cast<bool>(given[3])};
 }
 
+std::string shown(double amount) { return text(nb::str("{:g}").format(amount)); }
+
 }  // namespace
 
 Spending::Spending(nb::handle given, const Outcomes& outcomes)
@@ -32,16 +34,12 @@ void Spending::begin(std::size_t arm, const Outcomes& outcomes) {
 }
 
 void Spending::count(double cost, bool was_expired) {
-    if (was_expired) pacer_.await();
+    if (was_expired && !is_hard()) pacer_.await();
     pacer_.count(cost);
 }
 
-void Spending::await() {
-    if (outcome_.is_learned) pacer_.await();
-}
-
 void Spending::expire() {
-    if (outcome_.is_learned) pacer_.expire();
+    if (outcome_.is_learned && !is_hard()) pacer_.expire();
 }
 
 // It was a step of the clock all the same.
@@ -76,8 +74,12 @@ void Spending::check_affords(Arms arms, std::size_t decisions, const Outcomes& o
 
 void Spending::refuse(const std::string& what) const {
     const Plan& plan = pacer_.plan();
-    nb::str left = nb::str("{:g}").format(std::max(plan.total - pacer_.spent(), 0.0));
-    fail("BudgetError", "the budget is hard and has " + text(left) + " of " + text(plan.total) + " left, " +
+    const double left = plan.total - pacer_.spent();
+    const std::string now = is_exceeded_by(0.0)
+                                ? "is exceeded by " + shown(-left) + ": " + shown(pacer_.spent()) + " of " +
+                                      text(plan.total) + " are spent, "
+                                : "has " + shown(std::max(left, 0.0)) + " of " + text(plan.total) + " left, ";
+    fail("BudgetError", "the budget is hard and " + now +
                             (outcome_.is_learned ? "some of it kept back for costs to come, and " : "and ") + what +
                             "; or go on with a larger one: replace(budget=...), of a loop change(budget=...)");
 }
@@ -94,15 +96,78 @@ void Engine::spend(std::uint32_t arm) {
     if (spending_) spending_->begin(arm, *outcomes_);
 }
 
-// Of a row of outcomes, if the cost is one that has just come.
-void Engine::count_cost(std::span<const double> parts, const Decision& d) {
-    if (!spending_) return;
-    if (const double cost = spending_->cost_in(parts); !std::isnan(cost)) spending_->count(cost, d.expired);
+double Engine::spent_on(const Decision& d) const {
+    return std::isnan(d.billed()) ? spending_->cost_in(outcomes_->so_far(d)) : d.billed();
 }
 
-bool Engine::is_cost_to_come(const Decision& d) const {
-    return spending_ && std::isnan(spending_->cost_in(outcomes_->so_far(d)));
+// The first cost ends the wait for it, and moves the price; another one takes its place.
+void Engine::spend_on(Decision& d, double cost) {
+    const double before = spent_on(d);
+    if (std::isnan(before))
+        spending_->count(cost, d.expired);
+    else
+        spending_->correct(before, cost);
 }
+
+// Of a row of outcomes, if the cost is one that has just come.
+void Engine::count_cost(std::span<const double> parts, Decision& d) {
+    if (!spending_) return;
+    const double cost = spending_->cost_in(parts);
+    if (std::isnan(cost)) return;
+    spend_on(d, cost);
+    if (d.extras) d.extras->billed = NAN;
+}
+
+void Engine::bill(nb::handle decision, nb::handle cost) {
+    Decision& d = as_decision(decision);
+    const double amount = armlet::read_reward(cost, "cost");
+    if (!spending_ || !spending_->is_learned())
+        fail(PyExc_ValueError, "cost is " + text(amount) + ", but " +
+                                   (spending_ ? "the cost of every arm is known, and counts with the decision"
+                                              : "the bandit has no budget; give it one: replace(budget=...)"));
+    bill(d, amount);
+}
+
+void Engine::bill(Decision& d, double cost) {
+    const auto fields = [&] {
+        nb::dict out = recorded(d);
+        out["cost"] = cost;
+        if (d.has_outcomes()) out["reward"] = reward_of(d);
+        if (d.learned) out["weight"] = d.weight;
+        return out;
+    };
+    const double before = spent_on(d);
+    warn_of_excess(d, std::isnan(before) ? cost : cost - before);
+    change("bill", fields, [&](Act act) {
+        const auto turn = learn_turn();
+        check_state();
+        check_known(d);
+        if (act == Act::rehearse) return;
+        spend_on(d, cost);
+        d.extra().billed = cost;
+    });
+}
+
+// The range says what may be learned; the money is gone.
+void Engine::bill_outside(Decision& d, double cost) {
+    const std::string message = text(outcomes_->name(spending_->index())) + " of decision " + d.id() + " is " +
+                                text(cost) +
+                                ", outside of its reward_range: it is spent, and nothing was learned of this call; "
+                                "take a wider range, replace(reward_range=...), and learn it again";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) throw nb::python_error();
+    bill(d, cost);
+}
+
+void Engine::warn_of_excess(const Decision& d, double more) const {
+    if (!(more > 0.0) || !spending_->is_exceeded_by(more)) return;
+    const double after = spending_->pacer().spent() + more;
+    const std::string message = "the cost of decision " + d.id() + " takes the spend to " + shown(after) +
+                                " of a hard budget of " + text(spending_->pacer().plan().total) +
+                                ": it is spent, and no arm can be played before replace(budget=...)";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) throw nb::python_error();
+}
+
+bool Engine::is_cost_to_come(const Decision& d) const { return spending_ && std::isnan(spent_on(d)); }
 
 std::optional<std::vector<std::uint32_t>> Engine::affordable(Arms arms) const {
     if (!spending_ || !spending_->is_hard()) return std::nullopt;
@@ -112,7 +177,10 @@ std::optional<std::vector<std::uint32_t>> Engine::affordable(Arms arms) const {
 
 void Engine::take_budget(nb::handle budget) {
     auto before = std::exchange(spending_, std::nullopt);
-    if (budget.is_none()) return;
+    if (budget.is_none()) {
+        if (epochs_.current) epochs_.current->price = 0.0;  // nothing has a price any more
+        return;
+    }
     spending_.emplace(budget, *outcomes_);
     if (before) spending_->restore(before->values());
 }

@@ -18,6 +18,10 @@ class Spending {
 
     const Pacer& pacer() const { return pacer_; }
     bool is_hard() const { return bound_.has_value(); }
+    bool is_learned() const { return outcome_.is_learned; }
+    std::size_t index() const { return outcome_.index; }  // among the outcomes that are learned, or known
+    // Whether the total of a hard budget is exceeded once so much more is spent.
+    bool is_exceeded_by(double more) const { return is_hard() && !pacer_.affords(more, 0.0); }
     bool is_of(const Spending& other) const {
         return outcome_.is_learned == other.outcome_.is_learned && outcome_.index == other.outcome_.index;
     }
@@ -34,8 +38,7 @@ class Spending {
     void count(double cost, bool was_expired);              // of a decision that nobody may have waited for any more
     void correct(double before, double after) { pacer_.correct(before, after); }
     void see(double reward) { pacer_.see(reward); }
-    void await();                                          // the cost of a decision again, if it is learned
-    void expire();                                         // nobody waits for it any more
+    void expire();  // nobody waits for it any more, unless the budget is hard: then a cost is waited for until it comes
     void undo(std::size_t arm, const Outcomes& outcomes);  // a decision that nobody got
 
     // ---- hard budgets

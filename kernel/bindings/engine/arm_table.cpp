@@ -159,6 +159,11 @@ void ArmTable::remove(std::size_t arm) {
     index();
 }
 
+void ArmTable::end_life(std::size_t arm) {
+    ended_.insert(lives_[arm]);
+    lives_[arm] = ++lives;
+}
+
 void ArmTable::set_active(std::size_t arm, bool active) {
     is_active_[arm] = active;
     active_.clear();

@@ -66,6 +66,7 @@ class ArmTable {
     Word id() const { return id_; }
     // Names one life of an arm: added again, it has another.
     Word life(std::size_t arm) const { return lives_[arm]; }
+    void end_life(std::size_t arm);
     bool has_ended(Word life) const { return ended_.contains(life); }
     void continue_lives(const ArmTable& other) { lives_ = other.lives_, ended_ = other.ended_; }
 

@@ -12,20 +12,25 @@ namespace armlet {
 namespace {
 
 using Pair = std::optional<std::pair<double, double>>;
+using Bounds = std::optional<std::pair<std::vector<double>, std::vector<double>>>;
+
+std::optional<FeatureBounds> bounds_of(const Bounds& given) {
+    return given ? std::optional(FeatureBounds{given->first, given->second}) : std::nullopt;
+}
 
 void create(Engine* self, nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
             nb::object read_context, nb::handle features, double sign, bool normalize, Pair range, nb::handle outcomes,
-            nb::handle budget) {
+            nb::handle budget, Bounds bounds) {
     const auto ends = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt;
-    new (self)
-        Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends, outcomes, budget);
+    new (self) Engine(policy, rule, state, labels, seed, read_context, features, sign, normalize, ends, outcomes,
+                      budget, bounds_of(bounds));
 }
 
 using GivenColumns = std::optional<std::pair<std::vector<std::int64_t>, std::vector<double>>>;
 
 void replace(Engine& self, nb::object policy, nb::object rule, nb::object read_context, nb::handle features, Pair range,
-             nb::handle outcomes, nb::handle budget, GivenColumns columns, nb::callable renew, nb::callable fields,
-             nb::callable settle) {
+             nb::handle outcomes, nb::handle budget, Bounds bounds, GivenColumns columns, nb::callable renew,
+             nb::callable fields, nb::tuple values) {
     self.replace({.policy = policy,
                   .rule = rule,
                   .read_context = read_context,
@@ -33,10 +38,11 @@ void replace(Engine& self, nb::object policy, nb::object rule, nb::object read_c
                   .range = range ? std::optional(RewardRange{range->first, range->second}) : std::nullopt,
                   .outcomes = outcomes,
                   .budget = budget,
+                  .bounds = bounds_of(bounds),
                   .columns = columns ? std::optional(Columns{columns->first, columns->second}) : std::nullopt,
                   .renew = renew,
                   .fields = fields,
-                  .settle = settle});
+                  .values = values});
 }
 
 nb::list listed(const ArmSet& set) {
@@ -88,11 +94,13 @@ void bind_engine(nb::module_& m) {
              nb::arg("seed"), nb::arg("read_context"), nb::kw_only(), nb::arg("features").none() = nb::none(),
              nb::arg("sign") = 1.0, nb::arg("normalize") = false, nb::arg("reward_range").none() = nb::none(),
              nb::arg("outcomes").none() = nb::none(), nb::arg("budget").none() = nb::none(),
+             nb::arg("bounds").none() = nb::none(),
              nb::sig("def __init__(self, policy: object, rule: object | None, state: object, labels: list[str | int], "
                      "seed: int, read_context: collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, "
                      "features: tuple[str, ...] | None = None, sign: float = 1.0, normalize: bool = False, "
                      "reward_range: tuple[float, float] | None = None, outcomes: tuple[typing.Any, ...] | None = None, "
-                     "budget: tuple[typing.Any, ...] | None = None) -> None"))
+                     "budget: tuple[typing.Any, ...] | None = None, bounds: tuple[list[float], list[float]] | None = "
+                     "None) -> None"))
         .def("_decide_many", &Engine::decide_many, nb::arg("X"), nb::arg("eligible").none(),
              nb::arg("t").none() = nb::none(), nb::arg("propensity").none() = nb::none(),
              nb::arg("units").none() = nb::none(), nb::arg("epoch").none() = nb::none(),
@@ -105,10 +113,11 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _learn_many(self, decisions: list[Decision], rewards: NDArray[numpy.float64], weights: "
                      "NDArray[numpy.float64]) -> None"))
         .def("_learn_rows", &Engine::learn_rows, nb::arg("X"), nb::arg("arms"), nb::arg("rewards"), nb::arg("weights"),
-             nb::arg("explored"), nb::arg("steps"),
+             nb::arg("explored"), nb::arg("steps"), nb::arg("fixed"),
              nb::sig("def _learn_rows(self, X: NDArray[numpy.float64], arms: list[str | int], rewards: "
                      "NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: NDArray[numpy.bool], steps: "
-                     "int) -> None"))
+                     "int, fixed: float) -> None"),
+             "`fixed` is the weight of those that no reward chose.")
         .def(
             "_learn_logged",
             [](Engine& e, nb::handle X, const nb::list& arms, nb::handle steps, nb::handle rewards, nb::handle weights,
@@ -121,6 +130,14 @@ void bind_engine(nb::module_& m) {
                     "NDArray[numpy.int64], rewards: NDArray[numpy.float64], weights: NDArray[numpy.float64], explored: "
                     "NDArray[numpy.bool], propensities: NDArray[numpy.float64], tags: NDArray[numpy.int64], replaces: "
                     "NDArray[numpy.float64]) -> None"))
+        .def(
+            "_take_lost",
+            [](Engine& e) {
+                const LostDigits::News lost = e.take_lost();
+                return nb::make_tuple(to_list(lost.arms), to_list(lost.emptied));
+            },
+            nb::sig("def _take_lost(self) -> tuple[list[int], list[int]]"),
+            "Arms that have lost digits since the last call, and those of them that were emptied.")
         .def("_probabilities", &Engine::probabilities, nb::arg("X"), nb::arg("t").none(), nb::arg("eligible").none(),
              nb::arg("weights").none() = nb::none(), "(n, K): at step t, or at the next one.")
         .def(
@@ -139,15 +156,17 @@ void bind_engine(nb::module_& m) {
              nb::sig("def _arm_set(self, labels: collections.abc.Iterable[str | int]) -> ArmSet"))
         .def("_replace", &replace, nb::arg("policy"), nb::arg("rule").none(), nb::arg("read_context"), nb::kw_only(),
              nb::arg("features").none(), nb::arg("reward_range").none(), nb::arg("outcomes").none(),
-             nb::arg("budget").none(), nb::arg("columns").none(), nb::arg("renew"), nb::arg("fields"),
-             nb::arg("settle"),
-             nb::sig("def _replace(self, policy: object, rule: object | None, read_context: "
-                     "collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, features: tuple[str, ...] | "
-                     "None, reward_range: tuple[float, float] | None, outcomes: tuple[typing.Any, ...] | None, budget: "
-                     "tuple[typing.Any, ...] | None, columns: tuple[list[int], list[float]] | None, "
-                     "renew: collections.abc.Callable[[typing.Any], object], fields: collections.abc.Callable[[], "
-                     "collections.abc.Mapping[str, typing.Any]], settle: collections.abc.Callable[[], None]) -> None"),
-             "Goes on with what is given and `renew(state)`; `settle()` is called when it is done, in the same turn. "
+             nb::arg("budget").none(), nb::arg("bounds").none(), nb::arg("columns").none(), nb::arg("renew"),
+             nb::arg("fields"), nb::arg("values"),
+             nb::sig(
+                 "def _replace(self, policy: object, rule: object | None, read_context: "
+                 "collections.abc.Callable[[typing.Any], NDArray[numpy.float64]], *, features: tuple[str, ...] | "
+                 "None, reward_range: tuple[float, float] | None, outcomes: tuple[typing.Any, ...] | None, budget: "
+                 "tuple[typing.Any, ...] | None, bounds: tuple[list[float], list[float]] | None, columns: "
+                 "tuple[list[int], list[float]] | None, "
+                 "renew: collections.abc.Callable[[typing.Any], object], fields: collections.abc.Callable[[], "
+                 "collections.abc.Mapping[str, typing.Any]], values: tuple[tuple[object, str, object], ...]) -> None"),
+             "Goes on with what is given and `renew(state)`, and sets attributes, in one turn. "
              "`columns` are, of other features, the place of each before, or -1, and what it was before where it is "
              "new.")
         .def("_add_arm", &Engine::add_arm, nb::arg("label").none(),
@@ -161,6 +180,8 @@ void bind_engine(nb::module_& m) {
              "A decision of this arm, made elsewhere, waits for its reward.")
         .def("_tell_time", &Engine::tell_time, nb::arg("minutes"),
              "When the next decision is made, in minutes since 1970, for a policy that forgets by time.")
+        .def("_reach_time", &Engine::reach_time, nb::arg("minutes"),
+             "Rows of this time, in minutes since 1970, are in order: they were checked when they were recorded.")
         .def("_set_epochs", &Engine::set_epochs, nb::arg("length").none(), nb::arg("under_way").none(),
              nb::sig(
                  "def _set_epochs(self, length: int | None, under_way: tuple[int, int, typing.Any, float] | None) -> "
@@ -177,16 +198,22 @@ void bind_engine(nb::module_& m) {
              "All of the bandit, of one moment.")
         .def("_continue_lives", &Engine::continue_lives, nb::arg("other"),
              "The arms are those of another bandit in this process, so what was removed there is removed here.")
-        .def("_know_features", &Engine::know_features, nb::arg("other"),
-             "Decisions of another bandit, from before its features were replaced, are learned as there.")
+        .def("_end_lives", &Engine::end_lives, nb::arg("arms"),
+             "All that these arms had learned is gone, so none of it can be taken back.")
+        .def("_become", &Engine::become, nb::arg("other"), nb::arg("values"),
+             nb::sig("def _become(self, other: Engine, values: tuple[tuple[object, str, object], ...]) -> None"),
+             "Goes on as another bandit is, which nobody uses after that, but for seeds and log; and sets attributes.")
         .def("_restore", &Engine::restore, nb::arg("state"), nb::arg("labels"), nb::arg("steps"),
-             nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int) -> None"))
+             nb::arg("fixed").none() = nb::none(),
+             nb::sig("def _restore(self, state: object, labels: list[str | int], steps: int, fixed: float | None = "
+                     "None) -> None"))
+        .def_rw("_fixed_rows", &Engine::fixed_rows, "The weight of rows that no reward chose.")
         .def("_merge", &Engine::merge, nb::arg("state"), nb::arg("labels"), nb::arg("retired"), nb::arg("steps"),
-             nb::arg("seeds"), nb::arg("spending").none(), nb::arg("fields"),
+             nb::arg("seeds"), nb::arg("spending").none(), nb::arg("fields"), nb::arg("other"),
              nb::sig("def _merge(self, state: object, labels: list[str | int], retired: list[str | int], steps: int, "
                      "seeds: list[int], spending: NDArray[numpy.float64] | None, fields: collections.abc.Callable[[], "
-                     "collections.abc.Mapping[str, "
-                     "typing.Any]]) -> None"))
+                     "collections.abc.Mapping[str, typing.Any]], other: Engine) -> None"),
+             "`other` is the bandit that all of this is of.")
         .def("_attach", &Engine::attach, nb::arg("recording"), nb::sig("def _attach(self, recording: object) -> None"),
              "From now on `recording.recorder` receives every change, under `recording.lock`.")
         .def("_restore_spending", &Engine::restore_spending, nb::arg("values"),

@@ -136,6 +136,9 @@ PyGetSetDef attributes[] = {
      "Whether its reward is no longer waited for: it was expired, or learned and forgotten.", nullptr},
     {"reward", get<[](Decision& d) { return reward_of(d).release().ptr(); }>, nullptr,
      "The reward learned, if any; of a bandit with several outcomes those that have come, by name.", nullptr},
+    {"billed", get<[](Decision& d) { return known(d.billed()).release().ptr(); }>, nullptr,
+     "What counts as its cost in a budget, if that is not the cost that was learned; None if nothing was billed.",
+     nullptr},
     {"weights", get<[](Decision& d) { return weights_of(d).release().ptr(); }>, nullptr,
      "The weights of outcomes that it was made with, by name, if some were given; None if it was by the usual ones.",
      nullptr},
@@ -188,7 +191,8 @@ dict
     id, t, x, eligible, arm, propensity, explored, optimistic, exploration_rate, exploration_propensity,
     min_exploration_probability, greedy, design and tag; probabilities if they were asked for; reward and weight once a
     reward was learned; marginal, False, if the propensity is not over all coins; expired, True, if no reward is waited
-    for any more; unit and epoch, if it is of a unit; weights, if some were given.
+    for any more; unit and epoch, if it is of a unit; weights, if some were given; billed, if something was; learned,
+    False, if outcomes that came apart have a weight but are not all there.
     `Decision.from_dict` reads it back.
 
 Examples

@@ -1,5 +1,7 @@
 // What `decide` answers and `learn` takes back: small, immutable to its holder, mindful of what was learned from it.
 #pragma once
+#include <cmath>
+
 #include "bindings/outcomes/named_numbers.hpp"
 #include "coins/philox.hpp"
 #include "rules/choice.hpp"
@@ -17,6 +19,7 @@ struct Extras {
     Word epoch = 0;                     // of the unit
     NamedNumbers weights, outcomes;     // that were given; that have come, where there are several
     std::vector<double> probabilities;  // of every arm, or empty if nobody asked
+    double billed = NAN;                // what counts as its cost in a budget, if that is not the cost that was learned
 };
 
 // A Python object in one piece of memory, context included: one is made for every step.
@@ -45,6 +48,7 @@ struct Decision {
     bool has_unit() const { return extras && extras->unit.is_valid(); }
     bool has_weights() const { return extras && extras->weights.is_any(); }
     bool has_outcomes() const { return extras && extras->outcomes.is_any(); }
+    double billed() const { return extras ? extras->billed : NAN; }
     bool has_probabilities() const { return extras && !extras->probabilities.empty(); }
     std::size_t dim() const { return static_cast<std::size_t>(ob_base.ob_size); }
     std::string id() const { return decision_id(t, mark); }

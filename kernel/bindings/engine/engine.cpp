@@ -57,7 +57,8 @@ nb::object to_python(Seed seed) { return (nb::int_(seed.high) << nb::int_(64)) |
 
 Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
                nb::object read_context, nb::handle features, double sign, bool normalize,
-               std::optional<RewardRange> range, nb::handle outcomes, nb::handle budget)
+               std::optional<RewardRange> range, nb::handle outcomes, nb::handle budget,
+               std::optional<FeatureBounds> bounds)
     : policy(policy),
       state(state),
       rule_(rule.is_none() ? std::nullopt : std::optional(read_rule(rule))),
@@ -68,6 +69,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       sign_(sign),
       scales_(normalize),
       range_(range),
+      bounds_(std::move(bounds)),
       dim_(nb::cast<std::size_t>(state.attr("dim"))),
       learns_always_(text(policy.attr("learns_from")) == "every step"),
       scaled_(dim_) {
@@ -90,16 +92,18 @@ void Engine::check_takes(nb::handle outcomes, nb::handle policy, const std::opti
 
 // ---- turns: a compiled policy is done before anybody else runs, a policy in Python has the bandit to itself
 
-std::optional<Turns::Whole> Engine::decide_turn() {
+Engine::Turn Engine::decide_turn() {
     check_alive();
-    if (rule_) return turns_.await_decide(), std::nullopt;
-    return std::optional<Turns::Whole>(std::in_place, turns_, Turns::Whole::Purpose::change);
+    if (!rule_) return Turn(turns_);
+    turns_.await_decide();
+    return Turn();
 }
 
-std::optional<Turns::Whole> Engine::learn_turn() {
+Engine::Turn Engine::learn_turn() {
     check_alive();
-    if (rule_) return turns_.await_learn(), std::nullopt;
-    return std::optional<Turns::Whole>(std::in_place, turns_, Turns::Whole::Purpose::change);
+    if (!rule_) return Turn(turns_);
+    turns_.await_learn();
+    return Turn();
 }
 
 // Only a finaliser can still reach a bandit that the garbage collector has taken apart.
@@ -140,15 +144,24 @@ const double* Engine::carried_context(const Decision& d) {
 }
 
 void Engine::check_features(Word before) const {
-    if (before != history_.id())
-        fail("BusyError", "features were replaced while this call waited; nothing was changed, call again");
+    if (before != reading_)
+        fail("BusyError",
+             "features or their ranges were replaced while this call waited; nothing was changed, call again");
+}
+
+// Python has read these rows, and somebody may have replaced the ranges since.
+void Engine::check_within(const std::vector<double>& X, std::size_t rows) const {
+    for (std::size_t i = 0; bounds_ && i < rows; ++i)
+        if (!bounds_->hold(X.data() + i * dim_))
+            fail("BusyError", "feature_range was replaced while this call waited; nothing was changed, call again");
 }
 
 // Python may run in between, and replace features: what is read with is held until then.
 void Engine::read(nb::handle x, double* out, std::size_t width) const {
-    if (read_row(x, width, out)) return;
+    const auto is_inside = [&] { return !bounds_ || bounds_->hold(out); };
+    if (read_row(x, width, out) && is_inside()) return;
     const auto names = names_;
-    if (names->size() == width && read_named(x, *names, out)) return;
+    if (names->size() == width && read_named(x, *names, out) && is_inside()) return;
     const nb::object reader = read_context_;
     nb::object row = reader(x);  // converts what can be converted, raises on the rest
     if (!read_row(row, width, out)) fail(PyExc_TypeError, "the context reader did not give a float64 row");
@@ -257,15 +270,19 @@ nb::object Engine::decide(const Asked& asked) {
     const Recording::Locked lock(*recording_);
     const auto epoch = asked.unit.is_any() ? epochs_.current : std::nullopt;
     const auto spent = spending_;
+    const Word before = t;
+    Recording::Record record(*recording_);
     nb::object made = make_decision(asked, wanted);
     try {
-        recording_->on_decision(made);
-    } catch (const nb::python_error&) {
+        record.decision(made, to_dict(decision_of(made)));
+    } catch (...) {
         expire(decision_of(made), Act::perform);
         if (asked.unit.is_any()) epochs_.current = epoch;
         spending_ = spent;
+        if (record.is_of_lines()) t = before;
         throw;
     }
+    record.keep();
     return made;
 }
 
@@ -275,26 +292,6 @@ std::optional<Epoch> Engine::new_epoch(const UnitGiven& unit, Word step) const {
     std::optional<Epoch> out(std::in_place, number, step, price_now(), state.attr("copy")(), policy, rule_, dim_);
     if (forgets_by_time()) out->model.all().look_at(0);  // as of its sums: replicas, and files, know no other time
     return out;
-}
-
-void Engine::tell_time(std::int64_t minutes) {
-    if (!forgets_by_time())
-        fail(PyExc_ValueError, "at is given, but " + quoted(policy) +
-                                   " does not forget by time; leave it out, or give it a half_life such as '7 days'");
-    if (minutes <= 0 || minutes > INT32_MAX)
-        fail(PyExc_ValueError, "at is " + std::to_string(minutes) + " minutes since 1970; give a time after that");
-    told_ = static_cast<std::int32_t>(minutes);
-}
-
-std::int32_t Engine::take_time() {
-    if (!forgets_by_time()) return 0;
-    const auto told = std::exchange(told_, std::nullopt);
-    if (!told)
-        fail(PyExc_ValueError, quoted(policy) +
-                                   " forgets by time, so a decision must say when it is made; give decide(x, "
-                                   "at=datetime.now(UTC)), or let a loop decide, which knows");
-    model_.all().look({0, *told});
-    return *told;
 }
 
 Choice Engine::choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted) {
@@ -310,14 +307,14 @@ nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
     if (wants_all) propensity = Propensities::exact;
     nb::object made = new_decision(dim_);
     Decision& d = decision_of(made);
-    const Word features = history_.id();
+    const Word features = history_.id(), reading = reading_;
     read(asked.x, d.x, d.dim());
     const auto dial = read_dial(asked.weights);
     if (dial) d.extra().weights = outcomes_->named(*dial);
     const UnitGiven& unit = asked.unit;
     const bool has_unit = unit.is_any();
     const auto turn = has_unit ? learn_turn() : decide_turn();  // an epoch begins with no half of a batch
-    check_features(features);
+    check_features(reading);
     check_state();
     std::vector<std::uint32_t> some;
     bool is_all = wanted.is_all();
@@ -325,7 +322,7 @@ nb::object Engine::make_decision(const Asked& asked, Propensities propensity) {
     if (auto fewer = affordable(is_all ? arms_.active() : Arms(some))) some = std::move(*fewer), is_all = false;
     const Arms arms = is_all ? arms_.active() : Arms(some);
     const Word step = step_ahead(asked.at);
-    const std::int32_t minutes = take_time();
+    const std::int32_t minutes = take_time(asked.minutes);
     const double* context = seen(d.x);
     const Basis own = basis_at(step);
     std::optional<Epoch> begun = has_unit ? new_epoch(unit, step) : std::nullopt;
@@ -391,12 +388,13 @@ void Engine::check_learnable(const Decision& d) const {
     if (d.has_outcomes() && !outcomes_)
         fail("DecisionError", "decision " + d.id() + " has outcomes, " + quoted(reward_of(d)) +
                                   ", but the bandit has one reward; another bandit made it");
+    if (forgets_by_time()) check_moment(d);
 }
 
 // What was learned from it must still be here.
 void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const char* verb) const {
     if (d.life != 0 && arms_.has_ended(d.life))
-        fail("DecisionError", "arm " + quoted(d.arm) + " was removed after decision " + d.id() +
+        fail("DecisionError", "arm " + quoted(d.arm) + " was removed or emptied after decision " + d.id() +
                                   " was learned, and all that was known of it; there is nothing to " + verb);
     check_held(arm, d.explored, d.weight, {d.t, d.tag}, verb);
 }
@@ -413,6 +411,7 @@ void Engine::check_held(std::uint32_t arm, bool explored, double weight, When wh
 }
 
 void Engine::update(const Event& event) {
+    if (take_rehearsed()) return;
     if (python_policy_) return python_policy_->update(event);
     if (!learns(*rule_, event.explored)) return;
     const Row row{event.arm, event.x,        event.reward,          event.weight, event.explored,
@@ -429,15 +428,30 @@ Event Engine::event_of(const Decision& d, std::uint32_t arm, double reward, doub
     return {d.t, arm, seen(carried_context(d)), sign_ * reward, weight, d.propensity, d.explored, d.tag, replaces};
 }
 
-// A compiled rule takes any row; a policy in Python may refuse one.
-void Engine::rehearse(const Event& event) const {
-    if (python_policy_) PythonPolicy(policy, state.attr("copy")(), dim_).update(event);
+// A compiled rule takes any row; a policy in Python may refuse one, or be interrupted: it learns on a copy.
+void Engine::rehearse(const Event& event) {
+    if (!python_policy_) return;
+    rehearsed_ = state.attr("copy")();
+    PythonPolicy(policy, rehearsed_, dim_).update(event);
+}
+
+bool Engine::take_rehearsed() {
+    if (!rehearsed_.is_valid()) return false;
+    go_on_with(std::exchange(rehearsed_, nb::object()));
+    return true;
+}
+
+void Engine::go_on_with(nb::object next) {
+    python_policy_.emplace(policy, next, dim_);
+    model_ = model_in(next);
+    state = std::move(next);
 }
 
 nb::dict Engine::recorded(const Decision& d) const {
     nb::dict out;
     out["id"] = nb::str(d.id().c_str());
     if (d.expired && !d.learned) out["expired"] = true;
+    if (!std::isnan(d.billed())) out["billed"] = d.billed();
     if (d.has_stream && d.stream == streams_.own() && d.t > recording_->since) return out;
     nb::dict record = to_dict(d);
     if (const Columns* columns = history_.since(d.features)) {
@@ -523,6 +537,16 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
         update(event);
         d.learned = false, d.expired = true;
     });
+}
+
+LostDigits::News Engine::take_lost() {
+    LostDigits::News out;
+    for (Statistics* sums : model_.sums()) {
+        const LostDigits::News one = sums->take_lost();
+        out.arms.insert(out.arms.end(), one.arms.begin(), one.arms.end());
+        out.emptied.insert(out.emptied.end(), one.emptied.begin(), one.emptied.end());
+    }
+    return out;
 }
 
 void Engine::expire(nb::handle decision) {

@@ -1,5 +1,6 @@
 // The part of a bandit that every decision passes through: clock, arms, coins, estimates.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -7,20 +8,31 @@
 #include "bindings/engine/arm_table.hpp"
 #include "bindings/engine/decisions.hpp"
 #include "bindings/engine/python_policy.hpp"
-#include "bindings/engine/recording.hpp"
 #include "bindings/engine/streams.hpp"
 #include "bindings/engine/turns.hpp"
 #include "bindings/epochs/epoch.hpp"
 #include "bindings/feature_history.hpp"
+#include "bindings/log/recording.hpp"
 #include "bindings/outcomes/outcomes.hpp"
 #include "rules/rules.hpp"
-#include "state/digits.hpp"
+#include "state/digits/digits.hpp"
 
 namespace armlet {
 
 // What the bandit knows of rewards before it sees any.
 struct RewardRange {
     double low, high;
+};
+
+// The ranges of features: a context outside is read by Python, which refuses or clips it.
+struct FeatureBounds {
+    std::vector<double> low, high;
+    bool hold(const double* x) const {
+        bool inside = true;
+        for (std::size_t j = 0; j < low.size(); ++j) inside &= x[j] >= low[j] && x[j] <= high[j];
+        return inside;
+    }
+    bool operator==(const FeatureBounds&) const = default;
 };
 
 // Whether a change is to be made, or only to be refused if it would be: what is recorded before it is made must be
@@ -37,6 +49,7 @@ struct Asked {
     nb::handle x, eligible = Py_None, probabilities = Py_None, propensity = Py_None, weights = Py_None;
     std::optional<Word> at = std::nullopt;
     UnitGiven unit = {};
+    std::optional<std::int32_t> minutes = std::nullopt;  // since 1970, checked: when it is made
 };
 
 // Columns of a log; a row that replaces nothing has NaN there.
@@ -46,17 +59,18 @@ struct LoggedRows {
     nb::handle steps, rewards, weights, explored, propensities, tags, replaces;
 };
 
-// What a bandit goes on with: another policy, other features or another range of rewards, and all that stays.
+// What a bandit goes on with: another policy, other features or other ranges, and all that stays.
 struct Replacement {
     nb::object policy, rule, read_context;
     nb::handle features;
     std::optional<RewardRange> range;
-    nb::handle outcomes;             // none if there is one reward
-    nb::handle budget;               // none if there is none; what was spent of one before stays spent
+    nb::handle outcomes;  // none if there is one reward
+    nb::handle budget;    // none if there is none; what was spent of one before stays spent
+    std::optional<FeatureBounds> bounds;
     std::optional<Columns> columns;  // of other features
     nb::callable renew;              // from the state to the one to go on with
     nb::callable fields;             // what a recorder receives
-    nb::callable settle;             // is called when it is done, before anybody else has a turn
+    nb::handle values;               // attributes that are set with it
 };
 
 using Names = std::shared_ptr<const std::vector<nb::object>>;
@@ -72,7 +86,7 @@ class Engine {
     // Contexts by name are read here where `features` names them, by `read_context` elsewhere.
     Engine(nb::object policy, nb::object rule, nb::object state, nb::list labels, nb::handle seed,
            nb::object read_context, nb::handle features, double sign, bool normalize, std::optional<RewardRange> range,
-           nb::handle outcomes, nb::handle budget);
+           nb::handle outcomes, nb::handle budget, std::optional<FeatureBounds> bounds);
 
     // ---- one step
     nb::object decide(const Asked& asked);
@@ -80,20 +94,35 @@ class Engine {
     void learn(nb::handle decision, nb::handle reward, nb::handle weight);
     void correct(nb::handle decision, nb::handle old_reward, nb::handle new_reward);
     void forget(nb::handle decision, nb::handle reward);
+    // Arms that have lost digits since the last call, with rows that were taken back.
+    LostDigits::News take_lost();
+    // What these arms had learned is gone: it cannot be taken back.
+    void end_lives(const std::vector<std::size_t>& arms) {
+        for (const auto arm : arms) arms_.end_life(arm);
+    }
     // Its reward is no longer waited for.
     void expire(nb::handle decision);
+    // What counts as its cost in the budget, whatever is learned.
+    void bill(nb::handle decision, nb::handle cost);
     // A decision of this arm, made elsewhere, waits for its reward.
     void begin_decision(nb::handle label, bool explored);
     // When the next decision is made, in minutes since 1970, for a policy that forgets by time.
     void tell_time(std::int64_t minutes);
+    // Refuses a caller's `at` that is far from the latest; in minutes else.
+    std::int32_t check_at(std::int64_t minutes, nb::handle at) const;
+    // It is now this time, however far that is from the latest.
+    void set_time(std::int64_t minutes);
+    // It is no earlier: rows of that time were checked when they were recorded.
+    void reach_time(std::int64_t minutes);
 
     // ---- many at once
     // `units` has one, or None, for each row; or it is None. The epoch is for all, as are the weights.
     nb::object decide_many(nb::handle X, nb::handle eligible, std::optional<Word> first, nb::handle propensity,
                            nb::handle units, nb::handle epoch, nb::handle weights);
     void learn_many(const nb::list& decisions, nb::handle rewards, nb::handle weights);
+    // `fixed` is the weight of those that no reward chose.
     void learn_rows(nb::handle X, const nb::list& arms, nb::handle rewards, nb::handle weights, nb::handle explored,
-                    Word steps);
+                    Word steps, double fixed);
     void learn_logged(const LoggedRows& given);
     // At the given step, or at the next one.
     Array<double> probabilities(nb::handle X, std::optional<Word> step, nb::handle eligible, nb::handle weights);
@@ -129,13 +158,16 @@ class Engine {
     void replace(const Replacement& next);
     // It is a copy of another.
     void continue_lives(const Engine& other) { arms_.continue_lives(other.arms_), history_ = other.history_; }
-    // Its decisions may be learned here, those from before its features were replaced too.
-    void know_features(const Engine& other) { history_.know(other.history_); }
-    // Takes over another state of the same arms, which stands for this many steps more.
-    void restore(nb::object other, const nb::list& labels, Word steps);
-    // Adds another bandit's state, arms, clock and, without a recorder, streams. `fields` gives what one receives.
+    // Goes on as another bandit is, but for seeds and recorder, and sets attributes: what a log says after a doubt.
+    void become(const Engine& other, nb::handle values);
+    // Takes over another state of the same arms, which stands for this many steps more, and its weight of rows that no
+    // reward chose, if that is known.
+    void restore(nb::object other, const nb::list& labels, Word steps, std::optional<double> fixed);
+    // Adds another bandit's state, arms, clock and, without a recorder, streams, as they were of one moment. Its
+    // decisions may be learned here, those from before its features were replaced too. `fields` gives what a recorder
+    // receives.
     void merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-               nb::handle spending, const nb::callable& fields);
+               nb::handle spending, const nb::callable& fields, const Engine& from);
     // Price, spend, decisions and costs to come, or none without a budget.
     nb::object spending() const;
     nb::object spending_values() const;
@@ -145,6 +177,7 @@ class Engine {
 
     nb::object policy, state;
     Word t = 0;
+    double fixed_rows = 0.0;  // the weight of rows that no reward chose
     nb::object seed() const;
 
     int traverse(visitproc visit, void* arg) const;
@@ -153,15 +186,34 @@ class Engine {
   private:
     // The one place where the bandit changes: without a recorder at once; with one, under its lock, the change is
     // rehearsed, recorded as `kind` with what `fields` gives, and then made. Nothing that is refused is recorded, and
-    // nothing that could not be recorded is done.
+    // nothing that could not be recorded is done. Between record and change no code of Python runs, but for `check` of
+    // a policy: what it does to a state, a rehearsal has done to a copy.
     template <typename Fields, typename Make>
     void change(const char* kind, Fields&& fields, Make&& make) {
         if (!recording_) return make(Act::perform);
         const Recording::Locked lock(*recording_);
+        const Rehearsal rehearsal(rehearsed_);
+        Recording::Record record(*recording_);
         make(Act::rehearse);
-        recording_->on_event(kind, fields());
+        record.change(kind, fields());
         make(Act::perform);
+        record.keep();
     }
+    // Drops the state that a rehearsal has made, used or not.
+    class Rehearsal {
+      public:
+        explicit Rehearsal(nb::object& state) : state_(state) { state_.reset(); }
+        ~Rehearsal() { state_.reset(); }
+        Rehearsal(const Rehearsal&) = delete;
+
+      private:
+        nb::object& state_;
+    };
+    // Goes on with the state of the rehearsal if there is one, as there is of a policy in Python with a recorder.
+    bool take_rehearsed();
+    void go_on_with(nb::object next);
+    // Whether the state is one of Python's, whose methods may be interrupted.
+    bool has_python_state() const { return python_policy_ && !model_.has_sums(); }
     // The same for decisions, which are made first: one that could not be recorded is expired, since nobody gets it.
     nb::object make_decision(const Asked& asked, Propensities wanted);
     Decisions make_decisions(nb::handle X, nb::handle eligible, std::optional<Word> first, Propensities wanted,
@@ -172,8 +224,15 @@ class Engine {
     Choice choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted);
     Propensities wanted_propensities(nb::handle propensity) const;
     bool forgets_by_time() const { return model_.has_sums() && model_.all().discount().is_by_time(); }
-    // The time that was told, as of which all is looked at from now on; 0 for a policy that needs none.
-    std::int32_t take_time();
+    // The time that is named, or was told, as of which all is looked at from now on; 0 for a policy that needs none.
+    std::int32_t take_time(std::optional<std::int32_t> named);
+    // ---- clocks of a policy that forgets by time: moments.cpp
+    void check_time(std::int64_t minutes) const;
+    std::int64_t latest_time() const;
+    double half_lives_ahead(std::int64_t minutes) const;  // of the latest
+    void check_moment(const Decision& decision) const;
+    void check_moments(std::vector<std::int64_t> tags) const;
+    void check_clock(const Statistics& other) const;
     void expire(Decision& decision, Act act);
     // What a recorder receives of a decision: its id; and its record, unless it received that before.
     nb::dict recorded(const Decision& decision) const;
@@ -182,7 +241,8 @@ class Engine {
     const double* seen(const double* x);  // as the policy sees it: scaled, if the bandit scales
     void scale(double* x, std::size_t width) const;
     const double* carried_context(const Decision& decision);  // as features are now
-    void check_features(Word before) const;                   // nobody has replaced them since a context was read
+    void check_features(Word before) const;  // neither they nor their ranges were replaced since a context was read
+    void check_within(const std::vector<double>& X, std::size_t rows) const;
     double read_reward(nb::handle value) const;
     void check_reward(double reward) const;
     void watch(const double* x, std::size_t dim, double reward);  // warns of rows that teach nothing, or badly
@@ -193,8 +253,14 @@ class Engine {
     void check_alive() const;
     void check_state() const;
     void tell_state();  // which arms are active
-    std::optional<Turns::Whole> decide_turn();
-    std::optional<Turns::Whole> learn_turn();
+    struct Turn {
+        Turn() : uncollected(std::in_place) {}  // of a compiled policy
+        explicit Turn(Turns& turns) : whole(std::in_place, turns, Turns::Whole::Purpose::change) {}  // of one in Python
+        std::optional<Turns::Whole> whole;
+        std::optional<Uncollected> uncollected;
+    };
+    Turn decide_turn();
+    Turn learn_turn();
 
     std::uint32_t locate(const Decision& decision) const;  // the index of its arm, or why it cannot be learned
     std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
@@ -215,6 +281,9 @@ class Engine {
     nb::tuple view_weighed(nb::object labels, nb::object playable, const std::optional<Outcomes::Dial>& dial,
                            Price price);
     void learn_outcomes(Decision& decision, nb::handle reward, nb::handle weight);
+    Values with_parts(const Decision& decision, const Values& parts) const;
+    Values corrected(const Decision& decision, const Values& from, const Values& to) const;
+    double read_part_weight(const Decision& decision, nb::handle weight) const;
     void correct_outcomes(Decision& decision, nb::handle old_reward, nb::handle new_reward);
     void forget_outcomes(Decision& decision, nb::handle reward);
     std::size_t n_values() const { return outcomes_ ? outcomes_->n_learned() : 1; }  // of a row's reward
@@ -227,8 +296,15 @@ class Engine {
     // ---- a budget of one of them: spending.cpp
     void take_budget(nb::handle budget);
     double price_now() const { return spending_ ? spending_->pacer().price() : 0.0; }
-    void spend(std::uint32_t arm);  // a decision of this arm was made
-    void count_cost(std::span<const double> parts, const Decision& decision);
+    void spend(std::uint32_t arm);                    // a decision of this arm was made
+    double spent_on(const Decision& decision) const;  // NaN if its cost is to come, or known
+    void spend_on(Decision& decision, double cost);
+    void count_cost(std::span<const double> parts, Decision& decision);
+    void bill(Decision& decision, double cost);
+    void bill_outside(Decision& decision, double cost);  // its range, with a warning
+    void warn_of_excess(const Decision& decision, double more) const;
+    // The cost among these outcomes, if it lies outside of its range and there is a budget that spends it; else NaN.
+    double bill_in(std::span<const double> parts) const;
     bool is_cost_to_come(const Decision& decision) const;
     // Those of some arms that a hard budget affords.
     std::optional<std::vector<std::uint32_t>> affordable(Arms arms) const;
@@ -240,7 +316,7 @@ class Engine {
     void update(const Event& event);
     Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
                    std::optional<double> replaces);
-    void rehearse(const Event& event) const;
+    void rehearse(const Event& event);
 
     enum class Source { own, elsewhere };    // of rows: decisions of this bandit, or of somebody else
     enum class Refusals { none, possible };  // of rows, once others have been learned
@@ -255,7 +331,7 @@ class Engine {
     void learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,
                    Refusals refusals = Refusals::none);
     template <typename Get>
-    void rehearse_all(std::size_t rows, Get&& event_at) const;
+    void rehearse_all(std::size_t rows, Get&& event_at);
 
     std::optional<Rule> rule_;
     Model model_;                                // what the rule works on, or the sums of a policy in Python, if any
@@ -270,7 +346,14 @@ class Engine {
     double sign_;  // -1 where the user's rewards are costs
     bool scales_;
     std::optional<std::int32_t> told_;  // when the next decision is made
+    struct Latest {
+        std::int32_t minutes;  // since 1970
+        std::chrono::steady_clock::time_point since;
+    };
+    std::optional<Latest> latest_;  // time that a caller named, and when that was by a clock that is never set
     std::optional<RewardRange> range_;
+    std::optional<FeatureBounds> bounds_;
+    Word reading_ = 0;                  // how often features or their ranges were replaced
     std::optional<Outcomes> outcomes_;  // where there are several
     std::optional<Spending> spending_;  // where one of them has a budget
     std::size_t dim_;
@@ -281,6 +364,7 @@ class Engine {
     SameRewards rewards_;
     std::optional<DigitWatch> digits_;    // in units as given
     std::optional<Recording> recording_;  // of a bandit with a log
+    nb::object rehearsed_;                // a state that the next change goes on with; null but within a call
 };
 
 }  // namespace armlet

@@ -89,6 +89,15 @@ Engine& engine_of(PyObject* self) {
     return *nb::inst_ptr<Engine>(self);
 }
 
+// Calls what takes a row back, and tells the bandit in Python if sums have lost digits by it.
+template <typename Call>
+void telling_losses(PyObject* self, Call&& call) {
+    Engine& engine = engine_of(self);
+    call(engine);
+    const LostDigits::News lost = engine.take_lost();
+    if (!lost.arms.empty()) nb::handle(self).attr("_on_lost_digits")(to_list(lost.arms), to_list(lost.emptied));
+}
+
 nb::handle or_none(PyObject* given) { return given ? given : Py_None; }
 
 // A step as a caller names it.
@@ -123,9 +132,12 @@ PyObject* decide_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         if (n == 1 && !keywords) return engine_of(self).decide({args[0]}).release().ptr();
         const auto in = parse(parameters, args, n, keywords);
         const auto at = or_none(in[3]).is_none() ? std::nullopt : std::optional(read_step(in[3]));
-        if (!or_none(in[8]).is_none()) engine_of(self).tell_time(read_minutes(in[8]));
-        nb::object made = engine_of(self).decide({in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), or_none(in[7]),
-                                                  at, unit_given(or_none(in[5]), or_none(in[6]))});
+        Engine& engine = engine_of(self);
+        std::optional<std::int32_t> minutes;
+        if (!or_none(in[8]).is_none()) minutes = engine.check_at(read_minutes(in[8]), in[8]);
+        nb::object made = engine.decide({in[0], or_none(in[1]), or_none(in[2]), or_none(in[4]), or_none(in[7]), at,
+                                         unit_given(or_none(in[5]), or_none(in[6])), minutes});
+        if (minutes) engine.set_time(*minutes);  // not before: a refused call leaves the latest time as it was
         return made.release().ptr();
     });
 }
@@ -135,6 +147,15 @@ PyObject* advance_to_call(PyObject* self, PyObject* const* args, Py_ssize_t n, P
     return guarded([&]() -> PyObject* {
         const auto in = parse(parameters, args, n, keywords);
         engine_of(self).advance_to(read_step(in[0]));
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* set_time_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    static constexpr Parameters<1> parameters{"set_time", {"at"}, 1, 1};
+    return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
+        engine_of(self).set_time(read_minutes(in[0]));
         Py_RETURN_NONE;
     });
 }
@@ -156,7 +177,7 @@ PyObject* correct_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
     static constexpr Parameters<3> parameters{"correct", {"decision", "old_reward", "new_reward"}, 3, 3};
     return guarded([&]() -> PyObject* {
         const auto in = parse(parameters, args, n, keywords);
-        engine_of(self).correct(in[0], in[1], in[2]);
+        telling_losses(self, [&](Engine& engine) { engine.correct(in[0], in[1], in[2]); });
         Py_RETURN_NONE;
     });
 }
@@ -165,7 +186,7 @@ PyObject* forget_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     static constexpr Parameters<2> parameters{"forget", {"decision", "reward"}, 2, 2};
     return guarded([&]() -> PyObject* {
         const auto in = parse(parameters, args, n, keywords);
-        engine_of(self).forget(in[0], in[1]);
+        telling_losses(self, [&](Engine& engine) { engine.forget(in[0], in[1]); });
         Py_RETURN_NONE;
     });
 }
@@ -175,6 +196,15 @@ PyObject* expire_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     return guarded([&]() -> PyObject* {
         const auto in = parse(parameters, args, n, keywords);
         engine_of(self).expire(in[0]);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* bill_call(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    static constexpr Parameters<2> parameters{"bill", {"decision", "cost"}, 2, 2};
+    return guarded([&]() -> PyObject* {
+        const auto in = parse(parameters, args, n, keywords);
+        engine_of(self).bill(in[0], in[1]);
         Py_RETURN_NONE;
     });
 }
@@ -217,7 +247,8 @@ weights
     learned again: estimates are linear in them.
 at
     When the decision is made, for a policy that forgets by time (`half_life="7 days"`): a datetime with its zone, or
-    seconds since 1970. It is kept in `decision.tag`, in minutes. A loop knows it by itself.
+    seconds since 1970, at most 10 half-lives from the latest (`set_time`). It is kept in `decision.tag`, in minutes. A
+    loop knows it by itself.
 
 Examples
 --------
@@ -244,6 +275,34 @@ armlet.errors.InvalidValueError: t is 1 but the clock stands at 1 and goes forwa
 
 Set the clock forward: the next decision is of step t + 1. Steps in between stay unused, and their ids too.
 )"},
+    {"set_time", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&set_time_call)),
+     METH_FASTCALL | METH_KEYWORDS,
+     R"(set_time($self, at)
+--
+
+Set the time of a bandit that forgets by time, after a pause, or after a wrong one.
+
+`decide(at=)` refuses a time that is more than 10 half-lives from the latest, and `learn`, `partial_fit` and `merge` rows
+that are further ahead: such a row would outweigh all others. The time that passes while the program runs is added to
+the latest. Nothing that was learned changes, and nothing is recorded.
+
+Parameters
+----------
+at
+    The time now: a datetime with its zone, or seconds since 1970.
+
+Examples
+--------
+>>> import armlet
+>>> from datetime import datetime, timedelta, UTC
+>>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="1 day"), seed=1)
+>>> monday = datetime(2026, 3, 2, tzinfo=UTC)
+>>> bandit.learn(bandit.decide([0.5], at=monday), 1.0)
+>>> summer = monday + timedelta(days=90)
+>>> bandit.set_time(summer)
+>>> bandit.decide([0.5], at=summer).arm in ("a", "b")
+True
+)"},
     {"learn", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&learn_call)), METH_FASTCALL | METH_KEYWORDS,
      R"(learn($self, decision, reward, *, weight=1.0)
 --
@@ -258,7 +317,8 @@ reward
     Any finite number; a cost if the objective is "min". Of a bandit with several outcomes, those that have come, by
     name: the others may come in later calls, and the row is learned when all have.
 weight
-    How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the last call counts.
+    How much it counts, a positive number, at least 1e-40. Of outcomes that come apart, that of the first call counts,
+    and another one is refused.
 )"},
     {"correct", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&correct_call)),
      METH_FASTCALL | METH_KEYWORDS,
@@ -278,6 +338,7 @@ Take back what was learned from a decision, exactly but for rounding; it may be 
 --
 
 Stop waiting for the reward of a decision, which will not come. If it comes after all, it can still be learned.
+A hard budget keeps the upper end of its cost back all the same, until that is learned or `bill` says what it is.
 
 The default policy counts decisions whose rewards are under way, and takes an arm with many of them for better known
 than its rewards alone make it (`state.under_way`).
@@ -298,6 +359,34 @@ Examples
 >>> int(bandit.state.under_way.sum()), decision.expired
 (0, True)
 >>> bandit.learn(decision, 1.0)
+)"},
+    {"bill", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&bill_call)), METH_FASTCALL | METH_KEYWORDS,
+     R"(bill($self, decision, cost)
+--
+
+Count what a decision costs in the budget, and learn nothing from it.
+
+For a cost that should not teach, and for one that will never come: 0 releases what a hard budget keeps back for it. A
+later bill, or a cost that is learned later, takes its place.
+
+Parameters
+----------
+decision
+    What `decide` gave.
+cost
+    Any finite number, in the units of the budget; `reward_range` says nothing about it.
+
+Examples
+--------
+>>> import armlet
+>>> budget = armlet.Budget("cost", total=10.0, horizon=100, hard=True)
+>>> bandit = armlet.Bandit(
+...     ["a", "b"], 1, outcomes={"quality": 1.0, "cost": 0.0}, reward_range={"cost": (0, 6)}, budget=budget, seed=1
+... )
+>>> decision = bandit.decide([0.5])
+>>> bandit.bill(decision, 0.0)  # the request was never sent
+>>> bandit.budget
+Spending(0 of 10 cost spent, 10 left for 99 decisions; price ...)
 )"},
     {nullptr, nullptr, 0, nullptr},
 };

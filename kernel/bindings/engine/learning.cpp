@@ -16,17 +16,24 @@ std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
     return arms;
 }
 
-// While many rows come from elsewhere, what is solved for a few of them would be solved again and again. Rows of its
-// own decisions are learned together as one by one.
+// While many rows come from elsewhere, what is solved for a few of them would be solved again and again: it is once,
+// from the sums of all. Rows of its own decisions are learned together as one by one.
 class Holding {
   public:
-    explicit Holding(Statistics& all) : all_(all) { all_.hold(); }
+    explicit Holding(const Model& model) : model_(model) {
+        for (Statistics* sums : model_.sums()) sums->hold();
+    }
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
-    ~Holding() { all_.release(); }
+    ~Holding() {
+        for (Statistics* sums : model_.sums()) sums->let_go();
+    }
+    void release() {
+        for (Statistics* sums : model_.sums()) sums->release();
+    }
 
   private:
-    Statistics& all_;
+    const Model& model_;
 };
 
 using Purpose = Turns::Whole::Purpose;
@@ -47,6 +54,7 @@ std::vector<nb::object> keys_of_rows(const nb::list& labels, std::size_t rows) {
 template <typename Learn>
 void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms, Learn&& learn, Source source,
                        Refusals refusals) {
+    if (take_rehearsed()) return;
     if (python_policy_) {
         nb::object before = state.attr("copy")();
         try {
@@ -64,12 +72,14 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
                      refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
     std::optional<Holding> holding;
-    if (source == Source::elsewhere) holding.emplace(model_.all());
+    const bool keeps_order = model_.is<AutoTunedStatistics>() || model_.is<FrozenStatistics>();  // of rows
+    if (source == Source::elsewhere && rows > 0 && !keeps_order) holding.emplace(model_);
     try {
         for (std::size_t i = 0; i < rows; ++i) {
             learn(i);
             if (is_long && i + 1 < rows && slices.pause()) check_state();
         }
+        if (holding) holding->release();
     } catch (const nb::python_error&) {
         if (undo) undo->restore();
         throw;
@@ -78,9 +88,10 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
 
 // A policy in Python may refuse a row only after those before it.
 template <typename Get>
-void Engine::rehearse_all(std::size_t rows, Get&& event_at) const {
+void Engine::rehearse_all(std::size_t rows, Get&& event_at) {
     if (!python_policy_) return;
-    const PythonPolicy rehearsal(policy, state.attr("copy")(), dim_);
+    rehearsed_ = state.attr("copy")();
+    const PythonPolicy rehearsal(policy, rehearsed_, dim_);
     for (std::size_t i = 0; i < rows; ++i) rehearsal.update(event_at(i));
 }
 
@@ -136,10 +147,11 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
 
 // Rows of a log are steps that somebody took: the clock counts them, once all are learned.
 void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards, nb::handle weights,
-                        nb::handle explored, Word steps) {
-    const Word features = history_.id();
+                        nb::handle explored, Word steps, double fixed) {
+    const Word reading = reading_;
     const std::size_t width = dim_, rows = count_rows(X, "X", width);
     std::vector<double> x = copy(doubles(X, "X", {rows, width}), rows * width);
+    check_within(x, rows);
     const std::size_t n = n_values();
     const std::vector<double> r = read_rewards(rewards, "rewards", rows);
     const std::vector<double> w = copy(doubles(weights, "weights", {rows}), rows);
@@ -158,7 +170,7 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
         "partial_fit", [&] { return fields; },
         [&](Act act) {
             const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
-            check_features(features);
+            check_features(reading);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
@@ -179,14 +191,16 @@ void Engine::learn_rows(nb::handle X, const nb::list& labels, nb::handle rewards
             if (act == Act::rehearse) return rehearse_all(rows, event_at);
             learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::elsewhere);
             t += std::min(steps, last_step - t);  // others may have decided meanwhile
+            fixed_rows += fixed;
         });
 }
 
 // What `learn` and `correct` would do with the decisions of a log, one after the other; the clock stays.
 void Engine::learn_logged(const LoggedRows& given) {
-    const Word features = history_.id();
+    const Word reading = reading_;
     const std::size_t width = dim_, rows = count_rows(given.X, "X", width);
     std::vector<double> x = copy(doubles(given.X, "X", {rows, width}), rows * width);
+    check_within(x, rows);
     const std::size_t n = n_values();
     const std::vector<double> r = read_rewards(given.rewards, "reward", rows),
                               w = copy(doubles(given.weights, "weight", {rows}), rows),
@@ -219,7 +233,7 @@ void Engine::learn_logged(const LoggedRows& given) {
         "learn_logged", [&] { return fields; },
         [&](Act act) {
             const BatchTurn<Turns::Learning> turn(turns_, python_policy_.has_value(), Purpose::change);
-            check_features(features);
+            check_features(reading);
             check_state();
             std::vector<std::uint32_t> arms;
             for (const auto& key : keys) arms.push_back(arms_.at(key));
@@ -227,6 +241,7 @@ void Engine::learn_logged(const LoggedRows& given) {
                 fail(PyExc_ValueError, quoted(policy) +
                                            " forgets by time, and some rows have none; give the column tag, the "
                                            "minutes since 1970 of each decision");
+            if (forgets_by_time()) check_moments(tag);
             const auto event_at = [&](std::size_t i) {
                 Event event{.t = static_cast<Word>(steps[i]),
                             .arm = arms[i],
@@ -250,13 +265,20 @@ void Engine::learn_logged(const LoggedRows& given) {
             if (act == Act::perform) return learn_all(rows, arms, learn, Source::own, refusals);
             if (!python_policy_ && !corrects) return;
             // a row may correct one that comes before it, so that nothing short of learning them all will tell
-            nb::object before = python_policy_ ? nb::object(state.attr("copy")()) : nb::none();
-            const Undo undo(model_, each_once(arms), Undo::Solved::kept);
-            learn_all(rows, arms, learn, Source::own, refusals);
-            if (python_policy_)
-                state.attr("restore_arrays")(before.attr("arrays")());
-            else
-                undo.restore();
+            if (!python_policy_) {
+                const Undo undo(model_, each_once(arms), Undo::Solved::kept);
+                learn_all(rows, arms, learn, Source::own, refusals);
+                return undo.restore();
+            }
+            struct Back {
+                Engine& engine;
+                nb::object own;
+                ~Back() { engine.go_on_with(own); }
+            } back{*this, state};
+            nb::object copy = state.attr("copy")();
+            go_on_with(copy);
+            for (std::size_t i = 0; i < rows; ++i) learn(i);
+            rehearsed_ = copy;
         });
 }
 

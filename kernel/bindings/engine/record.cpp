@@ -43,11 +43,11 @@ nb::object weights_of(const Decision& d) {
 
 nb::tuple fields_of(const Decision& d) {
     nb::object eligible = d.eligible ? nb::borrow(d.eligible) : nb::none();
-    return nb::make_tuple(d.id(), nb::handle(d.arm), d.propensity, d.explored,
-                          d.dim() == 0 ? nb::none() : context_of(d), reward_of(d), d.weight, d.tag,
-                          known(d.exploration_propensity), known(d.exploration_rate),
-                          known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired,
-                          d.optimistic, d.marginal, unit_of(d), epoch_of(d), weights_of(d), d.learned);
+    return nb::make_tuple(
+        d.id(), nb::handle(d.arm), d.propensity, d.explored, d.dim() == 0 ? nb::none() : context_of(d), reward_of(d),
+        d.weight, d.tag, known(d.exploration_propensity), known(d.exploration_rate),
+        known(d.min_exploration_probability), greedy_of(d), eligible, probabilities_of(d), d.expired, d.optimistic,
+        d.marginal, unit_of(d), epoch_of(d), weights_of(d), d.learned, known(d.billed()));
 }
 
 namespace {
@@ -74,7 +74,9 @@ enum class Key {
     weights,
     expired,
     unit,
-    epoch
+    epoch,
+    learned,
+    billed
 };
 constexpr const char* key_names[] = {"id",
                                      "t",
@@ -97,7 +99,9 @@ constexpr const char* key_names[] = {"id",
                                      "weights",
                                      "expired",
                                      "unit",
-                                     "epoch"};
+                                     "epoch",
+                                     "learned",
+                                     "billed"};
 
 // Lives as long as the process.
 PyObject* key_text(Key key) {
@@ -117,6 +121,9 @@ nb::object list_of(const double* values, std::size_t n) {
 }
 
 }  // namespace
+
+// Outcomes that came apart, and weigh something else than 1 once all have come.
+bool has_own_weight(const Decision& d) { return !d.learned && d.has_outcomes() && d.weight != 1.0; }
 
 // One dictionary is made for every step of a log, so that its keys are made once and its values without a detour.
 nb::dict to_dict(const Decision& d) {
@@ -145,10 +152,12 @@ nb::dict to_dict(const Decision& d) {
             list_of(d.extras->probabilities.data(), d.extras->probabilities.size()).release().ptr());
     put(Key::tag, PyLong_FromLong(d.tag));
     if (d.learned || d.has_outcomes()) put(Key::reward, reward_of(d).release().ptr());
-    if (d.learned) put(Key::weight, PyFloat_FromDouble(d.weight));
+    if (d.learned || has_own_weight(d)) put(Key::weight, PyFloat_FromDouble(d.weight));
+    if (has_own_weight(d)) put(Key::learned, Py_NewRef(Py_False));
     if (d.has_weights()) put(Key::weights, weights_of(d).release().ptr());
     if (d.expired && !d.learned) put(Key::expired, Py_NewRef(Py_True));
     if (d.has_unit()) put(Key::unit, unit_of(d).release().ptr()), put(Key::epoch, epoch_of(d).release().ptr());
+    if (!std::isnan(d.billed())) put(Key::billed, PyFloat_FromDouble(d.billed()));
     return out;
 }
 
@@ -180,11 +189,19 @@ double read_chance(const char* name, Known value, const char* least_text, double
     return value.value_or(NAN);
 }
 
+// Half of a surrogate pair can be written nowhere.
+void check_utf8(nb::handle value, const char* argument) {
+    if (!PyUnicode_Check(value.ptr()) || PyUnicode_AsUTF8(value.ptr())) return;
+    PyErr_Clear();
+    fail(PyExc_ValueError,
+         std::string(argument) + " has " + quoted(value) + "; give text that can be written as UTF-8");
+}
+
 nb::object read_eligible(nb::handle eligible) {
     const auto keys = keys_of(eligible);
     if (!keys) return {};
     nb::list out;
-    for (const auto& key : *keys) out.append(key);
+    for (const auto& key : *keys) check_utf8(key, "eligible"), out.append(key);
     return nb::steal(PySequence_Tuple(out.ptr()));
 }
 
@@ -216,6 +233,7 @@ NamedNumbers numbers_by_name(nb::handle given, const char* argument) {
             fits = fits && PyUnicode_Check(name.ptr()) &&
                    (PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()));
             if (!fits) break;
+            check_utf8(name, argument);
             names.append(nb::steal(PyUnicode_FromObject(name.ptr())));  // a str proper
             values.push_back(read_reward(value));
         }
@@ -230,7 +248,8 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
                    nb::object reward, nb::handle weight, std::int32_t tag, Known exploration_propensity,
                    Known exploration_rate, Known min_exploration_probability, std::optional<bool> greedy,
                    nb::handle eligible, nb::handle probabilities, bool expired, bool optimistic, bool marginal,
-                   nb::handle unit, nb::handle epoch, nb::handle weights, std::optional<bool> learned) {
+                   nb::handle unit, nb::handle epoch, nb::handle weights, std::optional<bool> learned,
+                   nb::handle billed) {
     const std::size_t dim = x.is_none() ? 0 : row_length(x);
     nb::object made = new_decision(dim);
     Decision& d = decision_of(made);
@@ -254,6 +273,7 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
         d.extra().outcomes = numbers_by_name(reward, "reward");
     else if (d.learned)
         d.reward = read_reward(reward);
+    if (!billed.is_none()) d.extra().billed = read_reward(billed);
     if (!weights.is_none()) d.extra().weights = numbers_by_name(weights, "weights");
     d.eligible = read_eligible(eligible).release().ptr();
     if (!probabilities.is_none()) d.extra().probabilities = read_probabilities(probabilities);
@@ -261,16 +281,6 @@ nb::object restore(const std::string& id, nb::object arm, double propensity, boo
     d.weight = read_weight(weight);
     d.tag = tag, d.expired = expired, d.optimistic = optimistic, d.marginal = marginal;
     return made;
-}
-
-// One entry of a record, or none; those that must be there are missed by name.
-nb::object entry(const nb::dict& record, const char* name, bool required = false) {
-    PyObject* found = PyDict_GetItemString(record.ptr(), name);
-    if (found && !(required && found == Py_None)) return nb::borrow(found);
-    if (required)
-        fail(PyExc_ValueError, "the record has no " + std::string(name) + ", so it is none of a decision; it has " +
-                                   quoted(nb::list(record.keys())));
-    return nb::none();
 }
 
 template <typename T>
@@ -281,15 +291,46 @@ T read_as(nb::handle value, const char* name, const char* kind) {
     return out;
 }
 
-Known chance(const nb::dict& record, const char* name) {
-    nb::object value = entry(record, name);
-    return value.is_none() ? std::nullopt : Known(read_as<double>(value, name, "a number, or None"));
-}
-
 bool read_flag(nb::handle value, const char* name) {
     if (!PyBool_Check(value.ptr()))
         fail(PyExc_TypeError, std::string(name) + " is " + quoted(value) + "; give True or False");
     return value.ptr() == Py_True;
+}
+
+Known known_or_none(nb::handle value, const char* name) {
+    return value.is_none() ? std::nullopt : Known(read_as<double>(value, name, "a number, or None"));
+}
+
+std::optional<bool> flag_or_none(nb::handle value, const char* name) {
+    return value.is_none() ? std::nullopt : std::optional(read_flag(value, name));
+}
+
+// The arguments of the public call, each refused by its name.
+nb::object restore_given(nb::handle id, nb::object arm, nb::handle propensity, nb::handle explored, nb::handle x,
+                         nb::object reward, nb::handle weight, nb::handle tag, nb::handle exploration_propensity,
+                         nb::handle exploration_rate, nb::handle min_exploration_probability, nb::handle greedy,
+                         nb::handle eligible, nb::handle probabilities, nb::handle expired, nb::handle optimistic,
+                         nb::handle marginal, nb::handle unit, nb::handle epoch, nb::handle weights, nb::handle learned,
+                         nb::handle billed) {
+    return restore(read_as<std::string>(id, "id", "a string"), arm,
+                   read_as<double>(propensity, "propensity", "a number"), read_flag(explored, "explored"), x, reward,
+                   weight, read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
+                   known_or_none(exploration_propensity, "exploration_propensity"),
+                   known_or_none(exploration_rate, "exploration_rate"),
+                   known_or_none(min_exploration_probability, "min_exploration_probability"),
+                   flag_or_none(greedy, "greedy"), eligible, probabilities, read_flag(expired, "expired"),
+                   read_flag(optimistic, "optimistic"), read_flag(marginal, "marginal"), unit, epoch, weights,
+                   flag_or_none(learned, "learned"), billed);
+}
+
+// One entry of a record, or none; those that must be there are missed by name.
+nb::object entry(const nb::dict& record, const char* name, bool required = false) {
+    PyObject* found = PyDict_GetItemString(record.ptr(), name);
+    if (found && !(required && found == Py_None)) return nb::borrow(found);
+    if (required)
+        fail(PyExc_ValueError, "the record has no " + std::string(name) + ", so it is none of a decision; it has " +
+                                   quoted(nb::list(record.keys())));
+    return nb::none();
 }
 
 nb::object from_dict(nb::handle given) {
@@ -303,20 +344,22 @@ nb::object from_dict(nb::handle given) {
     const auto propensity = read_as<double>(entry(record, "propensity", true), "propensity", "a number");
     const bool explored = read_flag(entry(record, "explored", true), "explored");
     nb::object greedy = entry(record, "greedy"), tag = entry(record, "tag"), weight = entry(record, "weight"),
-               expired = entry(record, "expired"), optimistic = entry(record, "optimistic"),
-               marginal = entry(record, "marginal");
+               learned = entry(record, "learned"), expired = entry(record, "expired"),
+               optimistic = entry(record, "optimistic"), marginal = entry(record, "marginal");
+    const bool has_parts = PyDict_Check(entry(record, "reward").ptr());
+    const bool waits = has_parts && (weight.is_none() || learned.ptr() == Py_False);
     nb::object made =
         restore(id, arm, propensity, explored, entry(record, "x"), entry(record, "reward"),
                 weight.is_none() ? nb::object(nb::float_(1.0)) : weight,
                 tag.is_none() ? 0 : read_as<std::int32_t>(tag, "tag", "a whole number of 32 bits"),
-                chance(record, "exploration_propensity"), chance(record, "exploration_rate"),
-                chance(record, "min_exploration_probability"),
-                greedy.is_none() ? std::nullopt : std::optional(read_flag(greedy, "greedy")), entry(record, "eligible"),
-                entry(record, "probabilities"), !expired.is_none() && read_flag(expired, "expired"),
+                known_or_none(entry(record, "exploration_propensity"), "exploration_propensity"),
+                known_or_none(entry(record, "exploration_rate"), "exploration_rate"),
+                known_or_none(entry(record, "min_exploration_probability"), "min_exploration_probability"),
+                flag_or_none(greedy, "greedy"), entry(record, "eligible"), entry(record, "probabilities"),
+                !expired.is_none() && read_flag(expired, "expired"),
                 !optimistic.is_none() && read_flag(optimistic, "optimistic"),
                 marginal.is_none() || read_flag(marginal, "marginal"), entry(record, "unit"), entry(record, "epoch"),
-                entry(record, "weights"),
-                weight.is_none() && PyDict_Check(entry(record, "reward").ptr()) ? std::optional(false) : std::nullopt);
+                entry(record, "weights"), waits ? std::optional(false) : std::nullopt, entry(record, "billed"));
     nb::object t = entry(record, "t");
     if (!t.is_none() && !t.equal(nb::int_(decision_of(made).t)))
         fail(PyExc_ValueError, "t is " + quoted(t) + " but the decision is " + decision_of(made).id() +
@@ -327,25 +370,27 @@ nb::object from_dict(nb::handle given) {
 }  // namespace
 
 void bind_record(nb::module_& m) {
-    m.def(
-        "restore_decision", &restore, nb::arg("id"), nb::arg("arm"), nb::arg("propensity"), nb::arg("explored"),
-        nb::arg("x").none(), nb::arg("reward").none() = nb::none(), nb::arg("weight") = 1.0, nb::arg("tag") = 0,
-        nb::arg("exploration_propensity").none() = nb::none(), nb::arg("exploration_rate").none() = nb::none(),
-        nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
-        nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
-        nb::arg("expired") = false, nb::arg("optimistic") = false, nb::arg("marginal") = true,
-        nb::arg("unit").none() = nb::none(), nb::arg("epoch").none() = nb::none(),
-        nb::arg("weights").none() = nb::none(), nb::arg("learned").none() = nb::none(),
-        nb::sig("def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
-                "NDArray[numpy.float64] | list[float] | None, reward: float | dict[str, float] | None = None, weight: "
-                "float = 1.0, tag: "
-                "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
-                "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
-                "collections.abc.Iterable[str | int] | None = None, "
-                "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False, optimistic: "
-                "bool = False, marginal: bool = True, unit: str | None = None, epoch: int | None = None, weights: "
-                "dict[str, float] | None = None, learned: bool | None = None) -> Decision"),
-        "A decision from a log or another process, pending unless a reward is given, or `learned` says so.");
+    m.def("restore_decision", &restore_given, nb::arg("id").none(), nb::arg("arm").none(), nb::arg("propensity").none(),
+          nb::arg("explored").none(), nb::arg("x").none(), nb::arg("reward").none() = nb::none(),
+          nb::arg("weight").none() = 1.0, nb::arg("tag").none() = 0,
+          nb::arg("exploration_propensity").none() = nb::none(), nb::arg("exploration_rate").none() = nb::none(),
+          nb::arg("min_exploration_probability").none() = nb::none(), nb::arg("greedy").none() = nb::none(),
+          nb::arg("eligible").none() = nb::none(), nb::arg("probabilities").none() = nb::none(),
+          nb::arg("expired").none() = false, nb::arg("optimistic").none() = false, nb::arg("marginal").none() = true,
+          nb::arg("unit").none() = nb::none(), nb::arg("epoch").none() = nb::none(),
+          nb::arg("weights").none() = nb::none(), nb::arg("learned").none() = nb::none(),
+          nb::arg("billed").none() = nb::none(),
+          nb::sig(
+              "def restore_decision(id: str, arm: str | int, propensity: float, explored: bool, x: "
+              "NDArray[numpy.float64] | list[float] | None, reward: float | dict[str, float] | None = None, weight: "
+              "float = 1.0, tag: "
+              "int = 0, exploration_propensity: float | None = None, exploration_rate: float | None = None, "
+              "min_exploration_probability: float | None = None, greedy: bool | None = None, eligible: "
+              "collections.abc.Iterable[str | int] | None = None, "
+              "probabilities: NDArray[numpy.float64] | list[float] | None = None, expired: bool = False, optimistic: "
+              "bool = False, marginal: bool = True, unit: str | None = None, epoch: int | None = None, weights: "
+              "dict[str, float] | None = None, learned: bool | None = None, billed: float | None = None) -> Decision"),
+          "A decision from a log or another process, pending unless a reward is given, or `learned` says so.");
     m.def("decision_from_dict", &from_dict, nb::arg("record").none(),
           nb::sig("def decision_from_dict(record: collections.abc.Mapping[str, typing.Any]) -> Decision"),
           "A decision from what `to_dict` gave, as it is or from JSON; entries that it does not know are passed over.");

@@ -172,15 +172,28 @@ nb::object Engine::decide_many(nb::handle X, nb::handle eligible, std::optional<
     const Recording::Locked lock(*recording_);
     const auto spent = spending_;
     const auto under_way = epochs_.current;
-    nb::object made = nb::cast(make_decisions(X, eligible, first, wanted, given, weights));
+    const Word before = t;
+    Recording::Record record(*recording_);
+    nb::object made;
     try {
-        recording_->on_decisions(made);
-    } catch (const nb::python_error&) {
-        for (nb::handle decision : nb::cast<Decisions&>(made).items()) expire(as_decision(decision), Act::perform);
-        if (!given.empty()) epochs_.current = under_way;
-        spending_ = spent;
+        made = nb::cast(make_decisions(X, eligible, first, wanted, given, weights));
+    } catch (...) {
+        t = before;  // no recorder has received anything
         throw;
     }
+    const nb::list& items = nb::cast<Decisions&>(made).items();
+    try {
+        nb::list many;
+        for (nb::handle decision : items) many.append(to_dict(as_decision(decision)));
+        record.decisions(made, many);
+    } catch (...) {
+        for (nb::handle decision : items) expire(as_decision(decision), Act::perform);
+        if (!given.empty()) epochs_.current = under_way;
+        spending_ = spent;
+        if (record.is_of_lines()) t = before;
+        throw;
+    }
+    record.keep();
     return made;
 }
 
@@ -188,9 +201,10 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
                                  const std::vector<UnitGiven>& units, nb::handle weights) {
     const auto wanted = wanted_of(eligible);
     const auto dial = read_dial(weights);
-    const Word features = history_.id();
+    const Word features = history_.id(), reading = reading_;
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> given = copy(doubles(X, "X", {rows, dim_}), rows * dim_), scaled;
+    check_within(given, rows);
     if (scales_) {
         scaled = given;
         for (std::size_t i = 0; i < rows; ++i) scale(scaled.data() + i * dim_, dim_);
@@ -199,7 +213,7 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         fail(PyExc_ValueError, "there are " + std::to_string(units.size()) + " units for " + std::to_string(rows) +
                                    " rows of X; give one for each");
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value() || !units.empty(), Purpose::change);
-    check_features(features);
+    check_features(reading);
     check_state();
     if (forgets_by_time())
         fail(PyExc_ValueError, quoted(policy) + " forgets by time; decide one by one: decide(x, at=...)");
@@ -243,13 +257,13 @@ Array<double> Engine::probabilities(nb::handle X, std::optional<Word> given_step
                                     nb::handle weights) {
     const auto wanted = wanted_of(eligible);
     const auto dial = read_dial(weights);
-    const Word features = history_.id();
+    const Word reading = reading_;
     const std::size_t rows = count_rows(X, "X", dim_);
     std::vector<double> contexts = copy(doubles(X, "X", {rows, dim_}), rows * dim_);
     if (scales_)
         for (std::size_t i = 0; i < rows; ++i) scale(contexts.data() + i * dim_, dim_);
     const BatchTurn<Turns::SameArms> turn(turns_, python_policy_.has_value(), Purpose::look);
-    check_features(features);
+    check_features(reading);
     check_state();
     auto arms = arms_.playable(wanted);
     if (auto fewer = affordable(arms)) arms = std::move(*fewer);

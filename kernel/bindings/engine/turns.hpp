@@ -3,6 +3,7 @@
 // A call of a compiled policy runs from its first look to its last change under the interpreter lock, so a look at
 // these flags is all it needs. What spans several holds of that lock takes a turn: a policy written in Python, a change
 // of arms, a batch in slices. All flags are read and written under the interpreter lock; waiting lets go of it.
+// Before Python 3.12 any object that is made may begin a collection, whose finalisers are Python: see Uncollected.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -12,6 +13,23 @@
 namespace armlet {
 
 namespace nb = nanobind;
+
+// No collection begins in this scope, so that no finaliser changes, or lets another thread change, what it looks at.
+class Uncollected {
+  public:
+#if PY_VERSION_HEX < 0x030C0000
+    Uncollected() : was_enabled_(PyGC_Disable() != 0) {}
+    ~Uncollected() { was_enabled_ ? void(PyGC_Enable()) : void(); }
+
+  private:
+    bool was_enabled_;
+
+  public:
+#else
+    Uncollected() {}
+#endif
+    Uncollected(const Uncollected&) = delete;
+};
 
 class Turns {
   public:

@@ -11,13 +11,17 @@ namespace armlet {
 
 class Undo {
   public:
-    // What was solved is kept if refusals are to be expected; after an interruption it is solved again.
+    // What was solved is kept if refusals are to be expected, since some rows correct others: that may empty any arm.
+    // After an interruption it is solved again.
     enum class Solved { again, kept };
 
     Undo(const Model& model, std::vector<std::uint32_t> arms, Solved solved) : model_(model), arms_(std::move(arms)) {
-        if (model.has_sums() && model.all().discount().is_on()) {  // then a row may change all arms
-            arms_.resize(model.all().n_arms());
+        const bool fades = model.has_sums() && model.all().discount().is_on();
+        if (!model.sums().empty() && (fades || solved == Solved::kept)) {  // then a row may change all arms
+            arms_.resize(model.sums().front()->n_arms());
             std::iota(arms_.begin(), arms_.end(), 0u);
+        }
+        if (fades) {
             clock_ = model.all().clock();
             squares_.assign(model.all().squares().begin(), model.all().squares().end());
         }
@@ -30,6 +34,7 @@ class Undo {
             }
             units_.push_back(sums->units().values());
             ridges_.push_back(sums->found_ridge());
+            lost_digits_.push_back(sums->lost_digits());
         }
         if (model.is<AutoTunedStatistics>()) tuner_ = model.as<AutoTunedStatistics>().tuner;
         if (model.is<LazyStatistics>() && solved == Solved::kept && !clock_) {
@@ -58,6 +63,8 @@ class Undo {
             if (const auto [value, rows] = *ridge++; sums->finds_ridge()) sums->restore_ridge(value, rows);
         for (Statistics* sums : model_.sums())
             if (sums->n_outcomes() > 0 && !outcome_units_.empty()) sums->restore_outcome_units(outcome_units_);
+        auto lost = lost_digits_.begin();
+        for (Statistics* sums : model_.sums()) sums->restore_lost_digits(*lost++);
         if (tuner_) model_.as<AutoTunedStatistics>().tuner = *tuner_;
         if (solved_.empty()) return;
         model_.as<LazyStatistics>().restore_solved(solved_);
@@ -70,6 +77,7 @@ class Undo {
     std::vector<std::vector<double>> kept_;   // their records, one after the other
     std::vector<std::vector<double>> units_;  // that they are in
     std::vector<std::array<double, 2>> ridges_;
+    std::vector<LostDigits> lost_digits_;
     std::optional<Tuner> tuner_;
     std::optional<Discount::Tick> clock_;  // of rows that fade
     std::vector<double> squares_;

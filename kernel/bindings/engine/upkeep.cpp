@@ -31,8 +31,13 @@ void Engine::add_arm(nb::object label) {
                      "there is an arm " + quoted(label) + " already; restore_arm brings a retired one back");
             policy.attr("check")(arms_.size() + 1, dim_, t);
             if (outcomes_) outcomes_->check_price(key);
-            if (act == Act::rehearse) return void(state.attr("copy")().attr("add_arm")());  // it may refuse
-            state.attr("add_arm")();
+            if (act == Act::rehearse) {
+                nb::object copy = state.attr("copy")();
+                copy.attr("add_arm")();  // it may refuse
+                if (has_python_state()) rehearsed_ = copy;
+                return;
+            }
+            if (!take_rehearsed()) state.attr("add_arm")();
             if (epochs_.current) epochs_.current->state.attr("add_arm")();
             arms_.add(label);
             take_outcomes();
@@ -50,8 +55,13 @@ void Engine::remove_arm(nb::handle label) {
                 fail(PyExc_ValueError,
                      "arm " + quoted(label) + " is the only one left to play; add another before removing it");
             policy.attr("check")(arms_.size() - 1, dim_, t);
-            if (act == Act::rehearse) return void(state.attr("copy")().attr("remove_arm")(arm));
-            state.attr("remove_arm")(arm);
+            if (act == Act::rehearse) {
+                nb::object copy = state.attr("copy")();
+                copy.attr("remove_arm")(arm);
+                if (has_python_state()) rehearsed_ = copy;
+                return;
+            }
+            if (!take_rehearsed()) state.attr("remove_arm")(arm);
             if (epochs_.current) epochs_.current->state.attr("remove_arm")(arm);
             arms_.remove(arm);
             take_outcomes();
@@ -138,7 +148,21 @@ nb::object Engine::snapshot() {
                                        spending_values());
 }
 
-void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
+void Engine::become(const Engine& other, nb::handle values) {
+    const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
+    ArmTable arms = other.arms_;
+    if (arms.labels().equal(arms_.labels())) arms.continue_lives(arms_);
+    policy = other.policy, state = other.state, rule_ = other.rule_, model_ = other.model_;
+    python_policy_ = other.python_policy_, arms_ = std::move(arms), epochs_ = other.epochs_, t = other.t;
+    read_context_ = other.read_context_, names_ = other.names_, range_ = other.range_, bounds_ = other.bounds_;
+    outcomes_ = other.outcomes_, spending_ = other.spending_, digits_ = other.digits_;
+    if (dim_ != other.dim_) history_ = other.history_;
+    dim_ = other.dim_, scaled_ = other.scaled_, learns_always_ = other.learns_always_, ++reading_;
+    fixed_rows = other.fixed_rows;
+    set_values(values);
+}
+
+void Engine::restore(nb::object other, const nb::list& labels, Word steps, std::optional<double> fixed) {
     if (recording_)
         fail("BusyError", "fit forgets what the bandit's log tells; begin a new bandit, with a log of its own");
     const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
@@ -147,12 +171,12 @@ void Engine::restore(nb::object other, const nb::list& labels, Word steps) {
         fail(PyExc_ValueError, "arms were added or removed meanwhile; nothing was learned, try again");
     state.attr("restore_arrays")(other.attr("arrays")());
     epochs_.current.reset();
-    t = after;
+    t = after, fixed_rows = fixed.value_or(fixed_rows);
 }
 
 void Engine::replace(const Replacement& next) {
     change(
-        "replace", [&] { return nb::object(next.fields()); },
+        "replace", [&] { return nb::cast<nb::dict>(next.fields()); },
         [&](Act act) {
             const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
             const std::size_t dim = next.columns ? next.columns->sources.size() : dim_;
@@ -166,11 +190,13 @@ void Engine::replace(const Replacement& next) {
             auto outcomes =
                 next.outcomes.is_none() ? std::nullopt : std::optional<Outcomes>(std::in_place, next.outcomes);
             if (outcomes) outcomes->take_prices(labels());  // which may be missing
+            const bool learns_always = text(next.policy.attr("learns_from")) == "every step";
             if (act == Act::rehearse) return;
             if (!fresh.is(state)) epochs_.current.reset();  // it was made for another
             policy = next.policy, state = fresh, rule_ = rule, model_ = model;
             read_context_ = next.read_context, names_ = std::move(names), range_ = next.range;
             outcomes_ = std::move(outcomes);
+            if (next.columns || next.bounds != bounds_) bounds_ = next.bounds, ++reading_;
             take_budget(next.budget);
             if (next.columns) {
                 history_.leave(*next.columns);
@@ -179,21 +205,22 @@ void Engine::replace(const Replacement& next) {
             }
             python_policy_.reset();
             if (!rule_) python_policy_.emplace(policy, state, dim_);
-            learns_always_ = text(policy.attr("learns_from")) == "every step";
+            learns_always_ = learns_always;
             take_outcomes();
             tell_state();
-            next.settle();
+            set_values(next.values);
         });
 }
 
 // Tried on a copy first, so that a refusal leaves everything as it was.
 void Engine::merge(nb::object other, const nb::list& labels, const nb::list& retired, Word steps, const nb::list& seeds,
-                   nb::handle spending, const nb::callable& fields) {
+                   nb::handle spending, const nb::callable& fields, const Engine& from) {
     change(
-        "merge", [&] { return nb::object(fields()); },
+        "merge", [&] { return nb::cast<nb::dict>(fields()); },
         [&](Act act) {
             const Turns::Whole turn(turns_, Turns::Whole::Purpose::change);
             const Word after = next_steps(steps);
+            if (forgets_by_time()) check_clock(nb::cast<const Statistics&>(other));
             std::vector<nb::object> fresh;
             nb::list into;
             for (nb::handle label : labels) {
@@ -209,20 +236,25 @@ void Engine::merge(nb::object other, const nb::list& labels, const nb::list& ret
             trial.attr("merge")(other, into);
             nb::object arrays = trial.attr("arrays")();
             rehearsal.attr("restore_arrays")(arrays);  // sums that overflowed are refused here
-            if (act == Act::rehearse) return;
+            if (act == Act::rehearse) {
+                if (has_python_state()) rehearsed_ = trial;
+                return;
+            }
+            const bool is_done = take_rehearsed();
             for (const auto& label : fresh) {
-                state.attr("add_arm")();
+                if (!is_done) state.attr("add_arm")();
                 arms_.add(label);
                 if (nb::cast<bool>(retired.attr("__contains__")(label))) arms_.set_active(arms_.size() - 1, false);
             }
-            state.attr("restore_arrays")(arrays);
+            if (!is_done) state.attr("restore_arrays")(arrays);
             epochs_.current.reset();
             take_outcomes();
             tell_state();
             if (spending_ && !spending.is_none()) spending_->merge(read_pacer_values(spending));
             if (!recording_)  // a log holds no seeds, so a replay could not know the other's decisions
                 for (nb::handle seed : seeds) streams_.add(parse_seed(seed));
-            t = after;
+            history_.know(from.history_);
+            t = after, fixed_rows += from.fixed_rows;
         });
 }
 

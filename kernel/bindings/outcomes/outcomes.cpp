@@ -61,7 +61,7 @@ double Outcomes::reward(std::span<const double> learned) const {
 
 void Outcomes::check_range(std::size_t j, double value) const {
     const Learned& one = learned_[j];
-    if (one.has_range && !(value >= one.low && value <= one.high))
+    if (!is_in_range(j, value))
         fail(PyExc_ValueError, text(one.name) + " is " + text(value) + " but reward_range has (" + text(one.low) +
                                    ", " + text(one.high) +
                                    ") for it; leave it out, or take a wider range: replace(reward_range=...)");
@@ -275,11 +275,46 @@ nb::object Engine::reward_columns(const std::vector<double>& values) const {
     return out;
 }
 
+double Engine::bill_in(std::span<const double> parts) const {
+    const double cost = spending_ ? spending_->cost_in(parts) : NAN;
+    return std::isnan(cost) || outcomes_->is_in_range(spending_->index(), cost) ? NAN : cost;
+}
+
+// What a decision has with these parts, none of which it has already.
+Values Engine::with_parts(const Decision& d, const Values& parts) const {
+    Values all = outcomes_->so_far(d);
+    for (std::size_t j = 0; j < all.size(); ++j) {
+        if (std::isnan(parts[j])) continue;
+        if (!std::isnan(all[j]))
+            fail("DecisionError", "decision " + d.id() + " has its " + text(outcomes_->name(j)) + " already, " +
+                                      text(all[j]) + "; change it with correct(decision, old_reward, new_reward)");
+        all[j] = parts[j];
+    }
+    return all;
+}
+
+// A row has one weight: that of the parts that came first.
+double Engine::read_part_weight(const Decision& d, nb::handle weight) const {
+    const bool is_first = d.learned || !d.has_outcomes();
+    const double w = weight.is_valid() ? read_weight(weight) : is_first ? 1.0 : d.weight;
+    if (!is_first && w != d.weight)
+        fail(PyExc_ValueError, "weight is " + text(w) + ", but the outcomes of decision " + d.id() +
+                                   " that came first have weight " + text(d.weight) +
+                                   ", and a row has one; leave it out, or give that");
+    return w;
+}
+
 void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
     const Values parts = outcomes_->read(given, "reward");
+    const double outside = bill_in(parts);
     for (std::size_t j = 0; j < parts.size(); ++j)
-        if (!std::isnan(parts[j])) outcomes_->check_range(j, parts[j]);
-    const double w = weight.is_valid() ? read_weight(weight) : 1.0;
+        if (!std::isnan(parts[j]) && !(parts[j] == outside)) outcomes_->check_range(j, parts[j]);
+    if (!std::isnan(outside)) {
+        check_learnable(d);
+        with_parts(d, parts);
+        return bill_outside(d, outside);
+    }
+    const double w = read_part_weight(d, weight);
     const auto fields = [&] {
         nb::dict out = recorded(d);
         out["reward"] = outcomes_->write(parts), out["weight"] = w;
@@ -289,18 +324,12 @@ void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
         const auto turn = learn_turn();
         check_state();
         check_learnable(d);
-        Values all = outcomes_->so_far(d);
-        for (std::size_t j = 0; j < all.size(); ++j) {
-            if (std::isnan(parts[j])) continue;
-            if (!std::isnan(all[j]))
-                fail("DecisionError", "decision " + d.id() + " has its " + text(outcomes_->name(j)) + " already, " +
-                                          text(all[j]) + "; change it with correct(decision, old_reward, new_reward)");
-            all[j] = parts[j];
-        }
+        const Values all = with_parts(d, parts);
         const auto arm = locate(d);
         if (act == Act::rehearse) return;
-        d.extra().outcomes = outcomes_->named(all);
         count_cost(parts, d);
+        d.extra().outcomes = outcomes_->named(all);
+        d.weight = w;
         if (!all.is_whole()) return;
         const double reward = outcomes_->reward(all);
         Event event = event_of(d, arm, reward, w, std::nullopt);
@@ -310,14 +339,35 @@ void Engine::learn_outcomes(Decision& d, nb::handle given, nb::handle weight) {
     });
 }
 
+// What a decision has once some of its outcomes are others.
+Values Engine::corrected(const Decision& d, const Values& from, const Values& to) const {
+    Values out = outcomes_->so_far(d);
+    for (std::size_t j = 0; j < from.size(); ++j) {
+        if (std::isnan(from[j])) continue;
+        if (!(out[j] == from[j]))
+            fail(PyExc_ValueError,
+                 "old_reward has " + text(from[j]) + " for " + text(outcomes_->name(j)) + " but decision " + d.id() +
+                     (std::isnan(out[j]) ? " has none yet; learn it first" : " has " + text(out[j]) + "; pass that"));
+        out[j] = to[j];
+    }
+    return out;
+}
+
 void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new_reward) {
     const Values from = outcomes_->read(old_reward, "old_reward"), to = outcomes_->read(new_reward, "new_reward");
+    const double outside = bill_in(to);
     for (std::size_t j = 0; j < from.size(); ++j) {
         if (std::isnan(from[j]) != std::isnan(to[j]))
             fail(PyExc_ValueError, "old_reward is " + quoted(old_reward) + " and new_reward is " + quoted(new_reward) +
                                        "; give the same outcomes in both");
-        if (!std::isnan(to[j]) && to[j] != from[j]) outcomes_->check_range(j, to[j]);
+        if (!std::isnan(to[j]) && to[j] != from[j] && !(to[j] == outside)) outcomes_->check_range(j, to[j]);
     }
+    const bool is_other_cost = spending_ && spending_->cost_in(to) != spending_->cost_in(from);
+    if (is_other_cost && !std::isnan(outside)) {
+        corrected(d, from, to);
+        return bill_outside(d, outside);
+    }
+    if (is_other_cost) warn_of_excess(d, spending_->cost_in(to) - spent_on(d));
     Values before, after;
     const auto fields = [&] {  // all that it has, so that a replay need not look for the others
         nb::dict out = recorded(d);
@@ -328,16 +378,7 @@ void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new
     change("correct", fields, [&](Act act) {
         const auto turn = learn_turn();
         check_state();
-        before = after = outcomes_->so_far(d);
-        for (std::size_t j = 0; j < from.size(); ++j) {
-            if (std::isnan(from[j])) continue;
-            if (!(before[j] == from[j]))
-                fail(PyExc_ValueError, "old_reward has " + text(from[j]) + " for " + text(outcomes_->name(j)) +
-                                           " but decision " + d.id() +
-                                           (std::isnan(before[j]) ? " has none yet; learn it first"
-                                                                  : " has " + text(before[j]) + "; pass that"));
-            after[j] = to[j];
-        }
+        before = outcomes_->so_far(d), after = corrected(d, from, to);
         const auto arm = locate(d);
         if (d.learned) check_can_take_back(d, arm, "correct");
         if (act == Act::rehearse) return;
@@ -347,8 +388,7 @@ void Engine::correct_outcomes(Decision& d, nb::handle old_reward, nb::handle new
             update(event);
             d.reward = outcomes_->reward(after);
         }
-        if (spending_ && !std::isnan(spending_->cost_in(from)))
-            spending_->correct(spending_->cost_in(from), spending_->cost_in(to));
+        if (is_other_cost) count_cost(to, d);  // a record has all outcomes, changed or not
         d.extra().outcomes = outcomes_->named(after);
     });
 }
@@ -371,13 +411,12 @@ void Engine::forget_outcomes(Decision& d, nb::handle given) {
         const auto arm = locate(d);
         if (d.learned) check_can_take_back(d, arm, "forget");
         if (act == Act::rehearse) return;
+        if (spending_ && !std::isnan(spent_on(d))) d.extra().billed = spent_on(d);  // not again, should it come again
         if (d.learned) {
             Event event = event_of(d, arm, outcomes_->reward(all), -d.weight, std::nullopt);
             event.outcomes = all.data();
             update(event);
             d.learned = false, d.expired = true;
-        } else if (spending_ && !d.expired && !std::isnan(spending_->cost_in(all))) {
-            spending_->await();  // it may come again
         }
         if (d.extras) d.extras->outcomes = {};
     });

@@ -33,6 +33,9 @@ class Outcomes {
     Values read(nb::handle given, const char* argument) const;
     // What a decision has of them.
     Values so_far(const Decision& decision) const;
+    bool is_in_range(std::size_t j, double value) const {
+        return !learned_[j].has_range || (value >= learned_[j].low && value <= learned_[j].high);
+    }
     void check_range(std::size_t j, double value) const;
     // By name, without those that are NaN.
     nb::dict write(std::span<const double> learned) const { return by_name(learned_names_, learned); }

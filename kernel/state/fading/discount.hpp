@@ -45,6 +45,10 @@ class Discount {
         if (is_by_time()) return static_cast<double>(std::max(when.tag, 0)) / half_life_;
         return std::min(static_cast<double>(when.t) / half_life_, latest);
     }
+    // The least minute at which a clock by time stands at this tick.
+    std::int64_t minute(Tick tick) const {
+        return static_cast<std::int64_t>(std::ceil(static_cast<double>(tick) / per_half_life * half_life_));
+    }
     static Tick tick(double time) { return static_cast<Tick>(std::floor(time * static_cast<double>(per_half_life))); }
     static std::int64_t half_lives(Tick tick) { return tick / per_half_life; }
 
@@ -53,7 +57,7 @@ class Discount {
         const double whole = std::floor(time);
         return power(time - whole, static_cast<std::int64_t>(whole) - base);
     }
-    // What sums as of this half-life are multiplied by, looked at then; never 0.
+    // What sums as of this half-life are multiplied by, looked at then, or before; never 0.
     static double fade(Tick now, std::int64_t base) {
         const Tick passed = std::min(now - base * per_half_life, forever * per_half_life);
         const std::int64_t whole = passed / per_half_life;

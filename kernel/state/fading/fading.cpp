@@ -54,10 +54,17 @@ void Statistics::halve(std::int64_t times) {
         }
 }
 
-void Statistics::look(When when) { look_at(Discount::tick(discount_.time(when))); }
+// Clocks that differ by less than a half-life see sums as of the later one. Beyond that a row was stamped ahead: it has
+// moved the clock, and others must not look older for it.
+void Statistics::look(When when) {
+    const Discount::Tick tick = Discount::tick(discount_.time(when));
+    const bool is_behind = discount_.is_by_time() && clock_ - tick >= Discount::per_half_life;
+    is_behind ? set_look(tick) : look_at(tick);
+}
 
-void Statistics::look_at(Discount::Tick tick) {
-    tick = std::max(tick, clock_);
+void Statistics::look_at(Discount::Tick tick) { set_look(std::max(tick, clock_)); }
+
+void Statistics::set_look(Discount::Tick tick) {
     if (tick == look_) return;
     look_ = tick;
     const double before = fade_;

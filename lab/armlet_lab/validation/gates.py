@@ -37,7 +37,7 @@ def drawn(rng: np.random.Generator, gain: float) -> Rows:
 
 def candidate() -> FunctionTarget:
     """Play arm 1 where x is positive, else arm 0."""
-    return FunctionTarget("candidate", lambda X, _: np.eye(3)[(X[:, 0] > 0).astype(np.int64)])
+    return FunctionTarget("candidate", lambda X, _: np.eye(3)[(X[:, 0] > 0).astype(np.int64)], (0, 1, 2))
 
 
 def first_answer(against: Against, rows: Rows) -> tuple[Answer, int]:

@@ -79,7 +79,7 @@ def _played(rng: np.random.Generator, design: Design, session: Int64, x: Float64
 
 def policy() -> FunctionTarget:
     """Play arm 1 where x is positive, else arm 0."""
-    return FunctionTarget(NAME, lambda X, _: np.eye(ARMS)[(X[:, 0] > 0).astype(np.int64)])
+    return FunctionTarget(NAME, lambda X, _: np.eye(ARMS)[(X[:, 0] > 0).astype(np.int64)], tuple(range(ARMS)))
 
 
 def by_rows(rows: Rows) -> Rows:

@@ -8,6 +8,7 @@ terms of a pair, and now and then a solve, O(D^3).
 from __future__ import annotations
 
 import base64
+import dataclasses
 import reprlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from armlet import lost_digits
 from armlet.actions import file
 from armlet.actions.decision import ActionDecision
 from armlet.actions.law import Asked, Played, chances_of, greedy_chances, play
@@ -29,10 +31,19 @@ from armlet.actions.learning import (
     without,
 )
 from armlet.actions.policies import ActionPolicy, SharedOptimism
-from armlet.actions.settings import ActionSettings, AnyEncoder, check_side
+from armlet.actions.settings import NO_RANGES, ActionSettings, AnyEncoder, check_side
 from armlet.actions.table import ActionTable, action_keys
-from armlet.disk import give_up_in_children
-from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError, MergeError, UnknownNameError, choices
+from armlet.disk import decode_model, give_up_in_children
+from armlet.errors import (
+    BusyError,
+    DecisionError,
+    InvalidTypeError,
+    InvalidValueError,
+    MergeError,
+    UnknownNameError,
+    choices,
+    suggesting,
+)
 from armlet.inputs import columns
 from armlet.inputs.actions import (
     ActionContext,
@@ -40,11 +51,12 @@ from armlet.inputs.actions import (
     PairRows,
     Sparse,
     dense,
-    dense_row,
+    read_context,
     read_pairs,
 )
+from armlet.inputs.columns import check_utf8
 from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
-from armlet.kernel import coins
+from armlet.kernel import coins, commit
 from armlet.types import Arm, Bool, Contexts, Float64, Mode
 
 if TYPE_CHECKING:
@@ -52,7 +64,7 @@ if TYPE_CHECKING:
     from armlet.actions.recording import ActionRecorder
     from armlet.disk import Target
     from armlet.kernel import PairModel
-    from armlet.recording import Fields, Recording
+    from armlet.recording import Fields, Recording, Value, Values
 
 Actions: TypeAlias = str | ActionTable | ActionSource
 """Actions at the border: the name of a prepared table, a table, features by label, (labels, Z), or a data frame."""
@@ -114,6 +126,7 @@ class ActionBandit:
     'lemonade'
     """
 
+    @suggesting("ActionBandit", feature_range=NO_RANGES)
     def __init__(
         self,
         dim: int | None = None,
@@ -153,6 +166,7 @@ class ActionBandit:
         self._reader, self._action_reader = model.settings.reader, model.settings.action_reader
         self._recording: Recording | None = None
         self._turn: _Lock | Recording = _Lock()
+        self._changes = 0
 
     @classmethod
     def _from_model(cls, model: file.ActionModel) -> Self:
@@ -166,8 +180,11 @@ class ActionBandit:
 
         now = self._model()
         start, about = file.encode(now), file.describe(now)
-        recording = begin(cast(Any, log), start, about, self.digest, METHODS)
+        recording = begin(cast(Any, log), start, about, self.digest, self._resync_fields, METHODS)
         self._recording = self._turn = recording
+
+    def _resync_fields(self) -> Fields:
+        return {"model": base64.b64encode(file.shared(self._model())).decode()}
 
     # ---- decisions
 
@@ -195,14 +212,44 @@ class ActionBandit:
         """
         if not isinstance(name, str) or not name:
             raise InvalidTypeError(f"name is {name!r}; give a text")
+        check_utf8("name", name)
         if isinstance(table, str):
             raise InvalidTypeError(f"table is the text {table!r}; give the actions themselves")
         made = self.table(table)
         with self._turn.lock:
-            if self._recording is not None:
-                self._recorder.on_actions(made, name)
-            self._tables[name] = made
+            values: Values = (self._once(), (self, "_tables", {**self._tables, name: made}))
+            if self._recording is None:
+                commit(None, [], values)
+            else:
+                self._recording.table(made, name, values)
         return made
+
+    def remove_table(self, name: str) -> None:
+        """Remove a prepared table; its pending decisions can still be learned.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> bandit = armlet.ActionBandit(1, 1, seed=1)
+        >>> _ = bandit.prepare("drinks", {"tea": [2.0], "milk": [1.0]})
+        >>> decision = bandit.decide([0.5], "drinks")
+        >>> bandit.remove_table("drinks")
+        >>> bandit.learn(decision, 1.0)
+        >>> bandit.tables
+        {}
+        """
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"name is {name!r}; give a text")
+        with self._turn.lock:
+            if name not in self._tables:
+                near = choices(name, self._tables) if self._tables else "there are none"
+                raise UnknownNameError(f"name is {name!r}, which no prepared table has; {near}")
+            left = {other: table for other, table in self._tables.items() if other != name}
+            values: Values = (self._once(), (self, "_tables", left))
+            if self._recording is None:
+                commit(None, [], values)
+            else:
+                self._recording.table_removed(name, values)
 
     @property
     def tables(self) -> Mapping[str, ActionTable]:
@@ -264,17 +311,18 @@ class ActionBandit:
         _check_words(propensity, probabilities)
         row = self._context(x)
         with self._turn.lock:
+            once = self._once()
             table = self.table(actions)
             allowed = None if eligible is None else table.mask(eligible)
             step = self._step(t)
             marginal = propensity is not None or probabilities is not None or self._recording is not None
             played = self._play(row, table, allowed, step, marginal=marginal)
-            return self._made(row, table, allowed, step, played, is_asked=probabilities is not None)
+            return self._made(row, table, allowed, step, played, once, is_asked=probabilities is not None)
 
     def _context(self, x: Any) -> Float64:
         if self._settings.dim == 0 and (x is None or (isinstance(x, Mapping) and not x)):
             return EMPTY
-        return self._reader.row(dense_row(x))
+        return read_context(x, self._reader)
 
     def _step(self, t: int | None) -> int:
         step = self._t + 1 if t is None else check_step(t)
@@ -291,7 +339,15 @@ class ActionBandit:
         return play(self._settings.policy, asked, marginal=marginal)
 
     def _made(
-        self, x: Float64, table: ActionTable, allowed: Bool | None, t: int, played: Played, *, is_asked: bool
+        self,
+        x: Float64,
+        table: ActionTable,
+        allowed: Bool | None,
+        t: int,
+        played: Played,
+        once: Value,
+        *,
+        is_asked: bool,
     ) -> ActionDecision:
         """Make the decision, record it, and advance the clock."""
         labels, support = table.labels, played.support
@@ -305,16 +361,11 @@ class ActionBandit:
         d.probabilities = chances_of(played, len(table), allowed) if is_asked else None
         d.optimistic, d.greedy = played.optimistic, played.greedy
         d.learned, d.expired, d.reward, d.weight, d.recorded = False, False, None, 1.0, None
-        if self._recording is not None:
-            self._recorder.on_actions(table, None)
-        self._t = t
-        if self._recording is not None:
-            try:
-                self._recorder.on_decision(d)
-            except BaseException:
-                d.expired = True
-                raise
-            d.recorded = self._recording
+        clock: Values = (once, (self, "_t", t))
+        if self._recording is None:
+            commit(None, [], clock)
+        else:
+            self._recording.decision(d, table, clock)
         return d
 
     def decide_many(
@@ -349,6 +400,7 @@ class ActionBandit:
         _check_words(propensity, None)
         rows = self._reader.matrix(dense(X))
         with self._turn.lock:
+            before = self._changes
             if isinstance(actions, list):
                 if len(actions) != len(rows):
                     raise InvalidValueError(f"actions has {len(actions)} tables for {len(rows)} contexts; give as many")
@@ -362,8 +414,9 @@ class ActionBandit:
             marginal = propensity is not None or self._recording is not None
             made = []
             for place, (x, table, allowed) in enumerate(zip(rows, tables, masks, strict=True)):
+                count = self._once(before + place)
                 played = self._play(x, table, allowed, step + place, marginal=marginal)
-                made.append(self._made(x, table, allowed, step + place, played, is_asked=False))
+                made.append(self._made(x, table, allowed, step + place, played, count, is_asked=False))
             return made
 
     # ---- rewards
@@ -382,32 +435,36 @@ class ActionBandit:
         """
         value, size = self._reward(reward), columns.weight(weight)
         with self._turn.lock:
-            check_learnable(self._known(decision), self._settings)
-            self._record("learn", lambda: {**self._about(decision), "reward": value, "weight": size})
-            self._add(decision, value, size)
+            once, d = self._once(), self._known(decision)
+            check_learnable(d, self._settings)
+            row = (d.key, d.x, d.z, self._settings.sign * value, size)
+            fields = {"reward": value, "weight": size}
+            values = (once, *_learned(d, value, size))
+            self._change("learn", lambda: [{**self._about(d), **fields}], values, self._state.add, row)
 
     def learn_many(
         self, decisions: Sequence[ActionDecision], rewards: npt.ArrayLike, *, weights: npt.ArrayLike | None = None
     ) -> None:
         """Learn the rewards of many decisions, all or none."""
-        given = list(decisions)
+        given = cast("list[ActionDecision]", columns.listed("decisions", decisions))
         values = [self._reward(value) for value in columns.rewards(rewards, len(given)).tolist()]
         sizes = columns.weights(weights, len(given)).tolist()
         if len({id(decision) for decision in given}) < len(given):
             raise DecisionError("decisions holds one decision more than once; learn it once")
         rows = list(zip(given, values, sizes, strict=True))
         with self._turn.lock:
+            once = self._once()
             for decision in given:
                 check_learnable(self._known(decision), self._settings)
-            if self._recording is not None:
-                many = [{**self._about(d), "reward": value, "weight": size} for d, value, size in rows]
-                self._recorder.on_events("learn", many)
-            for decision, value, size in rows:
-                self._add(decision, value, size)
-
-    def _add(self, d: ActionDecision, value: float, weight: float) -> None:
-        self._state.add(d.key, d.x, d.z, self._settings.sign * value, weight)
-        d.learned, d.reward, d.weight = True, value, weight
+            state, flags = self._state.copy(), list[Any]()
+            for d, value, size in rows:
+                state.add(d.key, d.x, d.z, self._settings.sign * value, size)
+                flags.extend(_learned(d, value, size))
+            self._change(
+                "learn",
+                lambda: [{**self._about(d), "reward": value, "weight": size} for d, value, size in rows],
+                (once, (self, "_state", state), *flags),
+            )
 
     def correct(
         self, decision: ActionDecision, old_reward: float, new_reward: float, *, folded: Folded = "refuse"
@@ -415,12 +472,14 @@ class ActionBandit:
         """Replace the reward that was learned from a decision, exactly but for rounding; `folded` as in `forget`."""
         old, new = columns.reward(old_reward, "old_reward"), self._reward(new_reward)
         with self._turn.lock:
-            d = self._known(decision)
+            once, d = self._once(), self._known(decision)
             check_learned(d, old, "old_reward", self._settings)
             state = corrected(self._state, d, new, self._settings, folded)
             fields = {"old_reward": old, "new_reward": new, "weight": d.weight}
-            self._record("correct", lambda: {**self._about(d), **fields})
-            self._state, d.reward = state, new
+            losses = self._state.losses
+            values = (once, (self, "_state", state), (d, "reward", new))
+            self._change("correct", lambda: [{**self._about(d), **fields}], values)
+        self._tell_losses(losses, state)
 
     def forget(self, decision: ActionDecision, reward: float, *, folded: Folded = "refuse") -> None:
         """Take back what was learned from a decision, exactly but for rounding; it may be learned again.
@@ -433,24 +492,49 @@ class ActionBandit:
             What was learned from it.
         folded
             What to do if rows of the action can no longer be told apart, since more than ten thousand other actions
-            were learned after them: "refuse" raises `armlet.errors.ForgetError`; "approximate" takes the row out as if
-            the action had no intercept.
+            were learned after them, even if the action came back since: "refuse" raises `armlet.errors.ForgetError`;
+            "approximate" takes the row out as if the action had no intercept.
         """
         value = columns.reward(reward)
         with self._turn.lock:
-            d = self._known(decision)
+            once, d = self._once(), self._known(decision)
             check_learned(d, value, "reward", self._settings)
             state = without(self._state, d, self._settings, folded)
-            self._record("forget", lambda: {**self._about(d), "reward": value, "weight": d.weight})
-            self._state, d.learned, d.expired, d.reward = state, False, True, None
+            losses = self._state.losses
+            flags = ((d, "learned", False), (d, "expired", True), (d, "reward", None))
+            values = (once, (self, "_state", state), *flags)
+            self._change("forget", lambda: [{**self._about(d), "reward": value, "weight": d.weight}], values)
+        self._tell_losses(losses, state)
+
+    def _tell_losses(self, before: int, state: PairModel) -> None:
+        """Learn the log again if a row was taken back that was too large for the digits of the model, or warn."""
+        if state.losses == before:
+            return
+        s = self._settings
+        columns = [
+            *lost_digits.column_names(s.features, s.dim),
+            *lost_digits.column_names(s.action_features, s.action_dim, "action feature"),
+        ]
+        loss = [("the model", state.n_rows == 0, state.digits_lost)]
+        lost_digits.is_cured(lost_digits.describe(loss, ["n", "rewards", *columns]), self._recording, None, self._take)
+
+    def _take(self, learned: ActionBandit) -> None:
+        """Go on with what another bandit has learned from this one's log, and record that as a resync."""
+        once = self._once()
+        if learned.t != self._t:
+            raise InvalidValueError("the log leads to another step")
+        learned._state.solve()  # from sums, as after `forget`
+        data = file.shared(dataclasses.replace(self._model(), state=learned._state))
+        other = file.restore("the log", *decode_model(data))  # what a replay makes of it
+        fields = {"model": base64.b64encode(data).decode()}
+        self._change("resync", lambda: [fields], (once, (self, "_state", other.state)))
 
     def expire(self, decision: ActionDecision) -> None:
         """Stop waiting for the reward of a decision, which will not come. If it comes after all, it can be learned."""
         with self._turn.lock:
-            d = self._known(decision)
+            once, d = self._once(), self._known(decision)
             check_waited_for(d)
-            self._record("expire", lambda: self._about(d))
-            d.expired = True
+            self._change("expire", lambda: [self._about(d)], (once, (d, "expired", True)))
 
     def _reward(self, value: float) -> float:
         found, ends = columns.reward(value), self._settings.reward_range
@@ -466,14 +550,24 @@ class ActionBandit:
 
     # ---- records
 
-    @property
-    def _recorder(self) -> ActionRecorder:
-        assert self._recording is not None
-        return cast("ActionRecorder", self._recording.recorder)
+    def _once(self, before: int | None = None) -> Value:
+        """Count a change, which is refused if another one came meanwhile, such as that of a signal handler."""
+        now = self._changes if before is None else before
+        return (self, "_changes", now + 1, now)
 
-    def _record(self, kind: str, fields: Callable[[], Fields]) -> None:
-        if self._recording is not None:
-            self._recorder.on_event(kind, fields())
+    def _change(
+        self,
+        kind: str,
+        many: Callable[[], list[dict[str, Any]]],
+        values: Values,
+        call: Callable[..., object] | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        """Record events of a kind, call a method of the model and set attributes: all of it or nothing."""
+        if self._recording is None:
+            commit(None, [], values, call, args)
+        else:
+            self._recording.change(kind, many(), values, call, args)
 
     def _about(self, d: ActionDecision) -> dict[str, Any]:
         """Return the id of a decision, and its record if the recorder did not receive it."""
@@ -482,8 +576,11 @@ class ActionBandit:
 
     # ---- logs
 
-    def partial_fit(self, table: object) -> None:
-        """Learn from a log's table of decisions, as `learn` would learn them one by one, bit for bit; all or nothing.
+    def partial_fit(self, table: object) -> Self:
+        """Learn from a log's table of decisions: the sums of `learn` one by one, bit for bit; all or nothing.
+
+        Returns the bandit. Ridges and the weight of intercepts are functions of the sums afterwards, as after `merge`,
+        `forget` and `correct`, where `learn` finds them again when rows have doubled.
 
         Parameters
         ----------
@@ -502,7 +599,7 @@ class ActionBandit:
         --------
         >>> import armlet
         >>> bandit = armlet.ActionBandit(1, 1, seed=1)
-        >>> bandit.partial_fit({"x": [[0.5], [0.1]], "z": [[1.0], [2.0]], "arm": ["milk", "tea"], "reward": [0, 1]})
+        >>> _ = bandit.partial_fit({"x": [[0.5], [0.1]], "z": [[1.0], [2.0]], "arm": ["milk", "tea"], "reward": [0, 1]})
         >>> bandit.predict([0.3], {"water": [0.0], "coffee": [3.0]})
         'coffee'
         """
@@ -510,10 +607,13 @@ class ActionBandit:
         for value in rows.rewards.tolist():
             self._reward(value)
         with self._turn.lock:
-            state = self._state.copy()
+            once, state = self._once(), self._state.copy()
             self._learn_rows(state, rows)
-            self._record("learn_logged", lambda: {"columns": rows.to_dict()})
-            self._state = state
+            state.solve()
+            losses = self._state.losses
+            self._change("learn_logged", lambda: [{"columns": rows.to_dict()}], (once, (self, "_state", state)))
+        self._tell_losses(losses, state)
+        return self
 
     def _learn_rows(self, state: PairModel, rows: PairRows) -> None:
         keys = action_keys(rows.arms, rows.Z + 0.0).tolist()
@@ -578,7 +678,7 @@ class ActionBandit:
         >>> import armlet
         >>> bandit = armlet.ActionBandit(action_dim=1, seed=1)
         >>> for price in (1.0, 2.0, 3.0, 2.0):
-        ...     bandit.partial_fit({"z": [[price]], "arm": [f"at {price}"], "reward": [10 - price]})
+        ...     _ = bandit.partial_fit({"z": [[price]], "arm": [f"at {price}"], "reward": [10 - price]})
         >>> bandit.explain(None, {"tea": [1.5], "milk": [9.0]}, n=1).arms
         ['tea']
         """
@@ -595,20 +695,21 @@ class ActionBandit:
     def merge(self, other: ActionBandit) -> None:
         """Add what another bandit learned, and its count of decisions; its pending decisions may be learned here.
 
+        A bandit with a log does not take them over, since a log holds no seeds: learn them before they are merged.
         Workers that started from one model would count it once each: let them ship `worker.difference(model)` instead.
         """
         theirs = _other(other, "merge", "other")._model()
         self._settings.check_same(theirs.settings)
         with self._turn.lock:
-            state = self._state.copy()
+            once, state = self._once(), self._state.copy()
             state.merge(theirs.state)
             t = self._t + theirs.t
             if t > LAST:
                 raise InvalidValueError(f"the clock stands at {self._t} and cannot take {theirs.t} steps more")
-            self._record("merge", lambda: {"model": base64.b64encode(file.shared(theirs)).decode()})
-            seeds = (theirs.seed, *theirs.streams)
+            seeds = (theirs.seed, *theirs.streams) if self._recording is None else ()  # a log holds none to replay them
             new = [seed for seed in dict.fromkeys(seeds) if seed not in (self._seed, *self._streams)]
-            self._state, self._t, self._streams = state, t, (*self._streams, *new)
+            values = (once, (self, "_state", state), (self, "_t", t), (self, "_streams", (*self._streams, *new)))
+            self._change("merge", lambda: [{"model": base64.b64encode(file.shared(theirs)).decode()}], values)
 
     def __add__(self, other: ActionBandit) -> ActionBandit:
         """Merge into a new bandit with this one's seed."""
@@ -642,6 +743,7 @@ class ActionBandit:
             twin.replace(seed=seed)
         return twin
 
+    @suggesting("replace", feature_range=NO_RANGES)
     def replace(
         self,
         *,
@@ -669,36 +771,41 @@ class ActionBandit:
         if len(given) != 1:  # so that a refused call has changed nothing
             raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of {', '.join(changes)}")
         with self._turn.lock:
+            once = self._once()
             if policy is not None:
-                self._replace_settings(self._settings.with_policy(policy), "policy")
+                self._replace_settings(self._settings.with_policy(policy), "policy", once)
             elif reward_range is not None:
-                self._replace_settings(self._settings.with_reward_range(reward_range), "reward_range")
+                self._replace_settings(self._settings.with_reward_range(reward_range), "reward_range", once)
             elif t is not None:
-                self._advance_to(t)
+                self._advance_to(t, once)
             else:
-                self._reseed(check_seed(None if seed == "random" else cast(int, seed)))
+                is_random = isinstance(seed, str) and seed == "random"
+                self._reseed(check_seed(None if is_random else cast(int, seed)), once)
 
-    def _replace_settings(self, settings: ActionSettings, name: str) -> None:
-        def fields() -> Fields:
-            from armlet.model_file import policy_header
+    def _replace_settings(self, settings: ActionSettings, name: str, once: Value) -> None:
+        from armlet.model_file import policy_header
 
-            told = policy_header(settings.policy) if name == "policy" else list(settings.reward_range or ())
-            return {name: told}
+        told = policy_header(settings.policy) if name == "policy" else list(settings.reward_range or ())
+        self._change("replace", lambda: [{name: told}], (once, (self, "_settings", settings)))
 
-        self._record("replace", fields)
-        self._settings = settings
-
-    def _advance_to(self, t: int) -> None:
-        if t == self._t:
+    def _advance_to(self, t: int, once: Value) -> None:
+        if isinstance(t, int | np.integer) and t == self._t:
             return
         step = self._step(t)
-        self._record("advance", lambda: {"t": step})
-        self._t = step
+        self._change("advance", lambda: [{"t": step}], (once, (self, "_t", step)))
 
-    def _reseed(self, seed: int) -> None:
+    def _reseed(self, seed: int, once: Value) -> None:
+        if self._recording is not None:
+            raise BusyError("a new seed ends a log; save the bandit, and load it with a seed and a log of its own")
         if seed in (self._seed, *self._streams):
             raise InvalidValueError(f"seed is {seed}, which was in use; give another one")
-        self._streams, self._seed = (*self._streams, self._seed), seed
+        commit(None, [], (once, (self, "_streams", (*self._streams, self._seed)), (self, "_seed", seed)))
+
+    def _resync(self, other: ActionBandit) -> None:
+        """Go on in the state of another bandit, with this one's seeds: what a log says after an interrupted record."""
+        named = ("_settings", "_t", "_state")
+        with self._turn.lock:
+            commit(None, [], tuple((self, name, getattr(other, name)) for name in named))
 
     # ---- files
 
@@ -798,15 +905,15 @@ class ActionBandit:
 _OWN: Final = frozenset(
     {
         *("_settings", "_t", "_seed", "_streams", "_state", "_tables"),
-        *("_reader", "_action_reader", "_recording", "_turn"),
+        *("_reader", "_action_reader", "_recording", "_turn", "_changes"),
     }
 )
 
 
 def _check_words(propensity: object, probabilities: object) -> None:
-    if propensity not in (None, "marginal"):
+    if propensity is not None and (not isinstance(propensity, str) or propensity != "marginal"):
         raise InvalidValueError(f"propensity is {propensity!r}; give 'marginal', or leave it out")
-    if probabilities not in (None, "all"):
+    if probabilities is not None and (not isinstance(probabilities, str) or probabilities != "all"):
         raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
 
 
@@ -814,6 +921,10 @@ def _other(given: object, verb: str, name: str) -> ActionBandit:
     if not isinstance(given, ActionBandit):
         raise InvalidTypeError(f"{name} is {reprlib.repr(given)}; {verb} takes an ActionBandit")
     return given
+
+
+def _learned(d: ActionDecision, value: float, weight: float) -> Values:
+    return ((d, "learned", True), (d, "reward", value), (d, "weight", weight))
 
 
 def _frozen(x: Float64) -> Float64:

@@ -13,7 +13,7 @@ import numpy as np
 
 from armlet.actions.table import action_key
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.columns import check_label, listed, reward, weight
+from armlet.inputs.columns import check_label, check_utf8, listed, reward, weight
 from armlet.inputs.contexts import ContextReader
 from armlet.types import Arm, Float64
 
@@ -207,8 +207,10 @@ def _labels(given: Any) -> tuple[Arm, ...] | None:
 
 
 def _hash(given: Any) -> str | None:
-    if given is None or isinstance(given, str):
-        return given
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return check_utf8("actions", given)
     raise InvalidTypeError(f"actions is {reprlib.repr(given)} ({type(given).__name__}); give the hash of a table")
 
 

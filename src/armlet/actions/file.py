@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from armlet.actions.settings import ActionSettings, read_encoder
 from armlet.actions.table import ActionTable
 from armlet.disk import Json
 from armlet.errors import InvalidValueError, ModelFileError
-from armlet.inputs.settings import check_seed, ends
+from armlet.inputs.settings import check_seed, ends, one_of
 from armlet.kernel import ActionRows, PairModel
 from armlet.model_file import REFUSALS, listed, policy_header, read_policy, read_seed, why
 from armlet.types import Array, __version__
@@ -52,6 +52,7 @@ def new_state(settings: ActionSettings) -> PairModel:
 
 def parts(model: ActionModel, tables: Kept) -> tuple[dict[str, Json], dict[str, Array]]:
     """Return the header and the arrays of a model file."""
+    one_of(*get_args(Kept))("tables", tables)
     header, arrays = _header(model), state_arrays(model.state)
     if tables == "all":
         held = [(name, table) for name, table in model.tables.items() if isinstance(table, ActionTable)]
@@ -149,6 +150,8 @@ FEATURES: Final = ("features", "action_features")
 def _state(settings: ActionSettings, arrays: dict[str, Array]) -> PairModel:
     state = new_state(settings)
     kinds = {name: array.dtype for name, array in state.arrays().items()}
+    if "folded_keys" in arrays:  # where some were
+        kinds["folded_keys"] = kinds["item_keys"]
     if set(arrays) != set(kinds):
         raise InvalidValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(kinds)}")
     wrong = [each for each, array in arrays.items() if array.dtype.kind == "f" and not np.isfinite(array).all()]

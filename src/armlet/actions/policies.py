@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
+from armlet.errors import CheckedSettings, InvalidTypeError, InvalidValueError, UnknownNameError, choices
 from armlet.inputs.settings import number, positive, settle, unboxed, whole
 from armlet.types import Int64, RewardKind
 
@@ -28,7 +28,7 @@ MOST_DRAWS: Final = 1000
 
 def _pairs(name: str, value: object) -> object:
     """Require "all", "none" or pairs of features; files hold the pairs as lists."""
-    if value in ("all", "none"):
+    if isinstance(value, str) and value in ("all", "none"):
         return value
     fix = 'choose "all", "none", or pairs such as [("age", "genre")], the context\'s feature first'
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -46,7 +46,7 @@ def _truth(name: str, value: object) -> bool:
     return bool(value)
 
 
-class _Shared:
+class _Shared(CheckedSettings):
     """What both policies have in common."""
 
     rewards: ClassVar[RewardKind] = "any"

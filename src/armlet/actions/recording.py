@@ -32,8 +32,8 @@ class ActionRecorder(Protocol):
     def on_event(self, kind: str, fields: Fields) -> None:
         """Record a change that is about to be made.
 
-        learn, correct, forget, expire: as for a `Recorder`. learn_logged: columns of `partial_fit`. advance: t. merge:
-        model. replace: policy or reward_range.
+        learn, correct, forget, expire: as for a `Recorder`. learn_logged: columns of `partial_fit`. remove_table: name.
+        advance: t. merge: model. replace: policy or reward_range.
         """
 
     def on_events(self, kind: str, many: Sequence[Fields]) -> None:

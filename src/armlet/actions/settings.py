@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+import numpy as np
 
 from armlet.actions.policies import ActionPolicy, check_given
 from armlet.actions.table import ActionTable
@@ -19,6 +21,7 @@ from armlet.types import Int64
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
 
+NO_RANGES: Final = "a bandit among actions keeps no ranges of features, so check values before each decision"
 AnyEncoder: TypeAlias = Encoder | HashedFeatures
 Names: TypeAlias = tuple[str, ...]
 
@@ -129,7 +132,7 @@ def check_side(
         if features is not None:
             raise InvalidValueError(f"{prefix}features is {features!r}, but the encoder names them; leave it out")
         return (encoder.copy(), *feature_names(encoder.features, dim, prefix))
-    if prefix == "" and features is None and (dim is None or dim == 0):
+    if prefix == "" and features is None and (dim is None or (isinstance(dim, int | np.integer) and dim == 0)):
         return None, None, 0
     if prefix and features is None and dim is None:
         raise InvalidValueError(

@@ -225,6 +225,8 @@ class ActionTable:
 
         Raises InvalidValueError if the table has another hash than the fields say.
         """
+        if not isinstance(fields, Mapping):
+            raise InvalidTypeError(f"fields is {reprlib.repr(fields)} ({type(fields).__name__}); give those of a table")
         try:
             table = _restored(fields, find)
         except (KeyError, TypeError) as error:

@@ -102,10 +102,12 @@ class Pilot:
         features: Sequence[str],
         arm: str,
         reward: str,
-        propensity: str | None = None,
+        propensity: str | float | None = None,
         arm_names: Iterable[Arm] | None = None,
     ) -> Pilot:
         """Read a log from a table of pandas, polars or Arrow, which may have more columns than are named.
+
+        `propensity` names a column, or is a probability that all rows share.
 
         Examples
         --------
@@ -115,11 +117,13 @@ class Pilot:
         ['a', 'b']
         """
         frame = cast(Any, table)
-        numeric = [*features, reward, *([] if propensity is None else [propensity])]
+        numeric = [*features, reward, *([propensity] if isinstance(propensity, str) else [])]
         _check_columns(frame, (*numeric, arm))
         values = _numbers(frame.select(numeric) if hasattr(frame, "select") else frame[numeric])
         X = np.column_stack([values[name] for name in features])
-        chances = None if propensity is None else values[propensity]
+        chances = values[propensity] if isinstance(propensity, str) else propensity
+        if isinstance(chances, float | int):
+            chances = np.full(len(X), chances)
         return cls(X, frame[arm], values[reward], chances, arm_names)
 
     def with_constant(self) -> Pilot:

@@ -183,7 +183,7 @@ def rejection_replay(a: argparse.Namespace) -> Answer:
     data = [_replayed(name, each) for name, each in zip(names, found, strict=True)]
     lines = [f"{'reward a step':>13}  {'95 % interval':22}{'steps':>9}{'of rows':>10}  policy"]
     for name, each in zip(names, found, strict=True):
-        interval = "" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
+        interval = "none" if each.interval is None else f"{each.interval.low:.4f} to {each.interval.high:.4f}"
         lines.append(f"{each.mean:13.4f}  {interval:22}{each.accepted:9,}{each.rows:10,}  {name}")
     return Answer({"seed": a.seed, "policies": data}, [*lines, *_save(a, found[0])])
 

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections import Counter, deque
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
     from armlet.log.events import Event
     from armlet.log.imports import Imported
+
+
+def chance(text: str) -> str | float:
+    """Read a probability, or the name of a column.
+
+    Examples
+    --------
+    >>> chance("0.25"), round(chance("1/3"), 3), chance("prob")
+    (0.25, 0.333, 'prob')
+    """
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        return text
+
 
 ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the columns of a table
 OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}
@@ -161,7 +177,12 @@ def written(path: Path) -> Answer:
     arg("--features", type=names, metavar="NAMES", help="values of a context, separated by commas"),
     arg("--arm", metavar="NAME", help="the column of what was played"),
     arg("--reward", metavar="NAME", help="the column of what it paid"),
-    arg("--propensity", metavar="NAME", help="the column of the probability with which it was played"),
+    arg(
+        "--propensity",
+        type=chance,
+        metavar="NAME",
+        help="the column of the probability with which it was played; or that probability, such as 1/3",
+    ),
     arg("--arm-names", type=names, metavar="NAMES", help="all arms there are; default: those played"),
     arg(
         "--encoder",

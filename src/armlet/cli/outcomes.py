@@ -108,14 +108,16 @@ def in_words(weights: Mapping[str, float], known: Container[str]) -> str:
     return ", ".join(f"{name}={weight:g}{' (known)' if name in known else ''}" for name, weight in weights.items())
 
 
-def budget(text: str) -> dict[str, Any]:
-    """Read a budget: its outcome and what `armlet.Budget` takes.
+def budget(text: str) -> dict[str, Any] | None:
+    """Read a budget: its outcome and what `armlet.Budget` takes; "none" is no budget.
 
     Examples
     --------
     >>> budget("cost:total=250,horizon=100k,hard=true")
     {'outcome': 'cost', 'total': 250.0, 'horizon': 100000, 'hard': True}
     """
+    if text == "none":
+        return None
     name, _, settings = text.partition(":")
     found: dict[str, Any] = {}
     try:
@@ -175,7 +177,7 @@ def outcome_options(**settings: Any) -> tuple[Argument, ...]:
             "--budget",
             type=budget,
             metavar="NAME:total=X,horizon=N",
-            help="how much of an outcome may be spent, in so many decisions; or period=N, again and again; hard=true",
+            help="how much of an outcome may be spent, in so many decisions; or period=N; hard=true; or none",
             **settings,
         ),
     )

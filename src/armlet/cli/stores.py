@@ -399,6 +399,7 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --features age,visits --fill visits=1
       armlet store shop.db change homepage --arms sale,new,none --reward-range=-1..1
       armlet store shop.db change router --outcomes cost=-20 --budget cost:total=9,period=1k
+      armlet store shop.db change router --budget none
       armlet store shop.db change homepage --policy LinUCB:alpha=0.5 --refit
       armlet store shop.db change homepage --control sale --share 0.1
       armlet store shop.db change homepage --shadow LinUCB --refit
@@ -425,7 +426,7 @@ def change(a: argparse.Namespace) -> Answer:
             arms = dict.fromkeys([*present, *given.get("arms", ())])
             given["known"] = read_known(a.known, arms)
         if "budget" in a:
-            given["budget"] = Budget(**a.budget)
+            given["budget"] = None if a.budget is None else Budget(**a.budget)
         if a.control is not None:
             given["control"] = _control(a, present)
         loop.change(**given, how="refit" if a.refit else "carry")

@@ -81,7 +81,7 @@ def amount_of(difference: Difference, places: int, sign: float = 1.0) -> str:
     """
     value, ends = sign * difference.value, difference.adjusted
     if ends is None:
-        return show(value, places)
+        return show(value)
     low, high = sorted(sign * end for end in ends)
     return show(Estimate(value, low, high), places) if low <= value <= high else between(Interval(low, high), places)
 
@@ -103,14 +103,17 @@ def _alone(result: Evaluation) -> Iterable[str]:
         name, earned = called(result, each.name), "earned" if result.objective == "max" else "cost"
         if math.isnan(each.value):
             yield f"{name} is not judged: cannot be valued by this log"
+        elif each.interval is None:
+            yield f"{name} is not judged: {each.doubtful or 'no interval can be trusted'}"
         else:
             yield f"{name} {'' if is_logged(each) else 'would have '}{earned} {valued(each)} a decision"
 
 
 def valued(value: Value) -> str:
     """Return a value with its fixed-sample interval, if it has one."""
-    ends = value.interval or Interval(value.value, value.value)
-    return show(Estimate(value.value, *ends))
+    if value.interval is None:
+        return "without an interval"
+    return show(Estimate(value.value, *value.interval))
 
 
 def is_logged(value: Value) -> bool:

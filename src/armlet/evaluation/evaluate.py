@@ -6,7 +6,7 @@ Then sums become answers: which estimator the log allows, which interval it dese
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, Final, Literal, TypeAlias, get_args, overload
@@ -35,14 +35,15 @@ from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.sources import open_rows
-from armlet.evaluation.targets import Target, TargetLike, read_target, split_own, through_encoders
+from armlet.evaluation.targets import Target, TargetLike, read_order, read_target, split_own, through_encoders
 from armlet.evaluation.units import largest_unit as find_largest
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
+from armlet.inputs.columns import is_number
 from armlet.inputs.settings import Range, check_range
 from armlet.log.reader import Source
 from armlet.parallel import PoolLike, Progress, map_in_order, notebook_bar, opened
-from armlet.types import Mode
+from armlet.types import Arm, Mode
 
 Intervals: TypeAlias = Literal["fixed", "both"]
 """Which intervals are computed: those of one look, or also those that are anytime-valid."""
@@ -67,6 +68,7 @@ def evaluate(
     weights: Weights = "refuse",
     checks: Checking = "all",
     largest_unit: int | None = None,
+    arms: Iterable[Arm] | None = None,
     pool: PoolLike = "serial",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -99,6 +101,7 @@ def evaluate(
     level: float = LEVEL,
     weights: Weights = "refuse",
     checks: Checking = "all",
+    arms: Iterable[Arm] | None = None,
     progress: Progress | None = None,
 ) -> ParetoCurve: ...
 
@@ -124,6 +127,7 @@ def evaluate(
     weights: Weights = "refuse",
     checks: Checking = "all",
     largest_unit: int | None = None,
+    arms: Iterable[Arm] | None = None,
     pool: PoolLike = "serial",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -136,9 +140,11 @@ def evaluate(
         A path, .jsonl or .parquet, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
     targets
         Policies, alone, in a list, or in a mapping from names: a Bandit or the path of a model file, the label of an
-        arm, "uniform", "logged", "own", or f(X, eligible) -> (n, K) probabilities. All are renormalised over the arms
-        that were eligible. On the log of an `armlet.ActionBandit`: another one or its model file, "uniform", "logged",
-        or f(x, table) -> the label of an action, or probabilities by label.
+        arm, "uniform", "logged", "own", or a function f(X, eligible), of contexts (n, d) and a boolean for each arm of
+        `log.arms` (n, K). It returns one label a row, or probabilities by label, as a mapping or a data frame; with a
+        parameter `arms` it receives the labels, and may return a matrix in their order. All are renormalised over the
+        arms that were eligible. On the log of an `armlet.ActionBandit`: another one or its model file, "uniform",
+        "logged", or f(x, table) -> the label of an action, or probabilities by label.
     dials
         Value bandits with outcomes under many weights of these: how many, for a sweep of one weight from nothing to all
         that counts; or weights by name, such as `[{"cost": -20.0}, {"cost": -80.0}]`, those left out as the bandits
@@ -166,6 +172,9 @@ def evaluate(
     largest_unit
         Where decisions belong to units that share a draw: the most that a unit can have in an epoch, known beforehand,
         which anytime-valid intervals need; as many as an epoch has, if the log says how long that is.
+    arms
+        The order of arms in matrices without labels: those that functions return, and linear policies as arrays. Not
+        needed where the arms are the numbers 0 to K - 1.
     pool, workers
         Where blocks are summed: "serial", "processes", "threads", "dask", an address or an executor; the same bytes.
     progress
@@ -193,7 +202,7 @@ def evaluate(
     _check_options(interval, weights, level)
     if dials is not None:
         given = told | {"baseline": baseline, "pool": pool, "workers": workers}
-        return _value_dials(log, targets, dials, curve, given, progress)
+        return _value_dials(log, targets, dials, curve, arms, given, progress)
     if curve is not None:
         raise ArgumentError("{curve} is {value!r}, but there are no dials; give dials too, such as 20", value=curve)
     blocks = open_rows(through_encoders(log, targets, baseline))
@@ -201,14 +210,15 @@ def evaluate(
     if declared is not None:
         check_range(declared)
     if isinstance(blocks, LoggedActions):
-        refused = {"largest_unit": largest_unit, "pool": pool, "workers": workers}
+        refused = {"largest_unit": largest_unit, "arms": arms, "pool": pool, "workers": workers}
         return _value_actions(blocks, targets, baseline, told | refused, estimators, declared, progress)
-    wanted, own = split_own(targets, blocks.arms, mode)
+    order = read_order(arms, blocks.arms)
+    wanted, own = split_own(targets, blocks.arms, mode, order)
     largest = _largest(blocks, largest_unit, own)
     without = blocks.has_units and largest is None  # anytime-valid intervals, for lack of a bound
     bets = declared if interval == "both" and not without else None
     base_name = baseline if isinstance(baseline, str) else "baseline"
-    base = read_target(base_name, baseline, blocks.arms, mode)
+    base = read_target(base_name, baseline, blocks.arms, mode, order)
     several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if bets is not None:
@@ -260,7 +270,7 @@ def _value_actions(
 ) -> Evaluation:
     """Value policies on a log whose actions have features, and refuse options that say something of other logs."""
     options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in given}
-    for name in ("largest_unit", "pool", "workers"):
+    for name in ("largest_unit", "arms", "pool", "workers"):
         if given[name] != options[name]:
             text = f"{{{name}}} is {{value!r}}, which a log of actions does not take; leave it out"
             raise ArgumentError(text, value=given[name])
@@ -282,6 +292,7 @@ def _value_dials(
     targets: object,
     dials: DialsLike,
     curve: tuple[str, str] | None,
+    arms: Iterable[Arm] | None,
     given: Mapping[str, Any],
     progress: Progress | None,
 ) -> ParetoCurve:
@@ -292,7 +303,8 @@ def _value_dials(
         if name not in taken and value != options[name]:
             raise ArgumentError(f"{{{name}}} is {{value!r}}, which dials do not take; leave it out", value=value)
     blocks = open_rows(through_encoders(log, targets))
-    found = value_dials(blocks, targets, dials, curve, **taken, progress=progress)
+    order = read_order(arms, blocks.arms)
+    found = value_dials(blocks, targets, dials, curve, order, **taken, progress=progress)
     names = list(dict.fromkeys(found.policies[1:]))
     made = provenance(blocks, evaluate, targets=names[:MOST_NAMES], dials=dials, curve=curve, **taken)
     return replace(found, made=made)
@@ -303,7 +315,7 @@ def _check_options(interval: str, weights: str, level: float) -> None:
         raise ArgumentError("{interval} is {value!r}; choose 'fixed' or 'both'", value=interval)
     if weights not in get_args(Weights):
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
-    if not 0.0 < level < 1.0:
+    if not (is_number(level) and 0.0 < level < 1.0):
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
 
 

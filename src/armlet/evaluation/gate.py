@@ -34,6 +34,7 @@ from armlet.evaluation.targets import (
     TargetLike,
     name_of,
     prob_of_played,
+    read_order,
     read_target,
     through_encoders,
 )
@@ -152,6 +153,7 @@ def gate(
     mode: Mode = "greedy",
     largest_weight: float | None = None,
     largest_unit: int | None = None,
+    arms: Iterable[Arm] | None = None,
 ) -> Verdict:
     """Decide whether a candidate should be kept, killed, or watched for longer.
 
@@ -162,8 +164,8 @@ def gate(
     log
         A path, .jsonl or .parquet, an `armlet.Log`, a loop's `log`, or `Events` of any origin.
     candidate
-        A Bandit or a model file, the label of an arm, "uniform", or f(X, eligible) -> (n, K) probabilities. It must
-        not have learned from these rows: one that has as many rows of every arm is refused.
+        A Bandit or a model file, the label of an arm, "uniform", or a function as of `armlet.evaluate`. It must not
+        have learned from these rows: one that has as many rows of every arm is refused.
     against
         "live", the logging policy, or any policy as above.
     reward_range
@@ -180,6 +182,8 @@ def gate(
     largest_unit
         Where decisions belong to units that share a draw: the most that a unit can have in an epoch, known beforehand;
         as many as an epoch has, if the log says how long that is. Units count when their epoch is over.
+    arms
+        The order of arms in matrices that functions return, as of `armlet.evaluate`.
 
     Examples
     --------
@@ -203,7 +207,8 @@ def gate(
     check_range(declared)
     sign = 1.0 if blocks.objective == "max" else -1.0
     ends = declared if sign > 0 else (-declared[1], -declared[0])
-    mine = read_target("candidate", candidate, blocks.arms, mode)
+    order = read_order(arms, blocks.arms)
+    mine = read_target("candidate", candidate, blocks.arms, mode, order)
     if isinstance(mine, Logged):
         raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
     compared: Compared
@@ -211,7 +216,7 @@ def gate(
     if isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms:
         compared = AgainstLive(mine, ends, level, largest)
     else:
-        other = read_target("against", against, blocks.arms, mode)
+        other = read_target("against", against, blocks.arms, mode, order)
         compared = _against(mine, other, ends, level, largest_weight, largest)
     trained = Trained(len(blocks.arms))
     counts, looks = _read(blocks, compared, trained, sign)

@@ -100,11 +100,15 @@ class RejectionReplay(Answered):
     def answer(self) -> str:
         """What the policy would have earned while it learned, in a sentence."""
         earned = "earned" if self.bandit.settings.objective == "max" else "cost"
-        ends = self.interval or Interval(self.mean, self.mean)
         steps = f"{self.accepted:,} {'step' if self.accepted == 1 else 'steps'}"
         return (
             f"On {self.rows:,} rows {self._policy()} would have taken {steps}, and "
-            f"{earned} {show(Estimate(self.mean, *ends))} a step while it learned."
+            f"{earned} {self._shown()} a step while it learned."
+        )
+
+    def _shown(self) -> str:
+        return (
+            f"{show(self.mean)} (no interval)" if self.interval is None else show(Estimate(self.mean, *self.interval))
         )
 
     def basis(self) -> str:
@@ -168,7 +172,8 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
         A path or a log, of any origin: explored rows of a bandit's own; or rows of others, where each arm has one
         propensity throughout. Refused where the draw may have depended on contexts.
     policy
-        Any policy; it starts knowing nothing.
+        Any policy; it starts knowing nothing. Of K arms one row in K is a step, so a half-life in steps lasts K times
+        as many rows of the log.
     seed
         Of its coins, and of those that keep a row; drawn at random if left out.
 

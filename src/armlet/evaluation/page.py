@@ -176,7 +176,7 @@ def forest_figure(result: Evaluation) -> Figure:
     with plots.frame(height=1.1 + 0.42 * len(lines), labels=kinds) as (figure, axes):
         for place, line in enumerate(lines):
             _draw_line(axes, place, line)
-        base = next((line.value for line in lines if line.name == result.baseline), math.nan)
+        base = next((line.value for line in lines if line.name == result.baseline and line.interval), math.nan)
         if not math.isnan(base):
             axes.axvline(base, color=INK, linestyle=DASHES[1], linewidth=1.2)
         for kind in kinds:
@@ -201,7 +201,7 @@ def _draw_line(axes: Axes, place: int, line: Value) -> None:
         axes.plot(line.anytime, (place, place), color=colour, marker="|", linestyle="none", markersize=7)
     if line.interval is not None:
         axes.plot(line.interval, (place, place), color=colour, linewidth=5, alpha=0.75, solid_capstyle="butt")
-    axes.plot(line.value, place, color=colour, marker="D" if line.doubtful else "s", markersize=6)
+        axes.plot(line.value, place, color=colour, marker="D" if line.doubtful else "s", markersize=6)
 
 
 def _kinds(lines: Sequence[Value]) -> list[str]:

@@ -207,11 +207,14 @@ class Evaluation(Result):
     def value_rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the table of values as text: its head, and a row a policy."""
         shown = list(self.values.values())
-        places = common_places([Estimate(each.value, *each.interval) for each in shown if each.interval is not None])
+        fixed = [each.interval for each in shown if each.interval is not None]
+        ends = fixed or [each.anytime for each in shown if each.anytime is not None]
+        places = common_places([Estimate(low, low, high) for low, high in ends])
         head = ("policy", f"mean {self.unit}", f"{percent(self.level)} interval", "anytime-valid", "effective rows")
         rows: list[tuple[str, ...]] = [
             (
-                *(each.name, _number(each.value, places), show_interval(each.interval, places)),
+                *(each.name, _number(each.value, each.interval, places)),
+                show_interval(each.interval, places),
                 *(show_interval(each.anytime, places), f"{each.ess:,.0f}", each.estimator),
             )
             for each in shown
@@ -223,7 +226,7 @@ class Evaluation(Result):
         found = list(self.differences.values())
         places = places_of(found)
         rows: list[tuple[str, ...]] = [
-            (each.name, _number(each.value, places), show_interval(each.adjusted, places), each.verdict)
+            (each.name, _number(each.value, each.adjusted, places), show_interval(each.adjusted, places), each.verdict)
             for each in found
         ]
         return ("policy", "difference", "interval", "verdict"), rows
@@ -278,8 +281,9 @@ def _difference_cells(difference: Difference | None) -> dict[str, Any]:
     return {**found, "verdict": difference.verdict}
 
 
-def _number(value: float, places: int) -> str:
-    return "none" if math.isnan(value) else show(value, places)
+def _number(value: float, interval: Interval | None, places: int) -> str:
+    """Write a value that has an interval; without one rows do not tell how many of its digits mean anything."""
+    return "none" if interval is None or math.isnan(value) else show(value, places)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -25,10 +25,11 @@ from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
 from armlet.evaluation.sources import open_rows
-from armlet.evaluation.targets import BanditTarget
+from armlet.evaluation.targets import BanditTarget, places_in, read_order
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import GammaExponential, Sums, in_range
+from armlet.inputs.columns import is_number
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
 from armlet.report import notebook, plots
@@ -136,7 +137,12 @@ LIMITS: Final = (
 
 
 def search(
-    log: Source | Blocks, thetas: npt.ArrayLike, *, reward_range: Range | None = None, level: float = LEVEL
+    log: Source | Blocks,
+    thetas: npt.ArrayLike,
+    *,
+    arms: Iterable[Arm] | None = None,
+    reward_range: Range | None = None,
+    level: float = LEVEL,
 ) -> Found:
     """Find the best of many linear policies.
 
@@ -146,7 +152,9 @@ def search(
         As of `armlet.evaluate`.
     thetas
         (J, K, d), or (J, K, 1 + d) with a constant first: policy j plays the eligible arm with the highest
-        thetas[j, a] @ x. Arms in the order of the log; higher is played, also where rewards are costs.
+        thetas[j, a] @ x. Higher is played, also where rewards are costs.
+    arms
+        The order of arms in `thetas`; not needed where they are the numbers 0 to K - 1.
     reward_range
         (lowest, highest) reward there can be; that of the log if left out.
     level
@@ -170,9 +178,10 @@ def search(
     if declared is None:
         raise ArgumentError("{reward_range} is missing, and the log declares none; a race needs it")
     check_range(declared)
-    if not 0.0 < level < 1.0:
+    if not (is_number(level) and 0.0 < level < 1.0):
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
-    policies = checked_thetas(thetas, 3, len(blocks.arms), blocks.dim)
+    places = places_in(blocks.arms, read_order(arms, blocks.arms), "{thetas}")
+    policies = np.ascontiguousarray(checked_thetas(thetas, 3, len(blocks.arms), blocks.dim)[:, np.argsort(places)])
     race = _Race(policies[:, np.newaxis], declared, level, blocks.objective)
     for rows in blocks:
         check_rows(rows.take(rows.rewarded))
@@ -195,7 +204,7 @@ def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64
     --------
     >>> import armlet
     >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
-    >>> bandit.partial_fit([[0.0], [1.0]] * 2, ["a", "a", "b", "b"], [0.0, 1.0, 1.0, 0.0], explored=True)
+    >>> _ = bandit.partial_fit([[0.0], [1.0]] * 2, ["a", "a", "b", "b"], [0.0, 1.0, 1.0, 0.0], explored=True)
     >>> around(bandit, 100, seed=1).shape
     (100, 2, 2)
     """
@@ -237,7 +246,7 @@ def search_around(
     >>> X, arms = rng.standard_normal((4000, 1)), rng.integers(2, size=4000)
     >>> rewards = (rng.random(4000) < 0.5 + 0.4 * np.tanh(3 * X[:, 0]) * (2 * arms - 1)).astype(float)
     >>> bandit = armlet.Bandit([0, 1], 1, policy=armlet.ContextualEpsilonGreedy(p=20), seed=1)
-    >>> bandit.partial_fit(X[:200], arms[:200], rewards[:200], explored=True)
+    >>> _ = bandit.partial_fit(X[:200], arms[:200], rewards[:200], explored=True)
     >>> later = {"action": arms[200:], "reward": rewards[200:], "pscore": np.full(3800, 0.5), "context": X[200:]}
     >>> found, theta = search_around(armlet.log.from_obp(later), bandit, 100, seed=1, reward_range=(0, 1))
     >>> found.interval.low > 0.6, sorted(theta), len(theta[0])
@@ -251,7 +260,7 @@ def search_around(
         trained.add(rows)
     refuse_trained(BanditTarget("bandit", bandit, blocks.arms), trained, blocks.arms)
     thetas = around(bandit, n, seed=seed, spread=spread)[:, [bandit.arms.index(arm) for arm in blocks.arms]]
-    found = search(blocks, thetas, reward_range=reward_range, level=level)
+    found = search(blocks, thetas, arms=blocks.arms, reward_range=reward_range, level=level)
     return found, dict(zip(blocks.arms, thetas[found.winner].tolist(), strict=True))
 
 

@@ -5,17 +5,23 @@ A target is asked about contexts and the arms that were eligible, and answers wi
 
 from __future__ import annotations
 
+import contextlib
 import os
+import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, get_args
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
+from armlet.inputs.columns import check_labels, is_number
+from armlet.inputs.contexts import is_table
 from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64, Mode
 
@@ -24,8 +30,13 @@ if TYPE_CHECKING:
 
 ActionDist: TypeAlias = Int64 | Float64
 """One arm a row, (n,) of int64; or the probabilities of all arms, (n, K) of float64."""
-Function: TypeAlias = Callable[[Float64, Bool], Float64]
-"""f(X, eligible) -> (n, K) probabilities, for contexts (n, d) and eligible arms (n, K), both read-only."""
+Function: TypeAlias = Callable[..., Any]
+"""f(X, eligible), or f(X, eligible, arms): contexts (n, d), eligible arms (n, K), both read-only, and their labels.
+
+It returns one label a row, or probabilities by label: a mapping, a data frame, an Arrow table, or an array with named
+columns. A matrix (n, K) has no labels: it is read only where f has a parameter `arms`, the caller gave `arms=`, or the
+labels are 0 to K - 1.
+"""
 TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
 
 Column = TypeVar("Column", Float64, Bool)
@@ -95,14 +106,121 @@ class Logged(Target):
 
 @dataclass(frozen=True, slots=True)
 class FunctionTarget(Target):
-    """A function that returns probabilities."""
+    """A function that returns labels, or probabilities."""
 
     name: str
     function: Function
+    arms: tuple[Arm, ...]  # of the log
+    order: tuple[Arm, ...] | None = None  # of the columns, as the caller gave it
 
     def action_dist(self, rows: Rows) -> ActionDist:
-        """Call it, and check what it returns."""
-        return checked_dist(self.function(_read_only(rows.X), _read_only(rows.eligible)), rows, self.name)
+        """Call it, and read its answer by the labels of arms."""
+        order = self.order or self.arms
+        places = [self.arms.index(arm) for arm in order]
+        eligible = rows.eligible if self.order is None else np.ascontiguousarray(rows.eligible[:, places])
+        has_order = _takes_arms(self.function)
+        more = {"arms": order} if has_order else {}
+        given = self.function(_read_only(rows.X), _read_only(eligible), **more)
+        columns = _columns_of(given)
+        if columns is not None:
+            return checked_dist(self._by_label(columns, len(rows)), rows, self.name)
+        array = self._array(given)
+        if array.ndim == 1:
+            return checked_dist(np.eye(len(self.arms))[[self._place(arm) for arm in array.tolist()]], rows, self.name)
+        if not has_order:
+            what = "{targets} has {name!r}: return labels, or probabilities by label; a matrix"
+            places_in(self.arms, self.order, what, name=self.name)
+        matrix = self._numbers(array)
+        dist = matrix[:, np.argsort(places)] if matrix.shape[1] == len(places) else matrix  # which is refused
+        return checked_dist(dist, rows, self.name)
+
+    def _by_label(self, columns: Iterable[tuple[Any, Any]], n: int) -> Float64:
+        """Return probabilities from columns by label; arms without a column have probability 0."""
+        dist = np.zeros((n, len(self.arms)))
+        for arm, column in columns:
+            place, values = self._place(arm), self._numbers(column)
+            if values.shape not in ((), (n,)):
+                text = "{targets} has {name!r}, whose column {arm!r} has shape {shape} for {n} rows; return one a row"
+                raise ArgumentError(text, name=self.name, arm=arm, shape=values.shape, n=n)
+            dist[:, place] = values
+        return dist
+
+    def _array(self, given: object) -> npt.NDArray[Any]:
+        """Return labels (n,) or probabilities (n, K) as an array."""
+        with contextlib.suppress(TypeError, ValueError):  # of lists of unequal lengths
+            array = np.asarray(given)
+            if array.ndim in (1, 2):
+                return array
+        text = "{targets} has {name!r}, which returns {given}; return one label of {arms} a row, or probabilities"
+        raise ArgumentError(text, name=self.name, given=reprlib.repr(given), arms=list(self.arms))
+
+    def _numbers(self, given: object) -> Float64:
+        try:
+            return np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            text = "{targets} has {name!r}, which returns {given}; return probabilities, or one label of {arms} a row"
+            raise ArgumentError(text, name=self.name, given=reprlib.repr(given), arms=list(self.arms)) from None
+
+    def _place(self, arm: object) -> int:
+        if (isinstance(arm, str) or is_number(arm)) and arm in self.arms:
+            return self.arms.index(arm)
+        text = "{targets} has {name!r}, which returns {arm}; return labels of {arms}, or probabilities by label"
+        raise ArgumentError(text, name=self.name, arm=reprlib.repr(arm), arms=list(self.arms))
+
+
+def _takes_arms(function: Function) -> bool:
+    try:
+        return "arms" in signature(function).parameters
+    except (TypeError, ValueError):  # of a function in C
+        return False
+
+
+def _columns_of(given: Any) -> list[tuple[Any, Any]] | None:
+    """Return labels and columns of a mapping, a data frame, an Arrow table or an array with named columns."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if isinstance(given, np.ndarray):
+        return None if given.dtype.names is None else [(name, given[name]) for name in given.dtype.names]
+    if not is_table(given):
+        return None
+    labels = given.column_names if hasattr(type(given), "column_names") else given.columns  # of Arrow; of data frames
+    return [(label, given[label]) for label in labels]
+
+
+def read_order(arms: Iterable[Arm] | None, of_log: tuple[Arm, ...]) -> tuple[Arm, ...] | None:
+    """Read the order of arms that a caller gives, which must name those of the log once each.
+
+    Examples
+    --------
+    >>> read_order(["ten_off", "control"], ("control", "free_ship", "ten_off"))
+    Traceback (most recent call last):
+    armlet.errors.ArgumentError: arms is ['ten_off', 'control']; name each of ['control', 'free_ship', 'ten_off'] once
+    """
+    if arms is None:
+        return None
+    order = tuple(check_labels(arms))
+    if len(order) != len(of_log) or set(order) != set(of_log):
+        raise ArgumentError("{arms} is {order}; name each of {known} once", order=list(order), known=list(of_log))
+    return order
+
+
+def places_in(of_log: tuple[Arm, ...], order: tuple[Arm, ...] | None, what: str, **values: object) -> list[int]:
+    """Return the place in the log of each arm of an array; refuse an array if nothing says which column is which arm.
+
+    Where arms are the numbers 0 to K - 1, the number of a column is its label.
+
+    Examples
+    --------
+    >>> places_in(("a", "b"), ("b", "a"), "{thetas}")
+    [1, 0]
+    >>> places_in(("a", "b"), None, "{thetas}")
+    Traceback (most recent call last):
+    armlet.errors.ArgumentError: thetas has no labels of arms; give arms=, the labels ['a', 'b'] in its order
+    """
+    if order is None and list(of_log) != list(range(len(of_log))):
+        text = what + " has no labels of arms; give arms=, the labels {of_log} in its order"
+        raise ArgumentError(text, of_log=list(of_log), **values)
+    return [of_log.index(arm) for arm in order or of_log]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +358,7 @@ def checked_dist(given: object, rows: Rows, name: str) -> Float64:
     """Refuse invalid probabilities of eligible arms; normalise the others, so that they sum to 1."""
     dist = np.ascontiguousarray(given, dtype=np.float64)
     if dist.shape != rows.eligible.shape:
-        text = "{targets} has {name!r}, which gives shape {shape} for {n} rows and {k} arms; give (n, K) probabilities"
+        text = "{targets} has {name!r}, which gives shape {shape} for {n} rows and {k} arms; return one a row"
         raise ArgumentError(text, name=name, shape=dist.shape, n=len(rows), k=rows.eligible.shape[1])
     bad = ~np.isfinite(dist).all(axis=1) | (dist < 0).any(axis=1)
     total = np.where(rows.eligible, dist, 0.0).sum(axis=1)
@@ -270,7 +388,9 @@ def is_deterministic(dist: ActionDist) -> bool:
     return dist.ndim == 1 or bool(((dist == 0.0) | (dist == 1.0)).all())
 
 
-def split_own(targets: object, arms: tuple[Arm, ...], mode: Mode) -> tuple[list[Target], list[str]]:
+def split_own(
+    targets: object, arms: tuple[Arm, ...], mode: Mode, order: tuple[Arm, ...] | None = None
+) -> tuple[list[Target], list[str]]:
     """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
     if mode not in get_args(Mode):
         raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
@@ -278,7 +398,7 @@ def split_own(targets: object, arms: tuple[Arm, ...], mode: Mode) -> tuple[list[
     if not named:
         raise ArgumentError("{targets} is empty; give a policy to value")
     own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
-    return [read_target(name, target, arms, mode) for name, target in named.items() if name not in own], own
+    return [read_target(name, target, arms, mode, order) for name, target in named.items() if name not in own], own
 
 
 def named_targets(targets: object) -> dict[str, object]:
@@ -309,7 +429,9 @@ def is_model_file(target: object) -> bool:
     return isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet"))
 
 
-def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) -> Target:
+def read_target(
+    name: str, target: object, arms: tuple[Arm, ...], mode: Mode, order: tuple[Arm, ...] | None = None
+) -> Target:
     """Read one target: a name, the label of an arm, a model file, a Bandit or a function."""
     if isinstance(target, Target):
         return target
@@ -324,10 +446,10 @@ def read_target(name: str, target: object, arms: tuple[Arm, ...], mode: Mode) ->
     if isinstance(target, Bandit):
         return BanditTarget(name, target, arms, mode)
     if callable(target):
-        return FunctionTarget(name, target)
+        return FunctionTarget(name, target, arms, order)
     text = (
         "{targets} has {name!r}, which is {target!r}; give an arm of {arms}, 'uniform', 'logged', 'own', a model file, "
-        "a Bandit, or f(X, eligible) -> (n, K) probabilities"
+        "a Bandit, or f(X, eligible) -> labels, or probabilities by label"
     )
     raise ArgumentError(text, name=name, target=target, arms=list(arms))
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
+from armlet.inputs.columns import is_number
 from armlet.types import Estimate, Float64, Int64, Interval
 
 RESAMPLES: Final = 2000
@@ -56,7 +57,7 @@ def bootstrap(
     >>> found.low < 1 < found.high
     True
     """
-    if not 0 < level < 1:
+    if not (is_number(level) and 0 < level < 1):
         raise InvalidValueError(f"level is {level} but must lie between 0 and 1")
     if resamples * (1 - level) < 2:
         raise InvalidValueError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
 from armlet.inference.intervals import t_quantile
 from armlet.inference.regression import (
     Direction,
@@ -21,6 +21,7 @@ from armlet.inference.regression import (
     origin_of,
     regress,
 )
+from armlet.inputs.columns import is_number
 from armlet.inputs.settings import Settings, positive
 from armlet.kernel import Statistics
 from armlet.report import notebook
@@ -35,6 +36,7 @@ Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
 told; so many as rewards asked for; or chosen by what had been learned."""
 
 CONSTANT: Final = "(constant)"
+MEANS_FROM: Final = 3  # rows of an arm whose mean is compared
 
 WORDS: Final[dict[tuple[Rows, Looks], str]] = {
     ("explored", "fixed"): "Rows were explored by a plan that no reward can change, so this is ordinary regression: "
@@ -82,6 +84,14 @@ def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
     return "counted" if design == "evidence" else "explored"
 
 
+class Term(NamedTuple):
+    """A coefficient: its name, which function of an arm's regression it is, and the level that it differs from."""
+
+    name: str
+    direction: Direction
+    base: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """The sums of a bandit and what they mean."""
@@ -104,21 +114,66 @@ class Model:
 
     def index(self, arm: Arm) -> int:
         """Find an arm by its label."""
-        if arm not in self.arms:
-            raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}")
-        return self.arms.index(arm)
+        try:
+            return self.arms.index(arm)
+        except ValueError:
+            raise UnknownNameError(f"arm {arm!r} is not one of {self.arms}") from None
 
     def regression(self, arm: int) -> Regression:
         """Regress the rewards of one arm on its contexts."""
         return regress(self.state, arm, self.settings.sign)
 
-    def coefficients(self) -> list[tuple[str, Direction]]:
-        """Return every coefficient's name and place."""
-        dim = self.settings.dim
-        slopes = [(name, Direction.of_feature(j, dim)) for j, name in enumerate(self.names)]
-        return [(CONSTANT, Direction(1.0, 0.0 * slopes[0][1].slopes)), *slopes] if self.unit_free else slopes
+    def terms(self, base: Mapping[str, str] | None = None) -> list[Term]:
+        """Return every coefficient; flags of a column as differences from its base level, the most frequent one.
 
-    def why_not(self, found: Regression, name: str, direction: Direction) -> str | None:
+        Flags of a column add up to the constant, so rows tell their differences and not each by itself. The constant
+        is then of a context with the base levels.
+        """
+        bases = self._bases(base or {})
+        each = np.eye(self.settings.dim)
+        terms = []
+        for j, name in enumerate(self.names):
+            if (of := bases.get(j)) is None:
+                terms.append(Term(name, Direction.of_feature(j, len(each))))
+            elif of != j:
+                terms.append(Term(name, Direction(0.0, each[j] - each[of]), self.names[of]))
+        levels = sorted(set(bases.values()))
+        if not self.unit_free and not levels:
+            return terms
+        at = Direction(float(self.unit_free), each[levels].sum(axis=0))
+        return [Term(CONSTANT, at, ", ".join(self.names[j] for j in levels) or None), *terms]
+
+    def _bases(self, given: Mapping[str, str]) -> dict[int, int]:
+        """Return the place of the base level's flag for the place of every flag of a category."""
+        encoder = self.settings.encoder
+        scaled = encoder is None or self.settings.normalize is not None  # flags of scaled contexts do not add up to 1
+        categories = {} if scaled or encoder is None else encoder.flags
+        for column in given:
+            if column not in categories:
+                known = choices(column, categories) if categories else "leave it out: no column has categories"
+                raise InvalidValueError(f"base names {column!r}; {known}")
+        bases: dict[int, int] = {}
+        counts = self._sums_of_features()
+        for column, flags in categories.items():
+            places = [self.names.index(name) for name in flags]
+            of = places[int(np.argmax(counts[places]))]
+            if column in given:
+                wanted = f"{column}={given[column]}"
+                if wanted not in flags:
+                    levels = [name.removeprefix(f"{column}=") for name in flags]
+                    raise InvalidValueError(
+                        f"base is {given[column]!r} for {column!r}; {choices(given[column], levels)}"
+                    )
+                of = places[flags.index(wanted)]
+            bases |= dict.fromkeys(places, of)
+        return bases
+
+    def _sums_of_features(self) -> Float64:
+        """Return the sum of each feature over all rows, (d,); of flags, how many rows have them."""
+        A = self.state.A.sum(axis=0)
+        return A[0, 1:] + A[0, 0] * origin_of(self.state)[1:] if self.unit_free else np.diag(A)
+
+    def why_not(self, found: Regression, name: str, direction: Direction, base: str | None = None) -> str | None:
         """Return why a coefficient has no interval; None if it has one."""
         if not found.is_enough:
             return (
@@ -128,8 +183,10 @@ class Model:
             return None
         if name in self.names and found.scales[self.names.index(name)] == 0.0:
             return "does not vary in the rows of this arm" if self.unit_free else "is 0 in all rows of this arm"
-        if name == CONSTANT:
+        if name == CONSTANT and found.meets_flat(direction):
             return "the rows of this arm do not tell it from features that do not vary"
+        if base is not None and found.scales[self.names.index(base)] == 0.0:
+            return f"{base}, the level that it is a difference from, does not vary in the rows of this arm"
         return "the rows of this arm do not tell it from other features, which make it up"
 
     def noise_scale(self, given: float | None) -> float | None:
@@ -141,19 +198,32 @@ class Model:
 
     def half_width(self, arm: int, found: Regression, direction: Direction, ask: Ask) -> float | None:
         """Return how far the estimate may be off; None where nothing can be said."""
+        if self.state.fades is not None:
+            return None
         if self.rows == "chosen":
             R = self.noise_scale(ask.noise_scale)
             return None if R is None else ellipsoid_half_width(self.state, arm, found, direction, ask.chance, R)
         width = fixed_half_width if ask.interval == "fixed" else anytime_half_width
         return width(found, direction, ask.chance)
 
+    @property
+    def why_no_width(self) -> str:
+        """Why `half_width` is None."""
+        return "rows are discounted" if self.state.fades is not None else "noise_scale is not known"
+
     def words(self, ask: Ask) -> str:
         """Return what is guaranteed."""
+        if self.state.fades is not None:
+            return DISCOUNTED
         if self.rows == "chosen" and self.noise_scale(ask.noise_scale) is None:
             return NO_SCALE
         return WORDS[self.rows, ask.interval]
 
 
+DISCOUNTED: Final = (
+    "Rows are discounted, and no interval is proved for that: estimates are given, of the rows as they count now. For "
+    "intervals learn the rows with a policy that has no discount or half_life."
+)
 NO_SCALE: Final = (
     "Rows were chosen by what had been learned, so ordinary intervals would be too short and are not given; for "
     "ellipsoids give noise_scale, or a bandit with a reward_range."
@@ -170,14 +240,18 @@ class Ask:
     interval: Looks = "fixed"
     level: float = 0.95
     noise_scale: float | None = None
+    base: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.interval not in ("fixed", "anytime"):
             raise InvalidValueError(f"interval is {self.interval!r}; choose 'fixed' or 'anytime'")
-        if not 0 < self.level < 1:
+        if not (is_number(self.level) and 0 < self.level < 1):
             raise InvalidValueError(f"level is {self.level!r} but must lie between 0 and 1")
         if self.noise_scale is not None:
             object.__setattr__(self, "noise_scale", _SCALE("noise_scale", self.noise_scale))
+        base = {} if self.base is None else self.base
+        if not isinstance(base, Mapping) or not all(isinstance(word, str) for level in base.items() for word in level):
+            raise InvalidTypeError(f"base is {self.base!r}; give levels by column, such as {{'country': 'pt'}}")
 
     @property
     def chance(self) -> float:
@@ -267,6 +341,8 @@ def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask)
     where = "on average over contexts" if x is None else f"at {x.tolist()}"
     if x is None and ask.interval == "anytime" and model.rows != "chosen":
         raise InvalidValueError("interval is 'anytime' but x is None: the mean context moves as rows come; give x")
+    if x is None and not model.unit_free and model.rows in ("explored", "counted"):
+        return _contrast_means(model, first, second, ask)
     contexts = _mean_context(model) if x is None else Contexts(x, np.zeros((len(x), len(x))), 1.0)
     fits = [model.regression(place) for place in places]
     direction = Direction.at(contexts.x)
@@ -277,6 +353,30 @@ def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask)
     error, freedom, half = _spread(model, places, fits, contexts, ask)
     low, high = (None, None) if half is None else (value - half, value + half)
     return Contrast(first, second, where, value, error, low, high, freedom, ask.level, model.words(ask))
+
+
+def _contrast_means(model: Model, first: Arm, second: Arm, ask: Ask) -> Contrast:
+    """Compare mean rewards: arms that were explored regardless of contexts have met the same ones on average."""
+    where, state = "on average over contexts", model.state
+    n = np.array([float(state.n[model.index(arm)]) for arm in (first, second)])
+    if n.min() < MEANS_FROM:
+        arm = (first, second)[int(n.argmin())]
+        why = f"Arm {arm!r}: {n.min():g} rows are too few; from {MEANS_FROM} on there is an interval."
+        return Contrast(first, second, where, None, None, None, None, None, ask.level, why)
+    sums = [(float(state.sum_r[i]), float(state.sum_rr[i])) for i in map(model.index, (first, second))]
+    means = [total / rows for (total, _), rows in zip(sums, n, strict=True)]
+    parts = [
+        max(0.0, squares - rows * mean * mean) / (rows - 1) / rows
+        for (_, squares), mean, rows in zip(sums, means, n.tolist(), strict=True)
+    ]
+    value, error, freedom = (
+        model.settings.sign * (means[0] - means[1]),
+        math.sqrt(math.fsum(parts)),
+        _welch(parts, (n - 1).tolist()),
+    )
+    half = t_quantile(1 - ask.chance / 2, freedom) * error
+    words = f"{model.words(ask)} It compares means, without the contexts."
+    return Contrast(first, second, where, value, error, value - half, value + half, freedom, ask.level, words)
 
 
 def _why_not(model: Model, fits: list[Regression], arms: list[Arm], direction: Direction) -> str | None:
@@ -291,7 +391,8 @@ def _spread(
 ) -> tuple[float | None, float | None, float | None]:
     """Return standard error, degrees of freedom and half width."""
     direction = Direction.at(contexts.x)
-    if model.rows == "chosen" or ask.interval == "anytime":  # each arm's own bound, at half of the chance
+    if model.state.fades is not None or model.rows == "chosen" or ask.interval == "anytime":
+        # each arm's own bound, at half of the chance
         half_each = Ask(ask.interval, 1 - ask.chance / 2, ask.noise_scale)
         halves = [model.half_width(p, f, direction, half_each) for p, f in zip(places, fits, strict=True)]
         return None, None, None if None in halves else math.fsum(half for half in halves if half is not None)
@@ -302,7 +403,7 @@ def _spread(
     return error, freedom, t_quantile(1 - ask.chance / 2, freedom) * error
 
 
-def _welch(variances: list[float], freedoms: list[float]) -> float:
+def _welch(variances: Sequence[float], freedoms: Sequence[float]) -> float:
     """Return the degrees of freedom of a sum of variances that are estimated apart; the fewest where none varies."""
     squares = math.fsum(v * v / f for v, f in zip(variances, freedoms, strict=True))
     return math.fsum(variances) ** 2 / squares if squares > 0 else min(freedoms)

@@ -98,12 +98,15 @@ class Regression:
 
     def tells(self, direction: Direction) -> bool:
         """Return whether rows determine a linear function."""
-        g = self.centred(direction)
-        room = 1e-9 * (np.abs(direction.slopes) + np.abs(direction.constant * self.middle))
-        if self.rows <= 0 or (np.abs(g) > room)[self.scales == 0].any():
+        if self.rows <= 0 or self.meets_flat(direction):
             return False
-        scaled = self._scaled(g)
+        scaled = self._scaled(self.centred(direction))
         return not (np.abs(self.blind @ scaled) > 1e-6 * math.sqrt(float(scaled @ scaled))).any()
+
+    def meets_flat(self, direction: Direction) -> bool:
+        """Return whether a linear function needs the slope of a feature that does not vary."""
+        room = 1e-9 * (np.abs(direction.slopes) + np.abs(direction.constant * self.middle))
+        return bool((np.abs(self.centred(direction)) > room)[self.scales == 0].any())
 
     def spread(self, direction: Direction) -> float:
         """Return the variance of the estimate in units of that of the noise."""
@@ -162,17 +165,17 @@ def _solved(
     own = np.diag(C)
     varies = (own > ROUNDING * raw) & (own > LEAST_SQUARE * max(n, 1.0))
     scales = np.sqrt(np.where(varies, own, 0.0))
-    outer = np.outer(scales, scales)
-    correlations = np.divide(C, outer, out=np.zeros_like(C), where=outer > 0)
-    values, vectors = np.linalg.eigh(correlations)
+    there = np.flatnonzero(varies)  # among features that do not vary, eigenvectors of 0 would mix with theirs
+    values, within = np.linalg.eigh(C[np.ix_(there, there)] / np.outer(scales[there], scales[there]))
+    vectors = np.zeros((len(own), len(there)))
+    vectors[there] = within
     worst = float(np.max(np.divide(raw, own, out=np.zeros_like(own), where=varies), initial=1.0))
     told = values > max(ALIKE, 4 * ROUNDING * worst) * max(1, len(own))
     inverse = (vectors[:, told] / values[told]) @ vectors[:, told].T
     scaled = np.divide(moment, scales, out=np.zeros_like(moment), where=varies)
     solved = inverse @ scaled
+    squares = max(squares, 0.0)  # rows that were taken back may leave less than none
     left = max(squares - float(scaled @ solved), ROUNDING * squares)  # sums do not tell less noise than that
-    flat = np.flatnonzero(~varies)
-    blind = np.array([v for v, is_told in zip(vectors.T, told, strict=True) if not is_told and not v[flat].any()])
     return Regression(
         rows=n,
         has_constant=level is not None,
@@ -181,7 +184,7 @@ def _solved(
         slopes=np.divide(solved, scales, out=np.zeros_like(solved), where=varies),
         scales=scales,
         inverse=inverse,
-        blind=blind.reshape(-1, len(own)),
+        blind=vectors[:, ~told].T,
         rank=int(told.sum()) + (level is not None),
         squares=left,
     )
@@ -252,4 +255,5 @@ def ellipsoid_half_width(
     grown = np.eye(len(A)) + A / np.outer(scales, scales)
     volume = float(np.linalg.slogdet(grown)[1])
     width = found.spread(direction) + float(((u * scales) ** 2).sum())
-    return R * math.sqrt(width * (volume - 2.0 * math.log(chance)))
+    square = width * (volume - 2.0 * math.log(chance))
+    return R * math.sqrt(square) if square >= 0 else math.inf  # below 0 where rounding has eaten the sums

@@ -37,6 +37,7 @@ import numpy.typing as npt
 
 from armlet.errors import InvalidValueError
 from armlet.inference.intervals import LEVEL
+from armlet.inputs.columns import is_number
 from armlet.inputs.settings import Range, check_range
 from armlet.types import Float64, Interval
 
@@ -567,7 +568,7 @@ def _weights(given: npt.ArrayLike, n: int) -> Float64:
 
 
 def _check_level(level: float) -> float:
-    if not 0.0 < level < 1.0:
+    if not (is_number(level) and 0.0 < level < 1.0):
         raise InvalidValueError(f"level is {level!r} but must lie between 0 and 1")
     return level
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from armlet.errors import UnknownNameError
-from armlet.inference.model import Ask, Model
-from armlet.inference.regression import Direction, Regression
+from armlet.inference.model import Ask, Model, Term
+from armlet.inference.regression import Regression
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, plain, table_text
 from armlet.types import Arm, Bool, Float64
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 ACROSS: Final = 6  # arms that an explanation shows next to each other
-COLUMNS: Final = ("arm", "feature", "value", "error", "low", "high", "rows", "why")
+COLUMNS: Final = ("arm", "feature", "base", "value", "error", "low", "high", "rows", "why")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Coefficient:
     high: float | None
     rows: float  # of the arm, by weight
     why: str | None = None  # why there is no interval
+    base: str | None = None  # of a category, the level that it is the difference from; of the constant, all of them
 
 
 class Coefficients(Result, Sequence[Coefficient]):
@@ -91,6 +92,8 @@ class Coefficients(Result, Sequence[Coefficient]):
         """Return the columns that people read: reasons only where there are any."""
         columns = self.columns()
         reasons = columns.pop("why")
+        if not any(columns["base"]):
+            columns.pop("base")
         return {**columns, "why no interval": [why or "" for why in reasons]} if any(reasons) else columns
 
     def _words(self) -> str:
@@ -111,23 +114,21 @@ def coefficients(model: Model, ask: Ask) -> Coefficients:
     rows = []
     for arm, label in enumerate(model.arms):
         found = model.regression(arm)
-        rows += [_coefficient(model, arm, label, found, each, ask) for each in model.coefficients()]
+        rows += [_coefficient(model, arm, label, found, each, ask) for each in model.terms(ask.base)]
     return Coefficients(rows, ask, model.words(ask))
 
 
-def _coefficient(
-    model: Model, arm: int, label: Arm, found: Regression, named: tuple[str, Direction], ask: Ask
-) -> Coefficient:
-    name, direction = named
-    why = model.why_not(found, name, direction)
+def _coefficient(model: Model, arm: int, label: Arm, found: Regression, term: Term, ask: Ask) -> Coefficient:
+    name, direction, base = term
+    why = model.why_not(found, name, direction, base)
     value = found.value(direction) if found.tells(direction) else None
     if why is not None:
-        return Coefficient(label, name, value, None, None, None, found.rows, why)
+        return Coefficient(label, name, value, None, None, None, found.rows, why, base)
     half = model.half_width(arm, found, direction, ask)
     error = None if model.rows == "chosen" else found.error(direction)
     if value is None or half is None:
-        return Coefficient(label, name, value, None, None, None, found.rows, "noise_scale is not known")
-    return Coefficient(label, name, value, error, value - half, value + half, found.rows)
+        return Coefficient(label, name, value, None, None, None, found.rows, model.why_no_width, base)
+    return Coefficient(label, name, value, error, value - half, value + half, found.rows, base=base)
 
 
 @dataclass(frozen=True, slots=True)

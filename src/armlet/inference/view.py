@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,12 @@ class Inference:
     bandit: Bandit
 
     def intervals(
-        self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None
+        self,
+        *,
+        interval: Looks = "fixed",
+        level: float = 0.95,
+        noise_scale: float | None = None,
+        base: Mapping[str, str] | None = None,
     ) -> Coefficients:
         """Return every coefficient of every arm, by least squares, with an interval; in the user's units.
 
@@ -38,6 +44,9 @@ class Inference:
             For policies that choose rows by what they learned: a bound on the sub-Gaussian scale of the noise, which is
             the standard deviation of normal noise. Left out, it is half of `reward_range`; without either there is no
             interval.
+        base
+            The level of a column of categories that its other levels are differences from, by column; left out, the
+            most frequent level.
 
         Examples
         --------
@@ -50,7 +59,7 @@ class Inference:
         >>> found.low < 1.0 < found.high
         True
         """
-        return coefficients(self._model(), Ask(interval, level, noise_scale))
+        return coefficients(self._model(), Ask(interval, level, noise_scale, base))
 
     def contrast(
         self,
@@ -75,9 +84,16 @@ class Inference:
         row = None if x is None else bandit._scaled(bandit._reader.row(x)[None])[0]
         return contrast(self._model(), first, second, row, Ask(interval, level, noise_scale))
 
-    def summary(self, *, interval: Looks = "fixed", level: float = 0.95, noise_scale: float | None = None) -> Summary:
+    def summary(
+        self,
+        *,
+        interval: Looks = "fixed",
+        level: float = 0.95,
+        noise_scale: float | None = None,
+        base: Mapping[str, str] | None = None,
+    ) -> Summary:
         """Return arms, rows, mean rewards, and coefficients with their errors; prints as tables."""
-        return summary(self._model(), Ask(interval, level, noise_scale), self.bandit.arms.retired)
+        return summary(self._model(), Ask(interval, level, noise_scale, base), self.bandit.arms.retired)
 
     def explain(self, x: Context) -> Explanation:
         """Return what each feature of a context adds to the estimate of each arm: the sum is `predict_expectations`.
@@ -86,7 +102,7 @@ class Inference:
         --------
         >>> import armlet
         >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.Algorithm1(p=100), features=["age"], seed=1)
-        >>> bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
+        >>> _ = bandit.partial_fit([[1.0], [1.0], [1.0]], ["a", "b", "b"], [0.0, 1.0, 1.0], explored=True)
         >>> print(bandit.inference.explain({"age": 2.0}))
         arm  estimate  base    age
         a           0     0      0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
 
 LABEL: Final = "arm"  # the column of labels
+ROWS: Final = (list, tuple, Mapping, np.ndarray)
 WIDEST: Final = 2**10  # columns of a sparse matrix that is filled in: no model holds as many
 
 
@@ -68,6 +69,31 @@ def dense_row(values: Any) -> Any:
     """Fill in a sparse row, which may be a matrix of one."""
     filled = dense(values)
     return filled.reshape(-1) if filled is not values and filled.shape[:1] == (1,) else filled
+
+
+def read_context(x: Any, reader: Reader) -> Float64:
+    """Read a context of a decision among actions; say so if the table of actions stands in its place.
+
+    Examples
+    --------
+    >>> from armlet.inputs.contexts import ContextReader
+    >>> read_context({"tea": [2.5], "milk": [2.0]}, ContextReader(1, None))
+    Traceback (most recent call last):
+    armlet.errors.InvalidTypeError: x is {'milk': [2.0], 'tea': [2.5]}, a table of actions; x and actions are ...
+    """
+    is_table = hasattr(x, "labels") and hasattr(x, "hash")
+    try:
+        if not is_table:
+            return reader.row(dense_row(x))
+    except (TypeError, ValueError):
+        is_pair = isinstance(x, tuple) and len(x) == 2 and getattr(x[1], "ndim", 0) == 2
+        is_mapping = isinstance(x, Mapping) and all(isinstance(row, ROWS) for row in x.values())
+        if not (is_pair or (is_mapping and x)):
+            raise
+    raise InvalidTypeError(
+        f"x is {reprlib.repr(x)}, a table of actions; x and actions are exchanged: give the context first, then the "
+        "actions"
+    )
 
 
 def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:
@@ -162,7 +188,7 @@ def read_pairs(table: object, reader: Reader, action_reader: Reader) -> PairRows
     return PairRows(
         X=read_rows(column("x"), "x", reader, n) if has_context else np.zeros((n, 0)),
         Z=read_rows(column("z"), "z", action_reader, n),
-        arms=labels(column(LABEL), n),
+        arms=plain_labels(labels(column(LABEL), n)),
         rewards=rewards(column("reward"), n, "reward"),
         weights=weights(column("weight") if "weight" in names else None, n),
         replaces=taken_back(column("replaces"), n) if "replaces" in names else np.full(n, np.nan),

@@ -120,7 +120,10 @@ def read_columns(table: ArrowTable, wanted: Sequence[str] | None = None) -> dict
     (array([31., nan]), array([1]))
     """
     capsule = _export(table)  # keeps the stream's memory alive until we return
-    stream = Stream.from_address(capsule_pointer(capsule, b"arrow_array_stream"))
+    try:
+        stream = Stream.from_address(capsule_pointer(capsule, b"arrow_array_stream"))
+    except ValueError as error:
+        raise TableError(f"the table is a {type(table).__name__} without an Arrow stream; give another one") from error
     with _released(stream), _released(Schema()) as schema:
         _ask(stream, stream.get_schema, schema)
         names = _names(schema)

@@ -271,6 +271,28 @@ class Maybe:
         return {**self.code.to_dict(), "missing": list(self.usual)}
 
 
+def flag_names(code: Code) -> tuple[str, ...]:
+    """Return the names of flags of which a row has just one: those of a category, or of the days of a week.
+
+    Examples
+    --------
+    >>> flag_names(Maybe(Flags("colour", ("blue", "red"), "refuse"), (0.0, 0.0)))
+    ('colour=blue', 'colour=red', 'colour=missing')
+    >>> flag_names(Number("price"))
+    ()
+    """
+    match code:
+        case Flags():
+            return code.names
+        case Moment():
+            return code.names[2:]
+        case Maybe(Flags()):
+            return code.names
+        case Maybe():
+            return flag_names(code.code)
+    return ()
+
+
 def read_code(saved: Mapping[str, Any]) -> Code:
     """Restore what `to_dict` returned, or refuse.
 

@@ -46,7 +46,7 @@ def reward(value: float, name: str = "reward") -> float:
     error = refused(value, name)
     if error is not None:
         raise error
-    number = float(value)
+    number = _float(value, name)
     if not -LARGEST <= number <= LARGEST:  # an object may say another number each time
         raise InvalidValueError(f"{name} is {number}; give a finite number of at most {LARGEST:g} in size")
     return number
@@ -110,6 +110,8 @@ def explored(values: npt.ArrayLike, n_rows: int) -> Bool:
     if answers is not None and bool(((answers == 0) | (answers == 1)).all()):
         return answers.astype(np.bool_)
     listed = python_values(values)
+    if not isinstance(listed, list):
+        raise InvalidTypeError(f"explored is {reprlib.repr(values)} ({type(values).__name__}); give True or False")
     for i, value in enumerate(listed):
         if not is_number(value):
             raise InvalidTypeError(f"explored[{i}] is {reprlib.repr(value)}; give True or False")
@@ -163,9 +165,9 @@ def as_array(values: object, name: str, names: Sequence[str] | None = None) -> n
         if isinstance(values, list | tuple):  # neither a row nor a matrix: one of its values is a list
             raise first_refused(values, name, names) from None
         # such as a tensor on another device, or one that tracks its gradient; its own words name the way out
-        raise InvalidTypeError(
-            f"{name} cannot be a {type(values).__name__}, numpy does not read it: {error}"
-        ) from error
+        is_owners = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # not numpy's
+        told = error if is_owners else "give a list or an array"
+        raise InvalidTypeError(f"{name} cannot be a {type(values).__name__}, numpy does not read it: {told}") from error
 
 
 def as_float64(values: npt.NDArray[Any]) -> Float64 | None:
@@ -206,14 +208,25 @@ def refused(value: object, name: str) -> Exception | None:
         return InvalidTypeError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); give a real number")
     if isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT:
         return InvalidValueError(f"{name} is {value}, beyond 2**53 where float64 is inexact; rescale it")
-    if not abs(float(value)) <= LARGEST:
+    if not abs(_float(value, name)) <= LARGEST:
         return InvalidValueError(f"{name} is {value}; give a finite number of at most {LARGEST:g} in size")
     return None
 
 
+def _float(value: float, name: str) -> float:
+    """Return a number as a float, by a method that its class may have of its own."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidTypeError(f"{name} is a {type(value).__name__} without a float; give a real number") from error
+
+
 def first_refused(values: object, name: str, names: Sequence[str] | None = None) -> Exception:
     """Return the error for the first unusable value, named by its feature or its index."""
-    for i, value in enumerate(python_values(values)):
+    listed = python_values(values)
+    if not isinstance(listed, list):
+        return InvalidTypeError(f"{name} is {reprlib.repr(values)} ({type(values).__name__}); give real numbers")
+    for i, value in enumerate(listed):
         error = refused(value, f"{name}[{names[i] if names and i < len(names) else i!r}]")
         if error is not None:
             return error
@@ -257,31 +270,66 @@ def python_values(values: Any) -> Any:
     for method in ("to_pylist", "to_list", "tolist"):  # pyarrow; pandas and polars; numpy
         if hasattr(values, method):
             return getattr(values, method)()
-    return np.asarray(values).tolist()
+    try:
+        return np.asarray(values).tolist()
+    except (RuntimeError, TypeError, ValueError):
+        return None
 
 
 WIDEST = 256  # characters of a label in an array of strings, four bytes each in every entry
 
 
+def check_utf8(argument: str, value: str) -> str:
+    r"""Return text that can be written; a half of a surrogate pair cannot, and would spoil files long after it came.
+
+    Examples
+    --------
+    >>> check_utf8("name", "\ud800")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: name is '\ud800'; give text that can be written as UTF-8
+    """
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValueError(
+                f"{argument} is {reprlib.repr(value)}; give text that can be written as UTF-8"
+            ) from error
+    return value
+
+
+def plain_label(label: Arm) -> Arm:
+    """Return a label that compares as what it is, whatever its class says."""
+    return str.__str__(label) if isinstance(label, str) else label
+
+
 def check_label(label: object) -> Arm:
     """Return a label that may name an arm."""
     if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
-        return label if isinstance(label, str) else int(label)
+        return check_utf8("the label of an arm", label) if isinstance(label, str) else int(label)
     raise InvalidTypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
 
 def plain_labels(labels: list[Any]) -> list[Arm]:
     """Return labels as Python's own str and int; the list itself if they are."""
-    return labels if set(map(type, labels)) <= {str, int} else [check_label(label) for label in labels]
+    kinds = set(map(type, labels))
+    if kinds <= {str, int} and (str not in kinds or all(type(each) is int or each.isascii() for each in labels)):
+        return labels
+    return [check_label(label) for label in labels]
 
 
 def listed(argument: str, given: Iterable[object]) -> list[object]:
     """Return the items of a list of labels or names; a string is a label, not a list of them."""
     if isinstance(given, str | bytes):
         raise InvalidTypeError(f"{argument} is the string {given!r}; give a list of labels such as ['north', 'south']")
-    if not isinstance(given, Iterable):
+    if not has_items(given):
         raise InvalidTypeError(f"{argument} is {given!r}; give a list such as ['north', 'south']")
     return list(given)
+
+
+def has_items(given: object) -> TypeGuard[Iterable[object]]:
+    """Return whether a value can be iterated over; an array of no dimension only looks as if it could."""
+    return isinstance(given, Iterable) and getattr(given, "ndim", 1) != 0
 
 
 def check_labels(labels: Iterable[object]) -> list[Arm]:
@@ -435,9 +483,12 @@ def _check(values: npt.NDArray[Any], name: str, good: Bool, fix: str) -> None:
 
 
 def _raw(values: Any) -> npt.NDArray[Any]:
-    """Return a column as an array, of Python objects if its values are not plain numbers."""
-    raw = np.asarray(values) if hasattr(values, "__array__") else np.asarray(python_values(values))
-    return raw if raw.dtype.kind in "biuf" else np.array(python_values(values), dtype=object)
+    """Return a column as an array, of Python objects if its values are not plain numbers; of no axis if it is none."""
+    try:
+        raw = np.asarray(values) if hasattr(values, "__array__") else np.asarray(python_values(values))
+        return raw if raw.dtype.kind in "biuf" else np.array(python_values(values), dtype=object)
+    except (RuntimeError, TypeError, ValueError):  # lists of several lengths among its values
+        return np.array(None, dtype=object)
 
 
 def _whole(values: Any, name: str, least: int, most: int, n: int | None = None) -> Int64:
@@ -471,7 +522,7 @@ def _contexts(names: list[str], column: Callable[[str], Any], reader: ContextRea
         return read_rows(column("x"), "x", reader, n)
     if reader.features is None or not set(reader.features) <= set(names):
         raise InvalidValueError(f"the table has no column x, and none for every feature; it has {reprlib.repr(names)}")
-    return np.column_stack([rewards(column(name), n, name) for name in reader.features])
+    return reader.matrix(np.column_stack([rewards(column(name), n, name) for name in reader.features]))
 
 
 def read_rows(values: Any, name: str, reader: Reader, n: int) -> Float64:
@@ -502,6 +553,8 @@ def _rows(values: Any, n: int) -> Any:
         if len({len(row) for row in listed}) > 1 or len(listed[0]) % 8:
             raise InvalidValueError("x has rows of bytes that are not equally many float64; give each context alike")
         return _floats(b"".join(listed), n)
+    if not isinstance(listed, list):
+        raise InvalidTypeError(f"x is {reprlib.repr(values)} ({type(values).__name__}); give a column of contexts")
     return [row.tolist() if isinstance(row, np.ndarray) else row for row in listed]
 
 

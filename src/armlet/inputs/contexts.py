@@ -17,7 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.inputs.columns import LARGEST, as_array, as_float64, check_names, first_refused, is_number
+from armlet.inputs.columns import (
+    LARGEST,
+    as_array,
+    as_float64,
+    check_names,
+    check_utf8,
+    first_refused,
+    has_items,
+    is_number,
+)
+from armlet.inputs.ranges import FeatureRanges
 from armlet.types import ArrowTable, Context, Contexts, Float64
 
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
@@ -46,6 +56,7 @@ class ContextReader:
     dim: int
     features: tuple[str, ...] | None = None
     what: str = "context"  # what errors call a row
+    ranges: FeatureRanges | None = None  # of features that have a range
 
     @property
     def plain(self) -> ContextReader:
@@ -63,6 +74,13 @@ class ContextReader:
         Traceback (most recent call last):
         armlet.errors.InvalidValueError: dim is 3 but the context has 4 values; got shape (4,)
         """
+        values = self._row(x)
+        return values if self.ranges is None else self.ranges.within(values, self.what)
+
+    def _row(self, x: Context) -> Float64:
+        if is_table(x):
+            row: Float64 = self._matrix(one_row(x, self.what))[0]
+            return row
         given = self._in_order(x) if self._is_named(x) else x
         if type(given) is list and (plain := self._floats(given)) is not None:
             return plain
@@ -86,12 +104,14 @@ class ContextReader:
         Traceback (most recent call last):
         armlet.errors.InvalidTypeError: row 1: context[1] is '4' (str); give a real number
         """
+        values = self._matrix(X)
+        return values if self.ranges is None else self.ranges.within(values, self.what)
+
+    def _matrix(self, X: Contexts) -> Float64:
         if isinstance(X, list | tuple):
             stacked = self._stack(X)
             return self._one_by_one(X) if stacked is None else stacked
-        # an isinstance of the protocol takes ten microseconds; a Series speaks it too, but is no table
-        is_table = hasattr(X, "__arrow_c_stream__") and len(getattr(X, "shape", (0, 0))) == 2
-        values = self._table(cast("ArrowTable", X)) if is_table else as_array(X, f"{self.what}s")
+        values = self._table(cast("ArrowTable", X)) if is_table(X) else as_array(X, f"{self.what}s")
         if values.shape == (0,):
             values = values.reshape(0, self.dim)
         if values.ndim != 2 or values.shape[1] != self.dim:
@@ -153,7 +173,7 @@ class ContextReader:
         rows = np.empty((len(X), self.dim))
         for i, x in enumerate(X):
             try:
-                rows[i] = self.row(x)
+                rows[i] = self._row(x)
             except TypeError as error:
                 raise InvalidTypeError(f"row {i}: {error}") from None
             except ValueError as error:
@@ -198,6 +218,22 @@ class ContextReader:
         return InvalidValueError(f"{self.what}s have shape {shape}; give a matrix of shape (N, {self.dim})")
 
 
+def is_table(given: object) -> bool:
+    """Return whether it is a table of pandas, polars or Arrow; a Series is not one, although it speaks the protocol."""
+    # an isinstance of the protocol takes ten microseconds
+    return hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) == 2
+
+
+def one_row(table: Any, what: str) -> Any:
+    """Return a table of one row, which is a context; refuse any other."""
+    if not hasattr(table, "num_rows") and not hasattr(table, "__len__"):  # a stream of rows
+        raise InvalidTypeError(f"{what} is a {type(table).__name__} of unknown length; give a table of one row")
+    rows = table.num_rows if hasattr(table, "num_rows") else len(table)
+    if rows != 1:
+        raise InvalidValueError(f"{what} is a table of {rows:,} rows; use decide_many for many, or give one of them")
+    return table
+
+
 def feature_names(
     features: Iterable[str] | None, dim: int | None, prefix: str = ""
 ) -> tuple[tuple[str, ...] | None, int]:
@@ -212,12 +248,13 @@ def feature_names(
     """
     if features is None:
         return None, _dimension(dim, prefix)
-    if isinstance(features, str | bytes | set | frozenset) or not isinstance(features, Iterable):
+    if isinstance(features, str | bytes | set | frozenset) or not has_items(features):
         raise InvalidTypeError(f"{prefix}features is {features!r}; give a list of names, in the order of the values")
     names = tuple(features)
     for i, name in enumerate(names):
         if not isinstance(name, str):
             raise InvalidTypeError(f"{prefix}features[{i}] is {name!r} ({type(name).__name__}); give a string")
+        check_utf8(f"{prefix}features[{i}]", name)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidValueError(f"{prefix}features has {twice[0]!r} more than once; give each feature its own name")
@@ -231,9 +268,13 @@ def feature_names(
 def _dimension(dim: int | None, prefix: str) -> int:
     if dim is None:
         raise InvalidValueError("dim is None; give dim, the number of values in a context, or features, their names")
-    if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__"):
+    if isinstance(dim, bool | np.bool_) or not hasattr(dim, "__index__") or getattr(dim, "ndim", 0) > 0:
         raise InvalidTypeError(f"{prefix}dim is {dim!r} ({type(dim).__name__}); give a whole number")
-    if not 1 <= dim <= MOST_VALUES:
+    try:
+        number = operator.index(dim)
+    except TypeError as error:  # an array of floats has the method too
+        raise InvalidTypeError(f"{prefix}dim is {dim!r} ({type(dim).__name__}); give a whole number") from error
+    if not 1 <= number <= MOST_VALUES:
         whose = "an action" if prefix else "a context"
-        raise InvalidValueError(f"{prefix}dim is {dim}; {whose} has at least one value, and at most 2^31")
-    return operator.index(dim)
+        raise InvalidValueError(f"{prefix}dim is {number}; {whose} has at least one value, and at most 2^31")
+    return number

@@ -27,9 +27,11 @@ from armlet.inputs.codes import (
     Moment,
     Number,
     Unknown,
+    flag_names,
     read_code,
 )
-from armlet.inputs.contexts import PLAIN_ROWS, ContextReader, feature_names
+from armlet.inputs.contexts import PLAIN_ROWS, ContextReader, feature_names, is_table, one_row
+from armlet.inputs.ranges import FeatureRanges
 from armlet.inputs.tables import Columns, Row, Table
 from armlet.types import Context, Contexts, Float64
 
@@ -432,6 +434,17 @@ class Encoder(Estimator):
         """The columns that a row must have."""
         return self._fitted.columns
 
+    @property
+    def flags(self) -> dict[str, tuple[str, ...]]:
+        """The flags that stand for each column of text, categories or dates, of which a row has one.
+
+        Examples
+        --------
+        >>> Encoder().fit({"colour": ["red", "blue"], "price": [2.0, 3.0]}).flags
+        {'colour': ('colour=blue', 'colour=red', 'colour=other')}
+        """
+        return {code.column: names for code in self._fitted.codes if (names := flag_names(code))}
+
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
         """Return the names of the numbers as scikit-learn asks for them."""
         return _object_array(self.features)
@@ -526,18 +539,22 @@ class EncodingReader:
 
     encoder: RowEncoder
     what: str = "context"  # what errors call a row
+    ranges: FeatureRanges | None = None  # of its numbers that have a range
 
     @property
     def plain(self) -> ContextReader:
         """What reads the numbers."""
-        return ContextReader(self.encoder.dim, what=self.what)
+        return ContextReader(self.encoder.dim, what=self.what, ranges=self.ranges)
 
     def row(self, x: Context) -> Float64:
         """Read one context: a mapping from columns to values, or d numbers."""
         given: Any = x
+        if is_table(given):
+            row: Float64 = self.matrix(one_row(given, self.what))[0]
+            return row
         if isinstance(given, PLAIN_ROWS) or not hasattr(given, "keys") or hasattr(given, "toarray"):
             return self.plain.row(x)
-        return self.encoder.encode(given if isinstance(given, Mapping) else dict(given))
+        return self._within(self.encoder.encode(given if isinstance(given, Mapping) else dict(given)))
 
     def matrix(self, X: Contexts) -> Float64:
         """Read many contexts: a table, a mapping of columns, a list of what `row` reads, or a matrix of numbers."""
@@ -545,11 +562,13 @@ class EncodingReader:
         if isinstance(given, list | tuple):
             if given and not all(isinstance(x, Mapping) for x in given):
                 return self.plain.matrix([self.row(x) for x in given] if any(map(_is_named, given)) else X)
-            return self.encoder.matrix(given)
-        is_table = hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) == 2
-        if is_table or isinstance(given, Mapping):
-            return self.encoder.matrix(cast("Any", given))
+            return self._within(self.encoder.matrix(given))
+        if is_table(given) or isinstance(given, Mapping):
+            return self._within(self.encoder.matrix(cast("Any", given)))
         return self.plain.matrix(X)
+
+    def _within(self, values: Float64) -> Float64:
+        return values if self.ranges is None else self.ranges.within(values, self.what)
 
 
 def _is_named(x: object) -> bool:

@@ -171,7 +171,7 @@ def read_outcomes(
         raise InvalidValueError(
             f"reward_range is {reward_range!r}; with outcomes give one for each by name, such as {{'quality': (0, 1)}}"
         )
-    return Outcomes(outcomes, known or {}, reward_range or {})
+    return Outcomes(outcomes, {} if known is None else known, {} if reward_range is None else reward_range)
 
 
 def _weight(name: str, value: object) -> float:
@@ -184,15 +184,11 @@ def _weights(given: object) -> dict[str, float]:
     for name in given:
         if not isinstance(name, str) or not name:
             raise InvalidValueError(f"outcomes has {name!r}; outcomes have names, {ADVICE}")
+        columns.check_utf8("the name of an outcome", name)
     found = {str.__str__(name): _weight(f"outcomes[{name!r}]", value) for name, value in given.items()}
     if not any(found.values()):
         raise InvalidValueError(f"outcomes is {given!r}, which weighs nothing; {ADVICE}")
     return found
-
-
-def _plain(label: Arm) -> Arm:
-    """Return a label that compares as what it is, whatever its class says."""
-    return str.__str__(label) if isinstance(label, str) else label
 
 
 def _prices(given: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, float]]:
@@ -204,7 +200,7 @@ def _prices(given: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, 
     for name, prices in given.items():
         if not isinstance(prices, Mapping) or not prices:
             raise InvalidTypeError(f"known[{name!r}] is {prices!r}; {advice}")
-        labels = [_plain(columns.check_label(arm)) for arm in prices]
+        labels = [columns.plain_label(columns.check_label(arm)) for arm in prices]
         found = [_weight(f"known[{name!r}][{arm!r}]", price) for arm, price in prices.items()]
         out[name] = dict(zip(labels, found, strict=True))
     return out

@@ -20,6 +20,7 @@ import numpy as np
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.columns import LARGEST
 from armlet.inputs.contexts import ContextReader, feature_names
+from armlet.inputs.ranges import FeatureRanges, check_feature_range
 from armlet.types import Float64, Mode, Policy, State
 
 if TYPE_CHECKING:
@@ -148,14 +149,18 @@ def optional(check: Check) -> Check:
 
 
 def unboxed(value: object) -> object:
-    """Turn a numpy number into Python's own; leave anything else.
+    """Turn a number of numpy's, or of a class that is derived from Python's, into Python's own; leave anything else.
 
     Examples
     --------
     >>> unboxed(np.float32(0.5)), unboxed("paper")
     (0.5, 'paper')
     """
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    return float.__float__(value) if isinstance(value, float) else value
 
 
 def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
@@ -350,9 +355,12 @@ class Settings:
     epoch: Epoch | None = None
     outcomes: Outcomes | None = None  # where there are several
     budget: Budget | None = None  # of one of them
+    feature_range: FeatureRanges | None = None  # of some features, or all
 
     def __post_init__(self) -> None:
         feature_names(self.features, self.dim)
+        if (ranges := self.feature_range) is not None and ranges.features != self.features:
+            raise InvalidValueError(f"feature_range is of the features {ranges.features}, not of {self.features}")
         if self.encoder is not None and self.encoder.features != self.features:
             raise InvalidValueError(f"features is {self.features} but the encoder gives {self.encoder.features}")
         _check_choice("objective", self.objective, ("max", "min"))
@@ -384,11 +392,12 @@ class Settings:
     @property
     def reader(self) -> ContextReader | EncodingReader:
         """Turns a user's contexts into rows."""
+        ranges = self.feature_range
         if self.encoder is None:
-            return ContextReader(self.dim, self.features)
+            return ContextReader(self.dim, self.features, ranges=ranges)
         from armlet.inputs.encoder import EncodingReader  # not before there is an encoder: most have none
 
-        return EncodingReader(self.encoder)
+        return EncodingReader(self.encoder, ranges=ranges)
 
     @property
     def engine_budget(self) -> tuple[Any, ...] | None:
@@ -414,10 +423,14 @@ class Settings:
         """Return the same settings with outcomes that weigh, cost or range otherwise."""
         return replace(self, outcomes=outcomes, reward_range=outcomes.reward_range())
 
-    def with_budget(self, budget: Budget) -> Settings:
-        """Return the same settings with another budget of the same outcome, or a first one."""
+    def with_budget(self, budget: Budget | None) -> Settings:
+        """Return the same settings with another budget of the same outcome, a first one, or none."""
+        if budget is None:
+            if self.budget is None:
+                raise InvalidValueError("budget is None, and there is none to remove; leave it out")
+            return replace(self, budget=None)
         if not hasattr(budget, "outcome"):
-            raise InvalidTypeError(f"budget is {budget!r}; give an armlet.Budget")
+            raise InvalidTypeError(f"budget is {budget!r}; give an armlet.Budget, or None for no budget")
         if self.budget is not None and self.budget.outcome != budget.outcome:
             raise InvalidValueError(
                 f"budget is of {budget.outcome!r}, but what was spent is {self.budget.outcome!r}; give one of that"
@@ -425,8 +438,24 @@ class Settings:
         return replace(self, budget=budget)
 
     def with_features(self, features: tuple[str, ...], encoder: Encoder | None) -> Settings:
-        """Return the same settings with other features, and the encoder that makes them, if one does."""
-        return replace(self, dim=len(features), features=features, encoder=encoder)
+        """Return the same settings with other features, and perhaps their encoder; those that stay keep ranges."""
+        ranges = {name: each for name, each in (self.feature_range or {}).items() if name in features}
+        kept = check_feature_range(ranges, features)
+        return self._counting(replace(self, dim=len(features), features=features, encoder=encoder, feature_range=kept))
+
+    def with_feature_range(self, ranges: object) -> Settings:
+        """Return the same settings with other ranges of features; None for none at all."""
+        return self._counting(replace(self, feature_range=check_feature_range(ranges, self.features)))
+
+    def _counting(self, changed: Settings) -> Settings:
+        if changed.feature_range is not None:
+            changed.feature_range.count_on(self.feature_range)
+        return changed
+
+    def apart(self) -> Settings:
+        """Return the same settings for another bandit, which counts by itself what lies outside of ranges."""
+        ranges = self.feature_range
+        return self if ranges is None else replace(self, feature_range=ranges.apart())
 
     def with_reward_range(self, reward_range: object) -> Settings:
         """Return the same settings with another range of rewards, or, by name, of outcomes."""
@@ -594,9 +623,10 @@ def check_mode(mode: Mode) -> Mode:
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= int(value) <= most
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool | np.timedelta64)
+    return is_whole and least <= int(cast(int, value)) <= most
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
+    if not any(value is each or (isinstance(value, str) and value == each) for each in choices):
         raise InvalidValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")

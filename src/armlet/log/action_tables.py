@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.actions.table import ActionTable
 from armlet.errors import ArmletError, LogError
-from armlet.log.events import Event, explain
+from armlet.log.events import OF_TABLES, Event, explain
 from armlet.log.reader import Source, read
 
 KEPT: Final = 64
@@ -85,6 +85,15 @@ class Tables:
             text = f"event {event['seq']:,} is not a table of actions: {explain(error)}"
             raise LogError(text, event["seq"]) from error
 
+    def read(self, event: Event) -> ActionTable | None:
+        """Keep the table that an event tells, and return it; or drop the one that it removes."""
+        if event["kind"] != "actions":
+            self.drop(event["name"])
+            return None
+        table = self.decode(event)
+        self.take(table, event.get("name"))
+        return table
+
     def chosen_from(self, event: Event) -> ActionTable:
         """Return the table that a decision chose from, which is used by it; refuse one that has no such choice."""
         table = self.get(event["actions"], event)
@@ -109,6 +118,32 @@ class Tables:
 
     # ---- what is kept
 
+    def after_taking(self, table: ActionTable, name: str | None = None) -> Tables:
+        """Return what is kept after a table was told; this stays as it is."""
+        after = self._copied()
+        after.take(table, name)
+        return after
+
+    def after_dropping(self, name: str) -> Tables:
+        """Return what is kept after a table has lost its name; this stays as it is."""
+        after = self._copied()
+        after.drop(name)
+        return after
+
+    def after_using(self, table: ActionTable) -> Tables:
+        """Return what is kept after a decision chose from a table, this itself if nothing differs."""
+        if table.hash in self._pinned or (self._used and next(reversed(self._used)) == table.hash):
+            return self
+        after = self._copied()
+        after.use(table)
+        return after
+
+    def _copied(self) -> Tables:
+        other = Tables()
+        other.named, other._pinned = dict(self.named), dict(self._pinned)
+        other._used, other._values = self._used.copy(), self._values
+        return other
+
     def take(self, table: ActionTable, name: str | None = None) -> None:
         """Keep a table that was told, for as long as it has this name if it has one."""
         if name is None:
@@ -120,6 +155,13 @@ class Tables:
         if self._used.pop(table.hash, None) is not None:
             self._values -= _size(table)
         if before is not None:
+            self.use(before)
+
+    def drop(self, name: str) -> None:
+        """Keep a table no longer under this name, if there is one; it is used at that moment."""
+        before = self.named.pop(name, None)
+        if before is not None:
+            self._pinned = {one.hash: one for one in self.named.values()}
             self.use(before)
 
     def use(self, table: ActionTable) -> None:
@@ -155,8 +197,8 @@ def with_tables(log: Source) -> Iterator[tuple[Event, ActionTable]]:
     """
     tables = Tables()
     for event in read(log):
-        if event["kind"] == "actions":
-            tables.take(tables.decode(event), event.get("name"))
+        if event["kind"] in OF_TABLES:
+            tables.read(event)
         elif event["kind"] == "decide" and "actions" in event:
             yield event, tables.chosen_from(event)
 

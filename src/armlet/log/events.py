@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import copy
 import hashlib
 import hmac
 import itertools
 import json
 import re
+import reprlib
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -45,6 +47,7 @@ from armlet.log.values import (
     DIM,
     ELIGIBLE,
     EPOCH,
+    FEATURE_RANGES,
     FILL,
     HASH,
     ID,
@@ -185,6 +188,9 @@ def explain(error: Exception) -> str:
         told = error.args[0] if error.args else ""
         is_name = isinstance(told, str) and " " not in told  # else a sentence, such as that there is no such arm
         return (f"{told!r} is missing" if is_name else str(told))[:REASON]
+    if isinstance(error, UnicodeEncodeError):
+        text = reprlib.repr(error.object)
+        return f"{text} cannot be written as UTF-8; give other text"
     if isinstance(error, RecursionError):
         return "it nests too deeply"
     if isinstance(error, MemoryError):
@@ -249,6 +255,7 @@ _START: Final[Fields] = {
     "normalize": Optional(or_null(TEXT)),
     "units": Optional(or_null(TEXT)),
     "reward_range": Optional(or_null(RANGE)),
+    "feature_range": Optional(FEATURE_RANGES),
     "epoch": Optional(EPOCH),
     "epoch_start": Optional(PAIR),
     "epoch_price": Optional(NUMBER),
@@ -277,10 +284,12 @@ _ACTIONS: Final[Fields] = {
     "remove": Optional(LABELS),
     "name": Optional(TEXT),
 }
-_REWARD: Final[Fields] = {"id": ID, "reward": REWARD, "weight": WEIGHT, "decision": Optional(OBJECT)}
+_ABOUT: Final[Fields] = {"id": ID, "decision": Optional(OBJECT), "billed": Optional(NUMBER)}
+_REWARD: Final[Fields] = {**_ABOUT, "reward": REWARD, "weight": WEIGHT}
 _PLAYED: Final[Fields] = {"played": Optional(LABEL)}  # instead of the arm that was decided: no reward of that one
 _LEARN: Final[Fields] = {**_REWARD, "expired": Optional(TRUTH), **_PLAYED}
-_CORRECT: Final[Fields] = {"id": ID, "old_reward": REWARD, "new_reward": REWARD, "weight": Optional(WEIGHT)}
+_CORRECT: Final[Fields] = {**_ABOUT, "old_reward": REWARD, "new_reward": REWARD, "weight": Optional(WEIGHT)}
+_BILL: Final[Fields] = {**_ABOUT, "cost": NUMBER, "reward": Optional(REWARD), "weight": Optional(WEIGHT), **_PLAYED}
 _ROWS: Final[Fields] = {"X": TABLE, "arms": LABELS, "rewards": COLUMNS, "weights": NUMBERS, "steps": COUNT}
 _NOTE: Final[Fields] = {
     "id": ID,
@@ -294,21 +303,24 @@ _REPLACE: Final[Fields] = {
     "fill": Optional(FILL),
     "encoder": Optional(OBJECT),
     "reward_range": Optional(RANGE),
+    "feature_range": Optional(or_null(FEATURE_RANGES)),
     "outcomes": Optional(OUTCOMES),
-    "budget": Optional(BUDGET),
+    "budget": Optional(or_null(BUDGET)),
     "guards": Optional(OBJECT),
 }
-REPLACED: Final = ("policy", "features", "reward_range", "outcomes", "budget", "guards")
+REPLACED: Final = ("policy", "features", "reward_range", "feature_range", "outcomes", "budget", "guards")
 """What a replacement may be of: one of these."""
 
 KINDS: Final[Mapping[str, Fields]] = {
     "start": _START,
     "actions": _ACTIONS,
+    "remove_table": {"name": TEXT},
     "decide": {**_DECIDE, **_GUARDED},
     "learn": _LEARN,
-    "correct": {**_CORRECT, "decision": Optional(OBJECT), **_PLAYED},
+    "correct": {**_CORRECT, **_PLAYED},
     "forget": {**_REWARD, "weight": Optional(WEIGHT)},
-    "expire": {"id": ID, "decision": Optional(OBJECT)},
+    "expire": _ABOUT,
+    "bill": _BILL,
     "add_arm": {"arm": LABEL},
     "retire_arm": {"arm": LABEL},
     "restore_arm": {"arm": LABEL},
@@ -317,6 +329,7 @@ KINDS: Final[Mapping[str, Fields]] = {
     "partial_fit": {**_ROWS, "explored": TRUTHS},
     "learn_logged": {"columns": OBJECT},
     "merge": {"model": TEXT},
+    "resync": {"model": TEXT},
     "replace": _REPLACE,
     "checkpoint": {"digest": TEXT, "version": Optional(TEXT), "seal": Optional(DIGEST), "closed": Optional(TRUTH)},
     "note": _NOTE,
@@ -337,10 +350,12 @@ OPTIONAL: Final = frozenset(name for name, check in _DECIDE.items() if isinstanc
 """Left out where there are none: the probabilities of all arms, a dial, a unit, and what others call the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
-ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge"})
+ARM_CHANGES: Final = frozenset({"add_arm", "retire_arm", "restore_arm", "remove_arm", "merge", "resync"})
 """Kinds of events that change which arms there are."""
-OF_ARMS: Final = ARM_CHANGES - {"merge"} | {"partial_fit"}
-"""Kinds that a log of actions with features has not: its tables say what can be played."""
+OF_ARMS: Final = ARM_CHANGES - {"merge", "resync"} | {"bill", "partial_fit"}
+"""Kinds that a log of actions with features has not: its tables say what can be played, and it has no budget."""
+OF_TABLES: Final = frozenset({"actions", "remove_table"})
+"""Kinds that only a log of actions with features has."""
 UNPLAYED: Final = frozenset({"start", "checkpoint", "note"})
 """Kinds of events that change nothing in a bandit."""
 
@@ -379,6 +394,9 @@ def shape_after(event: Event, shape: Shape | None) -> Shape | None:
     """
     if event["kind"] == "start":
         return Shape.of(event)
+    if event["kind"] == "resync" and shape is not None:
+        with contextlib.suppress(ArmletError, ValueError, LookupError):  # else its replay refuses it
+            return shape._replace(dim=_header(event)["dim"])
     if shape is None or event["kind"] != "replace" or "features" not in event:
         return shape
     return shape._replace(dim=len(event["features"]))
@@ -427,9 +445,9 @@ def check_fields(kind: str, fields: Mapping[str, Any], name: str) -> None:
 def _misplaced(event: Event, shape: Shape | None) -> str | None:
     """Return why an event cannot be in a log, if so: some are of arms, and some of actions with features."""
     kind = event["kind"]
-    if shape is None or not (kind in VARIANTS or kind in OF_ARMS or kind == "actions"):
+    if shape is None or not (kind in VARIANTS or kind in OF_ARMS or kind in OF_TABLES):
         return None
-    is_of_actions = kind == "actions" or (kind in VARIANTS and VARIANTS[kind][0] in event)
+    is_of_actions = kind in OF_TABLES or (kind in VARIANTS and VARIANTS[kind][0] in event)
     if is_of_actions == (shape.action_dim is not None):
         return None
     has, about = ("arms", "actions with features") if is_of_actions else ("actions with features", "arms")
@@ -510,7 +528,7 @@ def _impossible_outcomes(event: Event) -> str | None:
     """Return what is wrong with the outcomes of a bandit or with its budget, if something is."""
     try:
         outcomes = Outcomes.from_dict(event["outcomes"]) if "outcomes" in event else None
-        budget = Budget.from_dict(event["budget"]) if "budget" in event else None
+        budget = Budget.from_dict(event["budget"]) if event.get("budget") is not None else None
         if budget is not None and event["kind"] == "start":
             budget.check(outcomes)
     except ArmletError as error:
@@ -718,6 +736,20 @@ class Sealer:
         """Take lines."""
         self._made.update(lines)
 
+    def with_lines(self, lines: bytes) -> Sealer:
+        """Return one that has taken these lines too."""
+        other = copy.copy(self)
+        other._made = self._made.copy()
+        other.add(lines)
+        return other
+
+    def next_stretch(self, line: bytes) -> Sealer:
+        """Return one of the stretch that begins with a line."""
+        other = copy.copy(self)
+        other.restart()
+        other.add(line)
+        return other
+
     def seal(self, last: bytes) -> str:
         """Return the seal of the lines of this stretch and of the one that is to bear it, which is not added."""
         made = self._made.copy()
@@ -726,6 +758,11 @@ class Sealer:
 
 
 # ---- arms
+
+
+def _header(event: Event) -> Any:
+    """Return the header of the model that an event holds."""
+    return decode_model(base64.b64decode(event["model"]))[0]
 
 
 class Roster:
@@ -753,11 +790,18 @@ class Roster:
                 self._order.remove(place)
                 self._active.discard(place)
             case "merge":
-                header: Any = decode_model(base64.b64decode(event["model"]))[0]
+                header = _header(event)
                 here = {self.labels[place] for place in self._order}
                 for label in header["arms"]:
                     if label not in here:
                         self._add(label, active=label not in header["retired"])
+
+            case "resync":
+                header = _header(event)
+                self._order.clear()
+                self._active.clear()
+                for label in header["arms"]:
+                    self._add(label, active=label not in header["retired"])
 
     def _place(self, event: Event) -> int:
         place = self.places.get(event["arm"])
@@ -784,3 +828,17 @@ class Roster:
     def order(self) -> Int64:
         """The indices of the arms in the order in which the bandit counts them now."""
         return np.array(self._order, dtype=np.int64)
+
+
+class ArmLabels:
+    """Mixed into events: the labels of their arms."""
+
+    @property
+    def arms(self: Events) -> tuple[Arm, ...]:
+        """All arms that there have been, in the order that columns of an evaluation have. O(events)."""
+        events = iter(self)
+        roster = Roster(next(events))
+        for event in events:
+            if event["kind"] in ARM_CHANGES:
+                roster.apply(event)
+        return tuple(roster.labels)

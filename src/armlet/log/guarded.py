@@ -20,7 +20,7 @@ from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, Mode
 from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
-from armlet.kernel import Decision, coins, unit_seed
+from armlet.kernel import AutoTunedStatistics, Decision, coins, unit_seed
 from armlet.loading import from_bytes
 from armlet.model_file import policy_header
 from armlet.policies import check_given, is_registered
@@ -272,6 +272,10 @@ class GuardedBandit(Bandit):
         """Stop waiting for the reward of a decision."""
         self._teach("expire", decision)
 
+    def bill(self, decision: Decision, cost: float) -> None:
+        """Count what a decision costs, and learn nothing from it."""
+        self._teach("bill", decision, cost)
+
     def forget_frozen(self, decision: Decision, reward: Reward | None) -> None:
         """Take back from a frozen policy what it knows of a decision: a reward, or that one is waited for."""
         if reward is None:
@@ -296,12 +300,13 @@ class GuardedBandit(Bandit):
         if self._second is not None and self._role != "learner":
             self._second._begin_epoch(epoch, t)
 
-    def partial_fit(self, X: Contexts, *args: Any, **options: Any) -> None:
+    def partial_fit(self, X: Contexts, *args: Any, **options: Any) -> Self:
         """Learn from a table of decisions."""
         if self._role != "learner":
             super().partial_fit(X, *args, **options)
         if self._second is not None:
             self._second.partial_fit(X, *args, **options)
+        return self
 
     # ---- changes: both, but for the policy
 
@@ -420,6 +425,12 @@ def is_compiled(bandit: Bandit) -> bool:
     return compiled_rule(bandit.policy) is not None and (second is None or compiled_rule(second.policy) is not None)
 
 
+def has_order(bandit: Bandit) -> bool:
+    """Whether what it learns depends on which decisions are pending then, as the looks of `AutoEpsilonGreedy` do."""
+    second = second_of(bandit)
+    return any(isinstance(each.state, AutoTunedStatistics) for each in (bandit, second) if each is not None)
+
+
 def size_of(bandit: Bandit) -> int:
     """Return the bytes of its state, or of both states."""
     if isinstance(bandit, ActionBandit):
@@ -502,6 +513,8 @@ def _check_second(live: Bandit, second: Bandit) -> None:
         raise InvalidValueError(f"{second.policy!r} learns rewards of 0 and 1 only, but the loop takes others")
     if (list(live.arms), ours.dim, ours.reward_range) != (list(second.arms), theirs.dim, theirs.reward_range):
         raise InvalidValueError("the two bandits differ in arms, features or the range of rewards")
+    if ours.feature_range != theirs.feature_range:
+        raise InvalidValueError("the two bandits differ in the ranges of features")
     if (ours.outcomes, ours.budget) != (theirs.outcomes, theirs.budget):
         raise InvalidValueError("the two bandits differ in outcomes or their budget")
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from armlet.datasets.feedback import Feedback
 from armlet.errors import ArgumentError, InvalidValueError, load_package
+from armlet.inputs.columns import check_utf8, plain_labels
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.log.events import EXPLORATION, FORMAT, SCHEMA, Event, check_ordinary, explain
@@ -68,7 +69,9 @@ class Imported:
         if outcomes is not None:
             outcomes.check_arms(arms)
         several = {} if outcomes is None else {"outcomes": outcomes.to_dict()}
-        names = {"arms": list(arms), "dim": len(features), "features": list(features), "objective": "max"}
+        for i, feature in enumerate(features):
+            check_utf8(f"features[{i}]", feature)
+        names = {"arms": plain_labels(list(arms)), "dim": len(features), "features": list(features), "objective": "max"}
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA}
         self._about: Event = {
             **head,
@@ -84,6 +87,15 @@ class Imported:
     def about(self) -> Mapping[str, Any]:
         """The fields of the start."""
         return self._about
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The labels of arms, in the order that columns of an evaluation have."""
+        return tuple(self._about["arms"])
+
+    def __repr__(self) -> str:
+        about = self._about
+        return f"<{type(self).__name__} of {about['origin']}: arms {about['arms']}, {about['dim']} features>"
 
     def __iter__(self) -> Iterator[Event]:
         yield dict(self._about)
@@ -165,7 +177,8 @@ def from_table(
         several = several.with_known(_numbered(several.known, found[roles.arm].type))
     if roles.propensity is None:
         raise ArgumentError(
-            "{propensity} is missing; name the column of the probability with which each arm was played"
+            "{propensity} is missing; name the column of the probability with which each arm was played, or give that "
+            "probability if all rows share it, such as 1/3"
         )
     if nulls := found[roles.arm].null_count:
         raise ArgumentError("{arm} names {name!r}, which has {n:,} rows without an arm", name=roles.arm, n=nulls)
@@ -240,7 +253,7 @@ def _batches(table: Any, names: list[str]) -> Iterator[Any]:
 
 def _others(table: Any, roles: Roles, features: Sequence[str], learned: Learned) -> list[str]:
     """Return the other columns that are read: those of roles, outcomes, and what says which rows share a draw."""
-    named = [roles.arm, str(roles.propensity)]
+    named = [roles.arm, *([roles.propensity] if isinstance(roles.propensity, str) else [])]
     if learned is None:
         named.append(roles.reward)
         parts = [name for name in table.column_names if name.startswith(PART)]
@@ -253,7 +266,8 @@ def _others(table: Any, roles: Roles, features: Sequence[str], learned: Learned)
 def _told(batch: Any, roles: Roles, learned: Learned) -> Iterator[Logged]:
     """Yield what rows say next to their contexts."""
     columns = {name: batch[name].to_pylist() for name in batch.column_names}
-    arms, propensities = (columns.pop(str(name)) for name in (roles.arm, roles.propensity))
+    arms, chance = columns.pop(roles.arm), roles.propensity
+    propensities = columns.pop(chance) if isinstance(chance, str) else [chance] * len(arms)
     rewards = None if learned is not None else columns.pop(roles.reward)
     parts = {name.removeprefix(PART): column for name, column in columns.items() if name.startswith(PART)}
     units, epochs = (columns.get(name, [None] * len(arms)) for name in ("unit", "epoch"))
@@ -517,7 +531,7 @@ def _dsjson_row(line: dict[str, Any], number: int, features: list[str], arms: li
         weight=1.0 / kept,
         eligible=None if len(actions) == len(arms) else sorted(actions, key=arms.index),
         probabilities=[float(by_arm.get(arm, 0.0)) for arm in arms] if by_arm else None,
-        event=str(line["EventId"]) if "EventId" in line else None,
+        event=check_utf8("EventId", str(line["EventId"])) if "EventId" in line else None,
         at=_time(line["Timestamp"]) if "Timestamp" in line else 0,
     )
 

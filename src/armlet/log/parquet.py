@@ -31,6 +31,7 @@ from armlet.log.events import (
     HEAD,
     LEARN,
     OPTIONAL,
+    ArmLabels,
     DamagedLineError,
     Event,
     MissingFileError,
@@ -413,7 +414,7 @@ class _Stored(NamedTuple):
     source: int
 
 
-class ParquetLog:
+class ParquetLog(ArmLabels):
     """The events of a compacted log."""
 
     sealed: ClassVar = True

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlia
 from armlet.errors import InvalidTypeError, LogError
 from armlet.log.events import (
     PIECE,
+    ArmLabels,
     Event,
     Events,
     Shape,
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 STRIDE: Final = 4096
 _DECIDE: Final = b'"kind":"decide"'
-_CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*\n)')
+_CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*)(?=\n)')  # one may follow another
 
 Source: TypeAlias = Events | str | os.PathLike[str]
 """A log: its path, or what can be read as one."""
 
 
-class LogFile:
+class LogFile(ArmLabels):
     """The events of a log of JSON lines; a line that is not finished yet is left alone."""
 
     sealed: ClassVar = True

@@ -25,8 +25,9 @@ from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
+from armlet.lost_digits import rows_kept
 from armlet.policies import find_policy
-from armlet.policies.discounts import fades_by_time
+from armlet.policies.discounts import fades_by_time, reach_time, time_of
 from armlet.types import Reward
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Past(Protocol):
 class ActionPast(Past, Protocol):
     """A past that keeps the tables of actions that decisions choose from."""
 
-    def on_actions(self, event: Event) -> ActionTable:
-        """Take a table, and return it."""
+    def on_actions(self, event: Event) -> ActionTable | None:
+        """Take a table, and return it; None if the event removes one."""
 
 
 @runtime_checkable
@@ -77,11 +78,9 @@ class LoggedPast:
         self._copies: set[str] = set()  # found, or made with guards: those do not carry their contexts by themselves
         self.guarded: Mapping[str, Any] = {}  # what the guards had to do with the last one
 
-    def on_actions(self, event: Event) -> ActionTable:
-        """Take a table, and return it."""
-        table = self._tables.decode(event)
-        self._tables.take(table, event.get("name"))
-        return table
+    def on_actions(self, event: Event) -> ActionTable | None:
+        """Take a table, and return it; None if the event removes one."""
+        return self._tables.read(event)
 
     def decide(self, bandit: Any, event: Event) -> AnyDecision:
         """Decide again, and remember the decision."""
@@ -100,12 +99,16 @@ class LoggedPast:
             decision, self.guarded = bandit.play(event["x"], **asked)
         else:
             decision = bandit.decide(event["x"], **asked, propensity="marginal")
+        self.keep(decision, is_copy=isinstance(bandit, GuardedBandit))
+        return decision
+
+    def keep(self, decision: AnyDecision, *, is_copy: bool = True) -> None:
+        """Remember a decision; one that the bandit made itself carries its own context."""
         if len(self._recent) >= RECENT and self._find is not None:
             self._drop_old()
         self._recent[decision.id] = decision
-        if isinstance(bandit, GuardedBandit):
+        if is_copy:
             self._copies.add(decision.id)
-        return decision
 
     def _drop_old(self) -> None:
         """Forget a generation, but for what no single event of the log tells: the outcomes of some that came apart."""
@@ -132,6 +135,8 @@ class LoggedPast:
             found = {**found, "reward": reward, "weight": event.get("weight", 1.0)}
         elif "expired" in event:
             found = {**found, "expired": event["expired"]}
+        if "billed" in event:
+            found = {**found, "billed": event["billed"]}
         decision = read_decision({**found, "x": self._carried(found["t"], found["x"])})
         self._recent[name] = decision
         self._copies.add(name)
@@ -164,21 +169,27 @@ def _actions(bandit: Any, event: Event, past: Past) -> None:
     if not isinstance(past, ActionPast):
         raise LogError(f"event {event['seq']:,} is a table of actions, which nothing here keeps", event["seq"])
     table = past.on_actions(event)
-    if "name" in event:
+    if table is None:
+        bandit.remove_table(event["name"])
+    elif "name" in event:
         bandit.prepare(event["name"], table)
 
 
 def _learn(bandit: Any, event: Event, past: Past) -> None:
-    bandit.learn(past.get(event), event["reward"], weight=event["weight"])
+    decision = past.get(event)
+    reach_time(bandit, decision.tag)
+    bandit.learn(decision, event["reward"], weight=event["weight"])
 
 
 def _correct(bandit: Any, event: Event, past: Past) -> None:
     old = event["old_reward"]
-    bandit.correct(past.get(event, old), old, event["new_reward"], **taking_back(bandit))
+    with rows_kept():
+        bandit.correct(past.get(event, old), old, event["new_reward"], **taking_back(bandit))
 
 
 def _forget(bandit: Any, event: Event, past: Past) -> None:
-    bandit.forget(past.get(event, event["reward"]), event["reward"], **taking_back(bandit))
+    with rows_kept():  # a resync follows, or the bandit that wrote the log has warned
+        bandit.forget(past.get(event, event["reward"]), event["reward"], **taking_back(bandit))
 
 
 def taking_back(bandit: Any) -> Mapping[str, Any]:
@@ -188,6 +199,18 @@ def taking_back(bandit: Any) -> Mapping[str, Any]:
 
 def _partial_fit(bandit: Any, event: Event, _: Past) -> None:
     bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
+
+
+def _learn_logged(bandit: Any, event: Event, _: Past) -> None:
+    reach_time(bandit, max(event["columns"].get("tag", ()), default=0))
+    with rows_kept():
+        bandit.partial_fit(event["columns"])
+
+
+def _merge(bandit: Any, event: Event, _: Past) -> None:
+    other = from_bytes(base64.b64decode(event["model"]))
+    reach_time(bandit, time_of(other))
+    bandit.merge(other)
 
 
 def _replace(bandit: Any, event: Event, past: Past) -> None:  # a bandit that must be able to, or the event is refused
@@ -215,10 +238,12 @@ def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any
         return [{"policy": (ACTION_POLICIES.get(name) or find_policy(name))(**settings)}]
     if "reward_range" in event:
         return [{"reward_range": event["reward_range"]}]
+    if "feature_range" in event:
+        return [{"feature_range": event["feature_range"]}]
     if "outcomes" in event:
         return _reweighed(Outcomes.from_dict(event["outcomes"]), outcomes)
     if "budget" in event:
-        return [{"budget": Budget.from_dict(event["budget"])}]
+        return [{"budget": None if event["budget"] is None else Budget.from_dict(event["budget"])}]
     fill = {"fill": event.get("fill", {})}
     if "encoder" in event:
         return [{"encoder": Encoder.from_dict(event["encoder"]), **fill}]
@@ -236,20 +261,23 @@ def _reweighed(new: Outcomes, old: Outcomes | None) -> list[dict[str, Any]]:
 
 PLAYS: Final[Mapping[str, Callable[[Any, Event, Past], object]]] = {
     "actions": _actions,
+    "remove_table": _actions,
     "decide": lambda bandit, event, past: past.decide(bandit, event),
     "learn": _learn,
     "correct": _correct,
     "forget": _forget,
     "expire": lambda bandit, event, past: bandit.expire(past.get(event)),
+    "bill": lambda bandit, event, past: bandit.bill(past.get(event, event.get("reward")), event["cost"]),
     "add_arm": lambda bandit, event, _: bandit.add_arm(event["arm"]),
     "retire_arm": lambda bandit, event, _: bandit.retire_arm(event["arm"]),
     "restore_arm": lambda bandit, event, _: bandit.restore_arm(event["arm"]),
     "remove_arm": lambda bandit, event, _: bandit.remove_arm(event["arm"]),
     "advance": lambda bandit, event, _: bandit.replace(t=event["t"]),
     "partial_fit": _partial_fit,
-    "learn_logged": lambda bandit, event, _: bandit.partial_fit(event["columns"]),
+    "learn_logged": _learn_logged,
     "replace": _replace,
-    "merge": lambda bandit, event, _: bandit.merge(from_bytes(base64.b64decode(event["model"]))),
+    "merge": _merge,
+    "resync": lambda bandit, event, _: bandit._resync(from_bytes(base64.b64decode(event["model"]))),
 }
 """How an event of a kind changes a bandit; kinds that change nothing are `UNPLAYED`."""
 

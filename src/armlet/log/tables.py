@@ -20,7 +20,7 @@ import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, choices, load_pyarrow
 from armlet.inputs.codes import CONSTANT
-from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, refused, too_light
+from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, is_number, refused, too_light
 from armlet.inputs.encoder import MOST, Encoder
 from armlet.types import Arm, Bool, Float64, Int64
 
@@ -42,8 +42,21 @@ class Roles:
     features: tuple[str, ...]
     arm: str
     reward: str
-    propensity: str | None = None
+    propensity: str | float | None = None
+    """The column of the probability with which each arm was played; or that probability, the same in every row."""
     arm_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        given = self.propensity
+        if given is None or isinstance(given, str):
+            return
+        if isinstance(given, bool) or not is_number(given):
+            kind = type(given).__name__
+            raise ArgumentError("{propensity} is a {kind}; give the name of a column, or a number", kind=kind)
+        if not 0.0 < given <= 1.0:
+            text = "{propensity} is {given!r}; give the name of a column, or a number above 0, at most 1"
+            raise ArgumentError(text, given=given)
+        object.__setattr__(self, "propensity", float(given))
 
     def reading(self, features: Sequence[str]) -> Roles:
         """Return the same roles with other features."""
@@ -93,7 +106,7 @@ def check_columns(table: Any, name: str, roles: Roles, outcomes: Sequence[str] |
     given = [("features", each) for each in roles.features]
     given.append(("arm", roles.arm))
     given += [("reward", roles.reward)] if outcomes is None else [("outcomes", each) for each in outcomes]
-    given += [] if roles.propensity is None else [("propensity", roles.propensity)]
+    given += [("propensity", roles.propensity)] if isinstance(roles.propensity, str) else []
     for role, column in given:
         if column not in table.column_names and (role, column) != ("features", CONSTANT):
             text = "{" + role + "} names {column!r}, which is not a column of {name}; {fix}"

@@ -71,6 +71,10 @@ def _is_policy(value: object) -> bool:
     return type(value) is dict and type(value.get("name")) is str and type(value.get("settings", {})) is dict
 
 
+def _is_feature_range(value: object) -> bool:
+    return type(value) is list and value[2:] in ([], ["clip"]) and len(value) > 1 and all(map(_is_real, value[:2]))
+
+
 def _is_control(value: object) -> bool:
     if type(value) is not dict or not _is_share(value.get("share")) or type(value.get("played")) is not bool:
         return False
@@ -160,6 +164,10 @@ ELIGIBLE: Final = Check(lambda value: bool(value) and _is_labels(value), "a list
 ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike")
 TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}")
 RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers")
+FEATURE_RANGES: Final = Check(
+    lambda value: type(value) is dict and all(map(_is_feature_range, value.values())),
+    "an object of features and two numbers each, perhaps with clip",
+)
 DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
 OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
 FILL: Final = Check(_is_fill, f"an object of features and {_NUMBERS}")

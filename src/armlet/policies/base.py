@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.errors import CheckedSettings, InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import Ridge, RidgeLike, Units, check_origin, open_outcomes, units_of
 from armlet.kernel import Statistics, sum_shapes
 from armlet.policies.discounts import fading, fading_shapes
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 SumsT = TypeVar("SumsT", bound=Statistics)
 
 
-class BasePolicy(ABC, Generic[StateT]):
+class BasePolicy(CheckedSettings, ABC, Generic[StateT]):
     """A policy for any problem and any rewards, in constant memory, played in Python.
 
     What it leaves open is what makes a policy: `init`, `probabilities`, `decide` and `update`.

@@ -33,7 +33,7 @@ def carry_state(policy: Policy, state: State, change: FeatureChange) -> State:
     --------
     >>> import armlet
     >>> bandit = armlet.Bandit(["a"], features=["age"], policy=armlet.Greedy(), seed=1)
-    >>> bandit.partial_fit([[3.0], [5.0]], ["a", "a"], [1.0, 2.0])
+    >>> _ = bandit.partial_fit([[3.0], [5.0]], ["a", "a"], [1.0, 2.0])
     >>> change = FeatureChange.between(["age"], ["age", "member"], {"member": 1.0})
     >>> carry_state(bandit.policy, bandit.state, change).A[0].tolist()  # of (1, age, member)
     [[2.0, 8.0, 2.0], [8.0, 34.0, 8.0], [2.0, 8.0, 2.0]]
@@ -138,8 +138,7 @@ def _squares(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry A2, as A, (K, D (D + 1) / 2)."""
     squares: Any = arrays["squares"]
     places, factors = plan.packed()
-    out: Float64 = squares[..., places] * factors + 0.0
-    return out
+    return np.ascontiguousarray(squares[..., places] * factors + 0.0)  # numpy picks columns into Fortran order
 
 
 def _units(plan: _Plan, arrays: Arrays) -> Float64:

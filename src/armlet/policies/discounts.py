@@ -8,6 +8,7 @@ as its `tag`: so logs and ledgers hold it, and mean the same to every policy.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import NEWER, number, optional, settle, unboxed
+from armlet.reference.discount import TICKS
 from armlet.reference.elementary import log
 from armlet.types import Shapes
 
@@ -117,8 +119,37 @@ def fades_by_time(bandit: Any) -> bool:
     >>> fades_by_time(armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="7 days"), seed=1))
     True
     """
-    asked = getattr(bandit, "_asked", (bandit,))
-    return any(getattr(each.state, "fades", None) == "time" for each in asked)
+    return bool(timed_parts(bandit))
+
+
+def timed_parts(bandit: Any) -> list[Any]:
+    """Return those of a bandit and its second, if it has one, that forget by time."""
+    return [each for each in getattr(bandit, "_asked", (bandit,)) if getattr(each.state, "fades", None) == "time"]
+
+
+def reach_time(bandit: Any, minutes: int) -> None:
+    """Let a bandit learn rows of a time that was checked when they were recorded."""
+    for each in timed_parts(bandit):
+        each._reach_time(minutes)
+
+
+def time_of(bandit: Any) -> int:
+    """Return the minute, since 1970, of the latest decision that a bandit has learned; 0 if it does not forget by time.
+
+    Examples
+    --------
+    >>> import armlet
+    >>> bandit = armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="64 hours"), seed=1)
+    >>> bandit.learn(bandit.decide([0.5], at=1.8e9), 1.0)
+    >>> time_of(bandit), int(1.8e9) // 60  # in 64ths of a half-life
+    (30000000, 30000000)
+    """
+    times = [0]
+    for each in timed_parts(bandit):
+        half_life = duration_of(each.policy)
+        if half_life is not None:
+            times.append(math.ceil(each.state.clock / TICKS * (half_life / timedelta(minutes=1))))
+    return max(times)
 
 
 def fading(policy: Any) -> Mapping[str, Any]:

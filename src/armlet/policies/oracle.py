@@ -6,6 +6,7 @@ Decide O(K d); update O(d^2); memory O(K d^2).
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,12 @@ class Oracle(SumsPolicy[Statistics]):
     theta: Sequence[Sequence[float]]
 
     def __post_init__(self) -> None:
-        rows = np.array(self.theta, dtype=np.float64)
+        try:
+            rows = np.array(self.theta, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidValueError(
+                f"theta is {reprlib.repr(self.theta)}; give one row of finite numbers per arm"
+            ) from error
         if rows.ndim != 2 or not (np.abs(rows) <= LARGEST).all():
             raise InvalidValueError(
                 f"theta has shape {rows.shape}; give one row of finite numbers per arm, of at most {LARGEST:g} in size"

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 
 from armlet.errors import DecisionError, InvalidValueError, MergeError
+from armlet.inputs.columns import plain_label
 from armlet.types import Arm, Array, Float64, Interaction, State
 
 MOST = 1e200
@@ -135,10 +136,11 @@ def subtract(later: Any, labels: Sequence[Arm], earlier: State, earlier_labels: 
     """
     if not hasattr(later, "subtract") or _definer(later, "subtract") is not _definer(later, "merge"):
         raise MergeError("this policy's state is no sum of rows, so there is no difference of two of them")
-    places = {label: arm for arm, label in enumerate(labels)}
-    for arm in reversed([i for i, label in enumerate(earlier_labels) if label not in places]):
+    places = {plain_label(label): arm for arm, label in enumerate(labels)}
+    earlier_plain = [plain_label(label) for label in earlier_labels]
+    for arm in reversed([i for i, label in enumerate(earlier_plain) if label not in places]):
         earlier.remove_arm(arm)
-    later.subtract(earlier, [places[label] for label in earlier_labels if label in places])
+    later.subtract(earlier, [places[label] for label in earlier_plain if label in places])
 
 
 def _definer(state: object, method: str) -> type:

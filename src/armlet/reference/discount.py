@@ -9,6 +9,7 @@ them by what is left of a row of then, at a clock of 64 ticks to a half-life; th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -114,19 +115,24 @@ class FadingReference(Reference):
         """Record the row of a decision of step t."""
         time = t / self.half_life
         self.advance(math.floor(time * TICKS))
-        counts = weight * _weight(time, self.tick // TICKS)
-        Reference.add(self, arm, x, reward, counts)
-        row = x if self.free is None else self.free.row(x)
-        self.A2[arm] = self.A2[arm] + counts * abs(counts) * np.outer(row, row) if self.n[arm] > 0 else 0.0
+        Reference.add(self, arm, x, reward, weight * _weight(time, self.tick // TICKS))
 
-    def _penalty(self, arm: int) -> Float64:
-        n = float(self.rows[arm])
-        if self.free is None:
-            return self.ridge.shift(n) * np.eye(self.size)
-        shift = self.ridge.shift(max(n, 1.0))
-        penalty = shift * np.eye(self.size)
-        penalty[0, 0] += 1.0 - shift
-        return penalty
+    def _add_outer(self, arm: int, x: Float64, weight: float) -> None:
+        Reference._add_outer(self, arm, x, weight)
+        self.A2[arm] += weight * abs(weight) * np.outer(x, x)
+
+    def _squared_weights(self) -> Mapping[int, float]:
+        """Return the sum of squared weights; as given, where no column counts rows, from the largest column."""
+        found = {}
+        for arm, n in enumerate(self.n.tolist()):
+            columns, squares = np.diag(self.A[arm]), np.diag(self.A2[arm])
+            largest = 0 if self.free is not None else int(columns.argmax())
+            found[arm] = float(n * (squares[largest] / columns[largest])) if columns[largest] > 0.0 else 0.0
+        return found
+
+    def _empty(self, arm: int) -> None:
+        Reference._empty(self, arm)
+        self.A2[arm] = 0.0
 
     def _system(self, arm: int) -> tuple[Float64, Float64]:
         A, b = (self.A[arm], self.b[arm]) if self.free is None else self.free.system(self.A[arm], self.b[arm])
@@ -140,7 +146,10 @@ class FadingReference(Reference):
         """Return V^-1 (A2 + penalties) V^-1."""
         V = self._system(arm)[0]
         A2 = self.A2[arm] if self.free is None else self.free.system(self.A2[arm], self.b[arm])[0]
-        V2 = self.fade * self.fade * A2 + self._penalty(arm)
+        shift = self.ridge.shift(float(self.rows[arm]) if self.free is None else max(float(self.rows[arm]), 1.0))
+        V2 = self.fade * self.fade * A2 + shift * np.eye(self.size)
+        if self.free is not None:
+            V2[0, 0] += 1.0 - shift
         half = np.array([solve(V, column) for column in V2.T])  # rows are V^-1 of columns
         return np.array([solve(V, column) for column in half.T])
 

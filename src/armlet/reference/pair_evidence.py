@@ -7,7 +7,8 @@ all rewards, as one row more, the logarithm of the marginal likelihood is, for s
     -1/2 [log det(A~ + Lambda) - log det Lambda + sum_i log((n_i + kappa) / kappa) + n log(S~ - b~'theta + v)].
 
 Each unknown is taken given the others, as the exponential of the posterior mean of its logarithm over a grid, under a
-log-normal prior: ridges about the root of the number of slopes with deviation 1, kappa about 10 with deviation 2.
+log-normal prior: ridges about the root of the number of slopes with deviation 1, kappa about 10 with deviation 2. Where
+a likelihood is not finite, the unknown is the centre of its prior.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def likely_ridge(system: PairSystem, ridge: Float64, group: Int64) -> float:
     C, g, explained = eliminate(system.A[np.ix_(order, order)] + np.diag(diagonal), system.b[order], len(others))
     determinants, more = weigh(*tridiagonal(C, g), np.zeros(25))
     off = LOG_RIDGES - 0.5 * log(float(len(group)))
-    return _mean(LOG_RIDGES, -0.5 * ((determinants + system.log_squares(explained, more)) + off * off))
+    likely = -0.5 * ((determinants + system.log_squares(explained, more)) + off * off)
+    return _mean(first_ridge(len(group)), LOG_RIDGES, likely)
 
 
 def eliminate(M: Float64, b: Float64, count: int) -> tuple[Float64, Float64, float]:
@@ -122,10 +124,12 @@ def likely_kappa(likelihoods: Float64) -> float:
     >>> round(likely_kappa(np.zeros(7)), 6), round(likely_kappa(np.array([0.0, 0.0, 99.0, 0.0, 0.0, 0.0, 0.0])), 6)
     (10.0, 3.162278)
     """
-    return _mean(LOG_KAPPAS, likelihoods)
+    return _mean(FIRST_KAPPA, LOG_KAPPAS, likelihoods)
 
 
-def _mean(values: NDArray[np.floating[Any]], likely: Float64) -> float:
-    """Return the exponential of the mean of logarithms."""
+def _mean(first: float, values: NDArray[np.floating[Any]], likely: Float64) -> float:
+    """Return the exponential of the mean of logarithms; the prior's if some likelihood is not finite."""
+    if not np.isfinite(likely).all():
+        return first
     weights = exps(likely - likely.max())
     return exp(float(np.cumsum(weights * values)[-1] / np.cumsum(weights)[-1]))

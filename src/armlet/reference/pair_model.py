@@ -8,7 +8,9 @@ x and r of an item and s_i = (n_i, u_i) (x) (1, z_i), the intercepts are solved 
     delta_i = (y_i - s_i'theta) / (n_i + kappa),
     w^2 = f'(A~ + Lambda)^-1 f + 1 / (n_i + kappa), f = phi - s_i / (n_i + kappa).
 
-All of it is sums of rows, so rows are taken back and models merged. Every operation is in the order of the kernel's.
+All of it is sums of rows, so rows are taken back and models merged; the evidence is weighed again then, and else when
+rows have doubled. The kernel puts that off until it is asked or learns the next row. Every operation is in the order of
+the kernel's.
 """
 
 from __future__ import annotations
@@ -172,18 +174,20 @@ class PairModel(PairSums):
         self._since += 1
         is_due = self._since >= min(max(self._rows // 64, 1), max(16, self.n_terms // 8))
         if is_due or (not self._has_varied() and self._variance() > 0.0):
-            self.solve()
+            if self._rows >= 2 * self._weighed:
+                self._weigh()
+            self._solve()
 
     def remove(self, key: int, x: Float64, z: Float64, reward: float, weight: float) -> None:
         """Take back a row that was learned, as if it had never been."""
         self._check_held(key, weight)
         if self._rows == 1:
             return self._empty()
+        row = [a - b for a, b in zip([reward, *x.tolist(), *z.tolist()], self._origin.tolist(), strict=True)]
         self._change(key, x, z, reward, -weight, -1)
-        if 2 * self._rows <= self._weighed:
-            self._weigh()
-        self._solve()
-        return None
+        if self._clear_if_lost(row, weight):
+            return self._empty()
+        return self.solve()
 
     def correct(self, key: int, x: Float64, z: Float64, old: float, new: float, weight: float) -> None:
         """Exchange the reward of a row that was learned."""
@@ -197,7 +201,9 @@ class PairModel(PairSums):
             self._pull(item, -1.0)
             item.y += weight * (new - old)
             self._pull(item, 1.0)
-        self._solve()
+        if self._clear_if_lost([old], weight):
+            return self._empty()
+        return self.solve()
 
     def merge(self, other: PairModel) -> None:
         """Add the rows of another model; its items count as learned later than the own ones."""
@@ -207,11 +213,10 @@ class PairModel(PairSums):
         if self._rows == 0 and not self._items:
             self._origin = other._origin.copy()
         self._accumulate(other, 1)
+        self._know_folded(other._folded)
         for key in list(self._items)[: max(len(self._items) - self.kept, 0)]:
             self._fold(key)
-        self._since = self._weighed = 0
-        self._weigh()
-        self._solve()
+        self.solve()
 
     def subtract(self, base: PairModel) -> None:
         """Leave what was learned since `base`, an earlier copy; `base` merged with it is the model as it was."""
@@ -219,15 +224,13 @@ class PairModel(PairSums):
         if not np.array_equal(self._origin, base._origin) and base._rows > 0:
             raise MergeError("the model does not come of that base: origins of features differ")
         self._accumulate(base, -1)
-        self._since = self._weighed = 0
-        self._solve()
+        self.solve()
 
     # solving
 
     def solve(self) -> None:
-        """Solve the sums, and weigh the evidence if the rows have doubled."""
-        if self._rows >= 2 * self._weighed and self._rows > 0:
-            self._weigh()
+        """Weigh the evidence again and solve: everything is a function of the sums then."""
+        self._weigh()
         self._solve()
 
     def _has_varied(self) -> bool:
@@ -396,7 +399,8 @@ class PairModel(PairSums):
         """Return the whole state by name; matrices as the columns of their lower triangle."""
         items, at = self._items.values(), self._solved
         width = 2 + self.terms.dx + self.terms.dz
-        return {
+        folded = {"folded_keys": np.array(list(self._folded), dtype=np.uint64)} if self._folded else {}
+        return folded | {
             "counts": np.array([self._rows, self._since, self._weighed], dtype=np.int64),
             "origin": self._origin.copy(),
             "moments": np.concatenate([[self._n], self._moments.ravel()]),
@@ -414,6 +418,8 @@ class PairModel(PairSums):
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state that `arrays` returned."""
         for name, array in self.arrays().items():
+            if name == "folded_keys":
+                continue
             given = arrays[name]
             expected = (len(arrays["item_keys"]), *array.shape[1:]) if name.startswith("item") else array.shape
             if given.shape != expected or given.dtype != array.dtype:
@@ -432,6 +438,7 @@ class PairModel(PairSums):
             key: Item(rows, float(sums[0]), float(sums[1]), sums[2 : 2 + dx].copy(), sums[2 + dx :].copy())
             for key, rows, sums in items
         }
+        self._folded = dict.fromkeys(arrays["folded_keys"].tolist() if "folded_keys" in arrays else [])
 
 
 def back_substitute(L: Float64, inverse: Float64, y: Float64) -> None:

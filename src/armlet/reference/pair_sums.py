@@ -3,23 +3,28 @@
 An item is an action of one label and one z. With n_i, u_i, y_i the sums of 1, x and r of an item and
 s_i = (n_i, u_i) (x) (1, z_i), intercepts are solved in closed form by taking s_i s_i' / (n_i + kappa) out of A,
 s_i y_i / (n_i + kappa) out of b and y_i^2 / (n_i + kappa) out of the squares: the pulls, kept running. What an item
-took out stays out when it is folded in for good.
+took out stays out when it is folded in for good. Rows of an item that comes back after that cannot be taken back:
+nothing tells them from those before.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from armlet.errors import InvalidValueError, MergeError
+from armlet.reference.lost_digits import EMPTIED, Column
 from armlet.reference.pair_evidence import FIRST_KAPPA, PairSystem
 from armlet.reference.pair_terms import ROUNDING, PairTerms, mirrored, standard_units
 from armlet.reference.units import ORDINARY
 from armlet.types import Float64
 
+FOLDED_PER_ITEM: Final = 8
+"""Keys of folded items that are known, for each that may be kept."""
 BITS_OF_ACTIONS: Final = 24
 """Of an origin: features of actions are those of a catalogue."""
 
@@ -53,6 +58,7 @@ class PairSums:
         self._moments: Float64 = np.zeros((2, 1 + d))  # sums and sums of squares of r, x, z from their origins
         self._A, self._b, self._squares = np.zeros((D, D)), np.zeros(D), 0.0
         self._items: dict[int, Item] = {}  # the least recently learned first
+        self._folded: dict[int, None] = {}  # keys of items that were folded in, the first one first
         self._forget_pulls()
 
     def _change(self, key: int, x: Float64, z: Float64, reward: float, weight: float, rows: int) -> None:
@@ -84,6 +90,20 @@ class PairSums:
         else:
             self._pull(item, 1.0)
 
+    def _clear_if_lost(self, row: list[float], weight: float) -> bool:
+        """Drop sums that have lost their digits with a row that was taken back, or the reward of one."""
+        found = [weight / max(self._n, 1.0)] if len(row) > 1 else []
+        for j, zero in enumerate(self._origin.tolist() if self._n > 0.0 else []):
+            own = Column(self._n, *self._moments[:, j].tolist())
+            size = own.square if own.is_far_from(zero) else 0.0
+            if j < len(row):
+                size += own.taken(row[j], weight)
+            found.append(size / (self._n * own.variance(zero, weight)))
+        is_lost = any(one > EMPTIED for one in found)
+        if is_lost:
+            self._clear()
+        return is_lost
+
     def _phi(self, x: Float64, z: Float64) -> Float64:
         dx = self.terms.dx
         x, z = x - self._origin[1 : 1 + dx], z - self._origin[1 + dx :]
@@ -108,6 +128,7 @@ class PairSums:
     def _fold(self, key: int) -> None:
         """Give up an item's intercept: what it took out of the sums stays out."""
         item = self._items.pop(key)
+        self._know_folded([key])
         if not item.n > 0.0:
             return
         s, share = self._item_terms(item), 1.0 / (item.n + self._kappa)
@@ -115,6 +136,13 @@ class PairSums:
         self._b -= (share * item.y) * s
         self._squares -= (share * item.y) * item.y
         self._pull(item, -1.0)
+
+    def _know_folded(self, keys: Iterable[int]) -> None:
+        """Keep the keys of items that were folded in: their rows cannot be told from those since."""
+        for key in keys:
+            self._folded.setdefault(key)
+            if len(self._folded) > FOLDED_PER_ITEM * self.kept:
+                del self._folded[next(iter(self._folded))]
 
     def _accumulate(self, other: PairSums, sign: int) -> None:
         """Add or subtract the sums of another model, brought to the own origin."""
@@ -170,10 +198,10 @@ class PairSums:
         item = self._items.get(key)
         if self._rows == 0:
             raise InvalidValueError("no row has been learned")
-        if self.intercepts and (item is None or item.n - weight < -1e-9 * item.n):
+        if self.intercepts and (item is None or key in self._folded or item.n - weight < -1e-9 * item.n):
             raise InvalidValueError(
-                f"the rows of item {key} are no longer kept apart: more than kept={self.kept} items came after them, "
-                "or no such row was learned"
+                f"the rows of item {key} are no longer kept apart: more than kept={self.kept} items came after some of "
+                "them, or no such row was learned"
             )
 
     def _check_alike(self, other: PairSums) -> None:

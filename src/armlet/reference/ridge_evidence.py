@@ -9,7 +9,8 @@ the logarithm of the marginal likelihood of all arms is
 sigma profiled out, v the variance of all rewards as one row more. To it comes the prior, log ridge normal about
 log(number of slopes) / 2 with deviation 1. The ridge is the exponential of the posterior mean of log ridge, over 25
 ridges from 1 to 10^6. A tridiagonal form makes each of them O(d); with few rows C has low rank, and the form is that of
-its factors. Every operation is in the order of the kernel's, so both agree to the last bit.
+its factors. One row tells nothing, and where a likelihood is not finite the prior speaks. Every operation is in the
+order of the kernel's, so both agree to the last bit.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from armlet.types import Float64
 LOG_RIDGES: Final = np.arange(25) * (0.25 * 2.302585092994046)
 RIDGES: Final = np.array([exp(one) for one in LOG_RIDGES.tolist()])
 NEGLIGIBLE_PIVOT: Final = 1e-12
+LEAST_SQUARE: Final = 2.0**-900
+"""Of what is reflected: below, 2 over it may be infinite."""
 MUCH: Final = 2.0**300
 """What a product of ratios may reach before its logarithm is taken."""
 
@@ -61,12 +64,12 @@ def likely_ridge(systems: Iterable[tuple[Float64, Float64, float, float]], slope
         return 1.0
     determinants, left, freedom = np.zeros(25), np.zeros(25), 0.0
     for A, b, n, squares in systems:
-        if not n > 0.0 or len(b) == 1:
+        if not n > 1.0 or len(b) == 1:
             continue
         C, g, most = *leftover(A, b, n), (len(b) - 1) // 2
-        freedom += max(n - 1.0, 0.0)
+        freedom += n - 1.0
         whole = max(squares - float(b[0] * b[0]) / n, 0.0)
-        low = low_rank(C, g, most) if n <= most else None
+        low = low_rank(C, g, most, float(np.diag(A)[1:].max())) if n <= most else None
         if low is None:
             determinants, explained = weigh(*tridiagonal(C, g), determinants)
         else:
@@ -79,8 +82,11 @@ def likely_ridge(systems: Iterable[tuple[Float64, Float64, float, float]], slope
             determinants, rest = weigh(*tridiagonal(G, c), determinants)
             explained = total - RIDGES * rest
         left += np.maximum(whole - explained, 0.0)
-    off = LOG_RIDGES - 0.5 * log(float(slopes))
+    centre = 0.5 * log(float(slopes))
+    off = LOG_RIDGES - centre
     likely = -0.5 * ((determinants + (freedom + 1.0) * logs(left + variance)) + off * off)
+    if not np.isfinite(likely).all():
+        return exp(centre)
     weights = exps(likely - likely.max())
     return exp(float(np.cumsum(weights * LOG_RIDGES)[-1] / np.cumsum(weights)[-1]))
 
@@ -103,14 +109,14 @@ def tridiagonal(M: Float64, g: Float64) -> tuple[Float64, Float64, Float64]:
     True
     """
     M, g, m = M.copy(), g.copy(), len(M)
-    diagonal, off = np.zeros(m), np.zeros(m - 1)
+    diagonal, off = np.zeros(m), np.zeros(max(m - 1, 0))
     for k in range(m - 1):
         diagonal[k], u = M[k, k], M[k + 1 :, k].copy()
         first, rest = float(u[0]), _dot(u[1:], u[1:])
         norm = math.sqrt(first * first + rest)
-        off[k] = (-norm if first > 0.0 else norm) if rest > 0.0 else first
+        off[k] = (-norm if first > 0.0 else norm) if rest > LEAST_SQUARE else first
         u[0] = first - off[k]
-        scale = 2.0 / float(u[0] * u[0] + rest) if rest > 0.0 else 0.0
+        scale = 2.0 / float(u[0] * u[0] + rest) if rest > LEAST_SQUARE else 0.0
         w = np.zeros(len(u))
         for j in range(len(u)):
             w += M[k + 1 :, k + 1 + j] * u[j]
@@ -118,26 +124,30 @@ def tridiagonal(M: Float64, g: Float64) -> tuple[Float64, Float64, Float64]:
         w -= u * (0.5 * scale * _dot(w, u))
         g[k + 1 :] -= u * (scale * _dot(u, g[k + 1 :]))
         M[k + 1 :, k + 1 :] -= np.outer(u, w) + np.outer(w, u)
-    diagonal[-1] = M[-1, -1]
+    diagonal[-1:] = np.diag(M)[-1:]
     return diagonal, off, g
 
 
-def low_rank(M: Float64, g: Float64, most: int) -> tuple[Float64, Float64] | None:
+def low_rank(M: Float64, g: Float64, most: int, size: float) -> tuple[Float64, Float64] | None:
     """Return L and c with M = L L' and g = L c, by pivoted Cholesky; None if M has more rank than that.
+
+    A pivot below 1e-12 of `size`, the largest number that M was made of, is rounding.
 
     Examples
     --------
     >>> X = np.array([[1.0, 2.0, 0.0, 1.0]])
-    >>> L, c = low_rank(X.T @ X, 3.0 * X[0], 2)
+    >>> L, c = low_rank(X.T @ X, 3.0 * X[0], 2, 4.0)
     >>> L.tolist(), c.tolist()
     ([[1.0], [2.0], [0.0], [1.0]], [3.0])
+    >>> [part.shape for part in low_rank(X.T @ X, 3.0 * X[0], 2, 1e13)]
+    [(4, 0), (0,)]
     """
     left, columns, c = np.diag(M).copy(), [], []  # type: ignore[var-annotated]
-    least, pivots = NEGLIGIBLE_PIVOT * left.max(), []  # type: ignore[var-annotated]
+    least, pivots = NEGLIGIBLE_PIVOT * size, []  # type: ignore[var-annotated]
     while True:
         pivot = int(left.argmax())
         if not left[pivot] > least:
-            return (np.stack(columns, axis=1), np.array(c)) if columns else None
+            return np.array(columns).reshape(-1, len(M)).T, np.array(c)
         if len(pivots) == most:
             return None
         column, rest = M[pivot].copy(), float(g[pivot])

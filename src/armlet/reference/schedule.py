@@ -6,6 +6,7 @@ Every sum is written in the order in which the kernel makes it, so both agree to
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +16,7 @@ from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import below, best_arms, coins, draw, force
 from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
+from armlet.reference.lost_digits import Taken, lost_arms
 from armlet.reference.units import FreeUnits
 from armlet.types import Bool, Choice, Float64
 
@@ -159,14 +161,34 @@ class Reference:
         self.sum_r[arm] += weight * reward
         self.sum_rr[arm] += weight * reward * reward
         self.b[arm] += weight * reward * x
-        self.A[arm] += weight * np.outer(x, x)
+        self._add_outer(arm, x, weight)
         if weight < 0 and self.n[arm] <= -1e-12 * weight:  # the last row was taken back: no ghost of it stays
-            for sums in (self.n, self.A, self.b, self.sum_r, self.sum_rr):
-                sums[arm] = 0.0
+            self._empty(arm)
+        if weight < 0:
+            self._empty_lost(Taken(arm, x[-self.dim :].tolist(), reward, -weight))
         if self.free is not None:
             self.free.left -= max(weight, 0.0)
             if weight < 0 or self.free.left <= 0 or (weight > 0 and self.free.leaves(x, weight, sum(self.n.tolist()))):
                 self.renew()
+
+    def _add_outer(self, arm: int, x: Float64, weight: float) -> None:
+        self.A[arm] += weight * np.outer(x, x)
+
+    def _empty(self, arm: int) -> None:
+        for sums in (self.n, self.A, self.b, self.sum_r, self.sum_rr):
+            sums[arm] = 0.0
+
+    def _empty_lost(self, taken: Taken) -> None:
+        """Empty the arms that have lost their digits with a row that was taken back."""
+        squares = np.diagonal(self.A, axis1=1, axis2=2)[:, -self.dim :]
+        means = (self.sum_r, self.A[:, 0, 1:]) if self.free is not None else (0.0 * self.sum_r, 0.0 * squares)
+        sums = (means[0], self.sum_rr, means[1], squares)
+        for arm in lost_arms(taken, self.n, sums, self.free, self._squared_weights().get(taken.arm)):
+            self._empty(arm)
+
+    def _squared_weights(self) -> Mapping[int, float]:
+        """Return the sum of squared weights of every arm, where it is kept."""
+        return {}
 
     def renew(self) -> None:
         """In free units: take the means and deviations of all rows again."""

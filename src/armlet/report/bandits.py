@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from armlet.bandit import Bandit
     from armlet.types import Float64, Policy
 
-USUAL: Final = {"objective": "max", "normalize": None, "reward_range": None}
+USUAL: Final = {"objective": "max", "normalize": None, "reward_range": None, "feature_range": None}
 FEATURES: Final = 12  # that are named
 
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
-from armlet.errors import ArmletError
+from armlet.errors import ArmletError, UnknownNameError
 from armlet.service.app import Service
 from armlet.service.decisions import Actions, action_rows, refused_decision, with_any_dates
 from armlet.service.http import Request, Response, decode, json_response
-from armlet.service.problems import refusal
+from armlet.service.problems import NOT_FOUND, Problem, refusal
 from armlet.service.schemas import Activate, Activated, Done, Prepare
 
 _prepare = msgspec.json.Decoder(Prepare)
@@ -31,6 +31,18 @@ async def prepare(service: Service, request: Request) -> Response:
     except ArmletError as error:
         fields = {"actions": "actions", "name": "table"}
         raise await service.run(refused_decision, loop, action_rows(loop, asked.actions), error, fields) from error
+    return json_response(Done())
+
+
+async def remove_table(service: Service, request: Request) -> Response:
+    """Take the name of a table away; decisions that were made among its actions are learned all the same."""
+    loop = await service.loop(request.parts["name"])
+    try:
+        await service.run(loop.remove_table, request.parts["table"])
+    except UnknownNameError as error:
+        raise Problem(NOT_FOUND, str(error), field="table") from error
+    except ArmletError as error:
+        raise refusal(error, field="table") from error
     return json_response(Done())
 
 

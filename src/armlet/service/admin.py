@@ -57,8 +57,7 @@ _promote = msgspec.json.Decoder(Promote)
 def _refusing(names: tuple[str, ...]) -> Iterator[None]:
     """Raise errors of the library as problems that name the field with which their text begins, if one does."""
     try:
-        with refusing():
-            yield
+        yield
     except (StoreError, EventError) as error:
         raise refusal(error) from error
     except ArmletError as error:
@@ -85,13 +84,15 @@ def _made(store: Store, asked: MakeLoop) -> Loop:
         raise Problem(CONFLICT, f"there is a loop {asked.name!r} already", field="name")
     fields = {**msgspec.structs.asdict(asked), "arms": asked.arms or ()}
     with _refusing(MakeLoop.__struct_fields__):
-        if asked.control is not None:
-            fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
-        if isinstance(asked.epoch, Duration):
-            fields["epoch"] = msgspec.structs.asdict(asked.epoch)
-        if asked.budget is not None:
-            fields["budget"] = _budget(asked.budget)
-        return store.loop(**LoopConfig(**fields).arguments())
+        with refusing():
+            if asked.control is not None:
+                fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
+            if isinstance(asked.epoch, Duration):
+                fields["epoch"] = msgspec.structs.asdict(asked.epoch)
+            if asked.budget is not None:
+                fields["budget"] = _budget(asked.budget)
+            arguments = LoopConfig(**fields).arguments()
+        return store.loop(**arguments)
 
 
 def _budget(told: BudgetTerms) -> Budget:
@@ -126,13 +127,15 @@ async def change(service: Service, request: Request) -> Response:
     """Go on with other terms, all of them or none; what was learned stays."""
     asked = decode(_change, await request.body(service.limits.body), request)
     loop = await service.loop(request.parts["name"])
-    await service.run(_changed, loop, asked)
-    return json_response(Done())
+    is_other = await service.run(_changed, loop, asked)
+    return json_response(Done("done" if is_other else "unchanged"))
 
 
-def _changed(loop: Loop, asked: ChangeLoop) -> None:
+def _changed(loop: Loop, asked: ChangeLoop) -> bool:
     with _refusing(ChangeLoop.__struct_fields__):
-        loop.change(**_arguments(loop, asked))
+        with refusing():
+            arguments = _arguments(loop, asked)
+        return loop.change(**arguments)
 
 
 def _arguments(loop: Loop, asked: ChangeLoop) -> Mapping[str, Any]:

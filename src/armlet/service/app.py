@@ -17,10 +17,11 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from armlet.errors import ArmletError
+from armlet.errors import ArmletError, trace_of
 from armlet.service import problems
 from armlet.service.config import Limits, PersonalizerConfig
 from armlet.service.http import (
+    CLOSE,
     DisconnectedError,
     Message,
     Patience,
@@ -30,6 +31,7 @@ from armlet.service.http import (
     Route,
     Router,
     Send,
+    drain,
     problem_response,
 )
 from armlet.service.keys import COOKIE, Grant, Keyring, is_local
@@ -230,26 +232,21 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
         return
     except Exception as error:
         response = _failed(scope["method"], route, request, error)
+    if CLOSE not in response.headers and not await drain(scope, receive, service.patience, service.limits.body):
+        response.headers = (*response.headers, CLOSE)
     path = "" if route is None else route.path
     service.answers[scope["method"] if route is not None else "", path, response.status] += 1
     try:
         await response.send(receive, send, without_body=scope["method"] == "HEAD")
     except Exception as error:  # the client sees that the rest is missing
-        log.error("%s %s broke off: %s at %s", scope["method"], path, type(error).__name__, _place(error))
+        log.error("%s %s broke off: %s at %s", scope["method"], path, type(error).__name__, trace_of(error))
 
 
 def _failed(method: str, route: Route | None, request: Request | None, error: Exception) -> Response:
     """Answer what nobody thought of; the log has where it was raised, not what it says, which may hold a context."""
-    log.error("%s %s failed: %s at %s", method, route and route.path, type(error).__name__, _place(error))
+    log.error("%s %s failed: %s at %s", method, route and route.path, type(error).__name__, trace_of(error))
     problem = Problem(problems.INTERNAL, "this is a fault of the server; its log says where")
     return (problem_response if route is None else route.shows)(request, problem)
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "?" if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -50,6 +50,7 @@ FAULTS: Final = {
     "forbidden": (403, "urn:armlet:problem:forbidden"),
     "unavailable": (503, UNAVAILABLE),
     "outcome_unknown": (503, UNKNOWN),
+    "failed": (500, "urn:armlet:problem:internal"),
 }
 """Why a reward was not recorded: the status and problem that a request of its own would have."""
 
@@ -163,9 +164,18 @@ class _Calls:
         path = f"/v1/loops/{quote(loop, safe='')}/actions/{quote(table, safe='')}"
         yield from self._post(path, {"actions": actions}, self._end(), "PUT")
 
+    def _remove_table(self, loop: str, table: str) -> Steps[None]:
+        path = f"/v1/loops/{quote(loop, safe='')}/actions/{quote(table, safe='')}"
+        yield from self._post(path, None, self._end(), "DELETE")
+
     def _activate(self, loop: str, event: str) -> Steps[bool]:
         found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/activate", {"event": event}, self._end())
         return _decode(found, dict[str, bool])["activated"]
+
+    def _bill(self, loop: str, event: str, cost: float) -> Steps[bool]:
+        asked = {"event": event, "cost": cost}
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/bill", asked, self._end())
+        return _decode(found, dict[str, bool])["billed"]
 
     def _reward(self, item: Mapping[str, object]) -> Steps[str]:
         [found] = yield from self._rewards([item])
@@ -201,7 +211,7 @@ class _Calls:
 
     def _post(self, path: str, asked: object, end: float, method: str = "POST") -> Steps[bytes]:
         """Send until there is an answer that is final, or until there is no time for another attempt."""
-        body, is_unknown = _encode(asked), False
+        body, is_unknown = b"" if asked is None else _encode(asked), False
         for attempt in count():
             left = end - time.monotonic()
             found = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001), method)
@@ -370,6 +380,10 @@ class Client(_Calls):
         """Give actions a name, by which later decisions choose among them; the key needs the scope `admin`."""
         self._run(self._prepare(loop, table, actions))
 
+    def remove_table(self, loop: str, table: str) -> None:
+        """Take the name of actions away; pending decisions among them are still learned. The scope is `admin`."""
+        self._run(self._remove_table(loop, table))
+
     def activate(self, loop: str, event: str) -> bool:
         """Say that a deferred decision was played; return whether it was deferred until now."""
         return self._run(self._activate(loop, event))
@@ -389,6 +403,13 @@ class Client(_Calls):
         `armlet.stores.Loop.reward` says what the arguments and the status mean.
         """
         return self._run(self._reward(_item(loop, event, value, name, rank, played)))
+
+    def bill(self, loop: str, event: str, cost: float) -> bool:
+        """Count the cost of a decision in the budget, and learn nothing from it; return whether there is one.
+
+        A cost of 0 releases the money that a hard budget keeps back. Repeated, it counts once.
+        """
+        return self._run(self._bill(loop, event, cost))
 
     def rewards(self, items: Iterable[Mapping[str, object]]) -> list[Judgement]:
         """Tell rewards of any loops, each a mapping with "loop", "event", "value" and more if needed.
@@ -494,6 +515,10 @@ class AsyncClient(_Calls):
         """Give actions a name, by which later decisions choose among them."""
         await self._run(self._prepare(loop, table, actions))
 
+    async def remove_table(self, loop: str, table: str) -> None:
+        """Take the name of actions away; pending decisions among them are still learned."""
+        await self._run(self._remove_table(loop, table))
+
     async def activate(self, loop: str, event: str) -> bool:
         """Say that a deferred decision was played; return whether it was deferred until now."""
         return await self._run(self._activate(loop, event))
@@ -510,6 +535,10 @@ class AsyncClient(_Calls):
     ) -> str:
         """Tell what came of a decision."""
         return await self._run(self._reward(_item(loop, event, value, name, rank, played)))
+
+    async def bill(self, loop: str, event: str, cost: float) -> bool:
+        """Count the cost of a decision in the budget, and learn nothing from it; return whether there is one."""
+        return await self._run(self._bill(loop, event, cost))
 
     async def rewards(self, items: Iterable[Mapping[str, object]]) -> list[Judgement]:
         """Tell rewards of any loops."""

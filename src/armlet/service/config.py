@@ -17,6 +17,7 @@ from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, listed
 from armlet.inputs.hashed import HashedFeatures
+from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import (
     Check,
     Epoch,
@@ -267,6 +268,7 @@ class LoopConfig:
     aggregation: Aggregation = "first"
     early_window: float | None = None
     reward_range: Range | Mapping[str, Range] | None = None
+    feature_range: GivenRanges | None = None
     objective: Objective = "max"
     seed: int | None = field(default=None, repr=False)
     control: ControlConfig | None = None
@@ -346,6 +348,7 @@ class LoopConfig:
             "action_dim",
             *RULES,
             "reward_range",
+            "feature_range",
             "objective",
             "seed",
             "epoch",

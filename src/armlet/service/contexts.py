@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -74,8 +75,9 @@ def context_problem(reader: Reader, context: Context, field: str = "context") ->
     ('context.age', 'give a finite number of at most 1e+40 in size')
     """
     read = with_dates(reader, context)
+    ranges = None if reader.ranges is None else reader.ranges.apart()  # it was counted when it was refused
     try:
-        reader.row(read)
+        replace(reader, ranges=ranges).row(read)
     except (TypeError, ValueError):
         where, what = next(_faults(reader, read), ("", "the loop cannot read this context"))
         return Problem(INVALID, what, field=field + where)
@@ -98,6 +100,17 @@ def _faults(reader: Reader, context: Mapping[str, object] | list[float]) -> Iter
         for name in reader.plain.features:
             if refused(context[name], name) is not None:
                 yield f".{name}", NUMBER
+    yield from _outside(reader, context)
+
+
+def _outside(reader: Reader, context: Mapping[str, object] | list[float]) -> Iterator[tuple[str, str]]:
+    ranges = reader.ranges
+    if ranges is None:
+        return
+    for name in ranges.refused(replace(reader, ranges=None).row(context)):
+        where = f"[{ranges.features.index(name)}]" if isinstance(context, list) else f".{name}"
+        low, high = ranges[name][:2]
+        yield where, f"it lies outside of the feature_range of the loop; give a number from {low:g} to {high:g}"
 
 
 def _positions(dim: int, context: list[float]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from armlet.errors import (
     ArmletError,
     BudgetError,
     EventError,
+    InternalError,
     InvalidTypeError,
     LoopGoneError,
     PolicyError,
@@ -30,6 +31,8 @@ from armlet.service.contexts import context_problem, with_dates
 from armlet.service.http import Request, Response, decode
 from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, OUTCOME_UNKNOWN, Problem, refusal
 from armlet.service.schemas import (
+    Bill,
+    Billed,
     Decide,
     Decided,
     DecidedMany,
@@ -56,9 +59,10 @@ _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
 _decide_many = msgspec.json.Decoder(DecideMany)
 _rewards = msgspec.json.Decoder(Rewards)
+_bill = msgspec.json.Decoder(Bill)
 
 GONE: Final = (LoopGoneError, UnknownNameError)  # what a store says of loops that were deleted
-_STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown")
+_STATUSES: Final = (*get_args(Status), "forbidden", "no_loop", "unavailable", "outcome_unknown", "failed")
 _JUDGED: Final = {status: Judged(status) for status in _STATUSES}
 
 
@@ -331,6 +335,13 @@ async def rewards(service: Service, request: Request) -> Response:
     return Response(_encode(RewardsJudged(judged)))
 
 
+async def bill(service: Service, request: Request) -> Response:
+    """Count the cost of a decision in the budget, and learn nothing from it; 0 releases money that is kept back."""
+    asked = decode(_bill, await request.body(service.limits.body), request)
+    loop = await service.loop(request.parts["name"])
+    return Response(_encode(Billed(await service.ask(loop.bill, asked.event, asked.cost))))
+
+
 async def _refused_loops(service: Service, request: Request, names: set[str]) -> dict[str, Judged]:
     """Open the loops that rewards are for; return those that cannot be, and why."""
     refused: dict[str, Judged] = {}
@@ -372,6 +383,8 @@ def _judged(service: Service, item: RewardItem, answer: Status | Exception) -> J
     if isinstance(answer, GONE):
         service.loops.pop(item.loop, None)
         return _JUDGED["no_loop"]
+    if isinstance(answer, InternalError):
+        return _JUDGED["failed"]
     if isinstance(answer, StoreError):
         return _JUDGED["outcome_unknown" if isinstance(answer, UncertainError) else "unavailable"]
     if not isinstance(answer, ArmletError):

@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 NO_STORE: Final[Header] = (b"cache-control", b"no-store")
 NO_SNIFF: Final[Header] = (b"x-content-type-options", b"nosniff")
+CLOSE: Final[Header] = (b"connection", b"close")
 JSON: Final[Header] = (b"content-type", b"application/json")
 ANY: Final = "{}"  # stands for a part of a path
 REST: Final = "*"  # at the end of a path, for any further parts
@@ -162,9 +163,8 @@ class Request:
             with self._patience:
                 return await self._read(limit)
         except TimeoutError as error:
-            close = ((b"connection", b"close"),)
             raise Problem(
-                TOO_SLOW, f"send the body within {self._patience.seconds:g} seconds", headers=close
+                TOO_SLOW, f"send the body within {self._patience.seconds:g} seconds", headers=(CLOSE,)
             ) from error
 
     @property
@@ -185,6 +185,29 @@ class Request:
         return b"".join(chunks)
 
 
+async def drain(scope: Mapping[str, Any], receive: Receive, patience: Patience, limit: int) -> bool:
+    """Read the rest of a body that no handler wants; return whether the connection can take another request.
+
+    A body of more than `limit` bytes, one that is late, and one that the client will send only if asked are left.
+    """
+    cycle = getattr(receive, "__self__", None)  # uvicorn's, which says whether all has come
+    if not getattr(cycle, "more_body", False):
+        return True
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    if getattr(cycle, "waiting_for_100_continue", False) or not length.isdigit() or int(length[:18]) > limit:
+        return False
+    size = 0
+    try:
+        with patience:
+            message = await receive()
+            while message.get("more_body", False) and size <= limit:
+                size += len(message.get("body", b""))
+                message = await receive()
+    except TimeoutError:
+        return False
+    return message["type"] == "http.request" and not message.get("more_body", False)
+
+
 def _chunk(message: Message, room: int) -> bytes:
     if message["type"] == "http.disconnect":
         raise DisconnectedError
@@ -196,7 +219,7 @@ def _chunk(message: Message, room: int) -> bytes:
 
 def _too_large(limit: int | None) -> Problem:
     bound = "" if limit is None else f" of at most {limit:,} bytes"
-    return Problem(TOO_LARGE, f"send a smaller body{bound}", headers=((b"connection", b"close"),))
+    return Problem(TOO_LARGE, f"send a smaller body{bound}", headers=(CLOSE,))
 
 
 _PLACE: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?\Z")  # of msgspec's errors

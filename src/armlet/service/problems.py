@@ -16,6 +16,7 @@ from armlet.errors import (
     ArmletError,
     BudgetError,
     EventError,
+    InternalError,
     LoopGoneError,
     LoopStateError,
     QueueFullError,
@@ -131,6 +132,8 @@ def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
     """
     if isinstance(error, UncertainError):
         return Problem(OUTCOME_UNKNOWN, "repeat it; with the same event, or the same name of a reward, that is safe")
+    if isinstance(error, InternalError):  # the store has logged where
+        return Problem(INTERNAL, "this is a fault of the server; its log says where. Nothing of the request was kept")
     if isinstance(error, LoopGoneError):
         return Problem(NOT_FOUND, "there is no such loop any more", field="loop")
     if isinstance(error, LoopStateError):

@@ -9,13 +9,15 @@ import msgspec
 
 from armlet.service import actions, admin, loops
 from armlet.service.app import Service
-from armlet.service.decisions import decide, decide_many, rewards
+from armlet.service.decisions import bill, decide, decide_many, rewards
 from armlet.service.http import NO_SNIFF, NO_STORE, Request, Response, Route, json_response
 from armlet.service.openapi import describe
-from armlet.service.problems import CONFLICT, FORBIDDEN, OUTCOME_UNKNOWN, OVER_BUDGET, UNAVAILABLE, Problem
+from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, OUTCOME_UNKNOWN, OVER_BUDGET, UNAVAILABLE, Problem
 from armlet.service.schemas import (
     Activate,
     Activated,
+    Bill,
+    Billed,
     ChangeArm,
     ChangeLoop,
     Decide,
@@ -125,6 +127,7 @@ ROUTES: Final = (
         refuses=(CONFLICT, OUTCOME_UNKNOWN),
     ),
     Route("POST", "/v1/rewards", "reward", rewards, Rewards, RewardsJudged, refuses=(OUTCOME_UNKNOWN,)),
+    Route("POST", "/v1/loops/{name}/bill", "reward", bill, Bill, Billed, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/v1/loops", "read", loops.names, returns=Loops),
     Route("POST", "/v1/loops", "admin", admin.make_loop, MakeLoop, LoopName, 201, refuses=(CONFLICT,)),
     Route("GET", "/v1/loops/{name}", "read", loops.details, returns=LoopDetails),
@@ -136,6 +139,14 @@ ROUTES: Final = (
     Route("POST", "/v1/loops/{name}/change", "admin", admin.change, ChangeLoop, Done, refuses=(CONFLICT,)),
     Route("POST", "/v1/loops/{name}/arms", "admin", admin.change_arm, ChangeArm, Done, refuses=(CONFLICT,)),
     Route("PUT", "/v1/loops/{name}/actions/{table}", "admin", actions.prepare, Prepare, Done, refuses=(CONFLICT,)),
+    Route(
+        "DELETE",
+        "/v1/loops/{name}/actions/{table}",
+        "admin",
+        actions.remove_table,
+        returns=Done,
+        refuses=(INVALID, OUTCOME_UNKNOWN),
+    ),
     Route("POST", "/v1/loops/{name}/forget", "admin", admin.forget, Forget, Forgotten, refuses=(OUTCOME_UNKNOWN,)),
     Route("POST", "/v1/loops/{name}/freeze", "admin", admin.freeze, returns=Done, refuses=(CONFLICT,)),
     Route("POST", "/v1/loops/{name}/thaw", "admin", admin.thaw, returns=Done, refuses=(CONFLICT,)),

@@ -156,7 +156,7 @@ class Prepare(Struct, forbid_unknown_fields=True):
 
 # ---- rewards
 
-ItemStatus: TypeAlias = Status | Literal["refused", "no_loop", "forbidden", "unavailable", "outcome_unknown"]
+ItemStatus: TypeAlias = Status | Literal["refused", "no_loop", "forbidden", "unavailable", "outcome_unknown", "failed"]
 
 
 class RewardItem(Struct, forbid_unknown_fields=True):
@@ -182,7 +182,8 @@ class Judged(Struct, omit_defaults=True, gc=False):
     What a loop answers: "accepted", "replaced", "late" and "counted" are kept; "duplicate", "conflict" and "outranked"
     were decided by an earlier reward; "early" waits for its event; "unknown" has none; "out_of_range" is not taken.
     What the server adds: "refused" (`detail` says why), "no_loop", "forbidden" to this key, "unavailable" (nothing was
-    kept; send it again) and "outcome_unknown" (it may have been kept; sent again with its name it counts once).
+    kept; send it again), "outcome_unknown" (it may have been kept; sent again with its name it counts once) and
+    "failed" (a fault of the server; nothing was kept).
     """
 
     status: ItemStatus
@@ -195,6 +196,19 @@ class RewardsJudged(Struct, gc=False):
     items: list[Judged]
 
 
+class Bill(Struct, forbid_unknown_fields=True):
+    """What a decision costs in the budget of its loop; nothing is learned from it."""
+
+    event: Event
+    cost: Amount
+
+
+class Billed(Struct, gc=False):
+    """Whether there is such a decision; a later bill, or its cost, takes the place of this one."""
+
+    billed: bool
+
+
 # ---- loops
 
 Setting: TypeAlias = float | int | bool | str | list[float | str | list[int | str]] | None
@@ -204,6 +218,8 @@ Categories = Annotated[dict[str, Names], Meta(max_length=MOST_FEATURES)]
 Columns = Annotated[int, Meta(ge=1, le=MOST_COLUMNS)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Ends = Annotated[list[Amount], Meta(min_length=2, max_length=2)]  # msgspec 0.22 crashes if a tuple is next to a mapping
+FeatureEnds = Annotated[list[Amount | Literal["refuse", "clip"]], Meta(min_length=2, max_length=3)]
+EndsByFeature = Annotated[dict[Text, FeatureEnds], Meta(max_length=MOST_FEATURES)]
 EndsByOutcome = Annotated[dict[Text, Ends], Meta(min_length=1, max_length=MOST_OUTCOMES)]
 Price: TypeAlias = tuple[Label, Amount]
 Prices: TypeAlias = (
@@ -272,6 +288,9 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     arrive, unless there is a window in seconds: then each decision without a reward has earned `default_reward` when it
     closes. `epoch` is how long a unit keeps its arm.
 
+    `feature_range` has [lowest, highest] of features, by name: a context outside is refused, or, with "clip" as a third
+    element, the nearer end is taken.
+
     With `outcomes`, of which one is worth so much each, rewards, ranges and defaults are by their names; `known` are
     those that are given for every arm, and not learned.
     """
@@ -293,6 +312,7 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     aggregation: Aggregation = "first"
     early_window: Seconds | None = None
     reward_range: Ends | EndsByOutcome | None = None
+    feature_range: EndsByFeature | None = None
     objective: Objective = "max"
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     control: ArmControl | None = None
@@ -316,6 +336,7 @@ class ChangeLoop(Struct, forbid_unknown_fields=True):
     aggregation: Aggregation | UnsetType = UNSET
     early_window: Seconds | UnsetType | None = UNSET
     reward_range: Ends | EndsByOutcome | UnsetType = UNSET
+    feature_range: EndsByFeature | UnsetType | None = UNSET
     features: Names | UnsetType = UNSET
     categories: Categories = {}
     fill: Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)] | UnsetType = UNSET
@@ -324,7 +345,7 @@ class ChangeLoop(Struct, forbid_unknown_fields=True):
     shadow: Shadow | UnsetType | None = UNSET
     outcomes: ByOutcome | UnsetType = UNSET
     known: Known | UnsetType = UNSET
-    budget: BudgetTerms | UnsetType = UNSET
+    budget: BudgetTerms | UnsetType | None = UNSET
     how: How = "carry"
 
 
@@ -400,9 +421,9 @@ class Health(Struct, gc=False):
 
 
 class Done(Struct, gc=False):
-    """It is done, and durable."""
+    """It is done, and durable; "unchanged": a change asked for what the loop has already."""
 
-    status: Literal["done"] = "done"
+    status: Literal["done", "unchanged"] = "done"
 
 
 class LoopDetails(Struct, gc=False):

@@ -13,10 +13,10 @@ from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.overview import Details
 from armlet.stores.rewards import Aggregation, Status
-from armlet.stores.spec import KEEP
 from armlet.stores.stats import Stats
 from armlet.stores.store import Store, load_ledger, open_store
 from armlet.stores.writer import ClockWarning
+from armlet.types import KEEP
 
 if TYPE_CHECKING:
     from armlet.stores.postgresql import PostgreSQL

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, Type
 
 from armlet.actions.decision import ActionDecision
 from armlet.actions.table import ActionTable
-from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
+from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
 from armlet.inputs import columns
 from armlet.inputs.columns import check_label, listed
 from armlet.kernel import Decision
@@ -22,9 +22,9 @@ from armlet.stores.choosing import Actions, Choice
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
 from armlet.stores.rewards import Reward, Status, Value
-from armlet.stores.runner import ContextChangedError, LoopRunner
+from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import check_text
-from armlet.stores.tickets import Work
+from armlet.stores.tickets import ContextChangedError, Work
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Float64
 
@@ -194,12 +194,12 @@ class Asking:
             if self._runner.reader is None:  # nobody has asked yet
                 self._writer.call(self._runner, _look, size=0)
             try:
-                asked = ask()
+                asked = _read(ask)
             except (TypeError, ValueError):
                 if not self._is_shared:
                     raise
                 self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
-                asked = ask()
+                asked = _read(ask)
             try:
                 return self._writer.call(self._runner, *asked)
             except ContextChangedError:
@@ -212,12 +212,12 @@ class Asking:
             if self._runner.reader is None:
                 await self._writer.acall(self._runner, _look, size=0)
             try:
-                asked = ask()
+                asked = _read(ask)
             except (TypeError, ValueError):
                 if not self._is_shared:
                     raise
                 await self._writer.acall(self._runner, _look, size=0)
-                asked = ask()
+                asked = _read(ask)
             try:
                 return await self._writer.acall(self._runner, *asked)
             except ContextChangedError:
@@ -235,12 +235,22 @@ class Asking:
         return reader
 
 
+def _read(ask: Callable[[], Asked[T]]) -> Asked[T]:
+    """Read the arguments of a call."""
+    with refusing():
+        return ask()
+
+
 def _look(_: Transaction, __: Draft, ___: Moment) -> None:
     """Do nothing: whoever asks has the loop brought up to date."""
 
 
 def choice_of(
-    eligible: Iterable[Arm] | None, baseline: Arm | None, defer: bool, others: Mapping[str, object]
+    eligible: Iterable[Arm] | None,
+    baseline: Arm | None,
+    defer: bool,
+    probabilities: Probabilities | None,
+    others: Mapping[str, object],
 ) -> dict[str, Any]:
     """Return the options of a decision among actions, checked; `others` are those of decisions among arms."""
     for name, value in others.items():
@@ -248,8 +258,15 @@ def choice_of(
             raise InvalidValueError(f"{name} is {value!r}, but decisions among actions have none; leave it out")
     if not isinstance(defer, bool):
         raise InvalidTypeError(f"defer is {defer!r}; give True or False")
+    _check_probabilities(probabilities)
     labels = None if eligible is None else tuple(check_label(arm) for arm in listed("eligible", eligible))
-    return {"eligible": labels, "baseline": None if baseline is None else check_label(baseline), "defer": defer}
+    played = None if baseline is None else check_label(baseline)
+    return {"eligible": labels, "baseline": played, "defer": defer, "probabilities": probabilities}
+
+
+def _check_probabilities(probabilities: object) -> None:
+    if probabilities is not None and (not isinstance(probabilities, str) or probabilities != "all"):
+        raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
 
 
 def refuse_choice(baseline: Arm | None, defer: bool) -> NoReturn:
@@ -268,9 +285,8 @@ def options_of(
     options: dict[str, Any] = {}
     if eligible is not None:
         options["eligible"] = [check_label(arm) for arm in listed("eligible", eligible)]
+    _check_probabilities(probabilities)
     if probabilities is not None:
-        if probabilities != "all":
-            raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
         options["probabilities"] = "all"
     if unit is not None:
         options["unit"] = check_text("unit", unit)

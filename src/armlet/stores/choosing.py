@@ -7,19 +7,28 @@ row has is written before the decision; a decision has what it takes to learn, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.actions.table import ActionTable
-from armlet.errors import EventError, InvalidTypeError, LoopStateError, StoreError, UnknownNameError, choices
-from armlet.inputs.actions import dense, dense_row
+from armlet.errors import (
+    EventError,
+    InternalError,
+    InvalidTypeError,
+    LoopStateError,
+    StoreError,
+    UnknownNameError,
+    choices,
+)
+from armlet.inputs.actions import dense, read_context
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, learn
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rows.decisions import action_bytes_of, action_fields_of, bytes_of, decision_of
+from armlet.stores.rows.replay import written
 from armlet.stores.rows.tables import KeptTable, fields_of_table, table_of
 from armlet.stores.runner import LoopRunner, check_no_id
 from armlet.stores.tickets import Work
@@ -43,6 +52,7 @@ class Choice(NamedTuple):
     eligible: tuple[Arm, ...] | None = None
     baseline: Arm | None = None
     defer: bool = False
+    probabilities: Literal["all"] | None = None
 
     def is_like(self, row: Row, table: str | None) -> bool:
         """Whether a decision was made for the same context and actions, in the same way; by the hash of the table."""
@@ -62,7 +72,7 @@ class Choice(NamedTuple):
 
 def context_of(settings: ActionSettings, x: Context | None) -> Float64:
     """Read a context; None where a loop has none."""
-    return EMPTY if x is None and settings.dim == 0 else settings.reader.row(dense_row(x)).copy()
+    return EMPTY if x is None and settings.dim == 0 else read_context(x, settings.reader).copy()
 
 
 def contexts_of(settings: ActionSettings, X: Contexts) -> Float64:
@@ -93,11 +103,20 @@ def decide(
         fields["deferred"] = True
     seq = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
     runner.tally.decided_action(fields, now.wall, seq)
+    runner.tally.contexts.add(asked.x, now.wall, decision.t)
     window = runner.rules.window
     due = None if window is None or asked.defer else now.steady + window
     outcome = Outcome(decision.t, name, seq, "deferred" if asked.defer else "open", None, due)
     alike = cast("Decision", decision)  # it is learned like any other
     runner.wait_for(tx, draft, now, Recent(alike, outcome, now.wall, None))
+    return decision if asked.probabilities is None else _with_probabilities(decision, table)
+
+
+def _with_probabilities(decision: ActionDecision, table: ActionTable) -> ActionDecision:
+    """Add the probability of every row of the table, from those that the decision has by label."""
+    some = table.labels if decision.eligible is None else decision.eligible
+    chances = decision.support or dict.fromkeys(some, decision.propensity)
+    decision.probabilities = np.array([chances.get(label, 0.0) for label in table.labels])
     return decision
 
 
@@ -109,7 +128,10 @@ def _again(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent, ask
             "another baseline, or as deferred or not; give a new decision another name, or repeat the first one as it "
             "was"
         )
-    return cast("ActionDecision", decision_of(row))
+    decision = cast("ActionDecision", decision_of(row))
+    if asked.probabilities is None:
+        return decision
+    return _with_probabilities(decision, read_table(runner, tx, draft, row.fields["table"]).table)
 
 
 def _chosen(
@@ -153,7 +175,23 @@ def prepare(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, name
     if found is not None and found.hash == table.hash:
         return
     base = None if found is None else _named(runner, tx, draft, name)
-    _write(runner, draft, now, table, name, base)
+    seq = _write(runner, draft, now, table, name, base)
+    try:
+        runner.tables[name] = runner.last_table = read_table(runner, tx, draft, seq)  # as others will, from its row
+    except StoreError as error:
+        raise InternalError(f"nothing of this call was kept: {error}") from error
+
+
+def remove_table(runner: LoopRunner, draft: Draft, now: Moment, name: str) -> None:
+    """Take its name from a table, by a row."""
+    found = {} if runner.tally.catalogue is None else runner.tally.catalogue.prepared
+    if name not in found:
+        hint = choices(name, found) if found else "there is none"
+        raise UnknownNameError(f"name is {name!r}, which no prepared table of the loop has; {hint}")
+    fields = written({"name": name})
+    runner.append(draft, now, "remove_table", None, fields)
+    runner.tally.removed_table(fields)
+    runner.tables.pop(name, None)
 
 
 def named_tables(runner: LoopRunner, tx: Transaction, draft: Draft) -> dict[str, ActionTable]:
@@ -175,11 +213,11 @@ def _write(
     runner: LoopRunner, draft: Draft, now: Moment, table: ActionTable, name: str | None, base: KeptTable | None
 ) -> int:
     told = fields_of_table(table, name, base)
+    if name is not None:
+        told = told._replace(fields=written(told.fields))
     seq = runner.append(draft, now, "actions", None, told.fields, told.Z)
     runner.tally.kept(seq, told.fields)
-    kept = runner.last_table = KeptTable(seq, told.depth, table)
-    if name is not None:
-        runner.tables[name] = kept
+    runner.last_table = KeptTable(seq, told.depth, table)
     return seq
 
 

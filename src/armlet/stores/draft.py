@@ -138,6 +138,11 @@ class Transaction:
         """Return the draft of a loop that was entered; None if there is no such loop."""
         return self._drafts.get(loop)
 
+    @property
+    def heads(self) -> list[int]:
+        """The steady times of the newest rows of loops that have some."""
+        return [draft.steady for draft in self._drafts.values() if draft.seq]
+
     def flush(self) -> None:
         """Write what was gathered; there may be more later."""
         drafts = [draft for draft in self._drafts.values() if not draft.is_empty]

@@ -48,7 +48,19 @@ _PHASES = frozenset(get_args(Phase))
 _PART_PHASES = frozenset(get_args(PartPhase))
 _decode = msgspec.json.Decoder().decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
-_decode_parts = msgspec.json.Decoder(dict[str, tuple[float, str, int, list[str]]]).decode
+
+
+class _Part(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A part as it is written."""
+
+    value: float
+    phase: str
+    rank: int
+    names: list[str]
+    billed: float | None = None
+
+
+_decode_parts = msgspec.json.Decoder(dict[str, _Part]).decode
 
 
 # ---- writing
@@ -77,7 +89,8 @@ def outcome_values(loop: int, outcome: Outcome) -> Values:
 
 
 def _plain(part: Part) -> list[object]:
-    return [part.value + 0.0, part.phase, part.rank, list(part.names)]
+    told: list[object] = [part.value + 0.0, part.phase, part.rank, list(part.names)]
+    return told if part.billed is None else [*told, part.billed + 0.0]
 
 
 def _outcome_crc(told: Sequence[object], arm: str | None, parts: str | None) -> int:
@@ -143,16 +156,16 @@ def read_outcome(found: Sequence[Any]) -> Outcome:
     except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{what} is damaged: {error}; {WAY_OUT}") from error
     _check(played is None or type(played) in (str, int), what)
-    _check(all(each[1] in _PART_PHASES for each in (several or {}).values()), what)
+    _check(all(each.phase in _PART_PHASES for each in (several or {}).values()), what)
     return Outcome(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played, _parts(several))
 
 
-def _parts(found: Mapping[str, tuple[float, str, int, list[str]]] | None) -> Mapping[str, Part] | None:
+def _parts(found: Mapping[str, _Part] | None) -> Mapping[str, Part] | None:
     if found is None:
         return None
-    told = found.items()
     return {
-        name: Part(value, cast("PartPhase", phase), rank, tuple(names)) for name, (value, phase, rank, names) in told
+        name: Part(each.value, cast("PartPhase", each.phase), each.rank, tuple(each.names), each.billed)
+        for name, each in found.items()
     }
 
 

@@ -39,7 +39,7 @@ class Promotion:
 
 def check_gate(gate: object) -> None:
     """Refuse what is not the name of a gate."""
-    if gate not in get_args(Gate):
+    if not isinstance(gate, str) or gate not in get_args(Gate):
         raise InvalidValueError(f"gate is {gate!r}; choose 'better', 'not worse' or 'off'")
 
 

@@ -5,23 +5,34 @@ and weekends, rewards that are late or never come are all in order. `RULES` says
 cannot see. By `python benchmarks/health.py --loops 1000 --decisions 100000 --seed 80000`, and 80001, where no threshold
 was chosen, 5 and 4 of 1,000 healthy loops raised an alarm in 100,000 decisions, and 982 of 984 and 976 of 986 faults
 were named within 2,000 decisions of their start. Those that were not are changes of rewards (10 of 400) and halved
-exploration rates (2 of 200).
+exploration rates (2 of 200). `benchmarks/contexts.py` does the same for the rule `contexts`.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from armlet.inputs.codes import MISSING
 from armlet.stores.tally import FAULTS, GAPS, Tally
 from armlet.stores.tally.cohorts import EVIDENCE, Evidence
 from armlet.types import Arm
 
 Rule: TypeAlias = Literal[
-    "silence", "unknown", "out_of_range", "conflict", "missing_rewards", "defaults", "propensities", "change"
+    "silence",
+    "unknown",
+    "out_of_range",
+    "conflict",
+    "missing_rewards",
+    "defaults",
+    "propensities",
+    "change",
+    "contexts",
+    "clock",
+    "digits",
 ]
 
 RULES: Final[Mapping[Rule, str]] = {
@@ -59,12 +70,35 @@ RULES: Final[Mapping[Rule, str]] = {
         "cohorts of decisions, of standard deviations beyond 0.07 a reward, above 90. What is usual is learned again "
         "when 15 % of plays go to other arms, or an arm is gone. A rise is what learning looks like, so it is no alarm."
     ),
+    "contexts": (
+        "A feature was more than 1,000 times its usual size (the 90 % quantile of sizes that are not zero, from 8 on; "
+        "more where sizes differ widely), within the last 10,000 decisions; or it has not changed in 1,000 decisions "
+        "and 20 times the longest time before, having changed 20 times; or a column was missing in all of 1,000. "
+        "Features with a feature_range are not looked at for size. A wrong value of about the usual size is not seen."
+    ),
+    "clock": (
+        "Where rewards are discounted by time: the wall clock jumped by more than an hour at least twice, the last "
+        "time within 1,000 decisions. Rewards are discounted by the loop's steady clock. A clock that is always wrong "
+        "cannot be seen, and does no harm."
+    ),
+    "digits": (
+        "A row that was forgotten or corrected has cost the sums digits, and the loop's rows have not been learned "
+        "again since: that is under way, the process ended in between, the loop is frozen, or the rows are not all "
+        "kept. Opening the loop, or thawing it, learns them again."
+    ),
 }
 """What every rule looks at, and what it cannot see."""
 
 SILENCE: Final = 15.0  # rewards that should have come
 LONGER: Final = 3.0  # times the longest silence so far
 SHARE: Final = 7.0  # evidence that a status is too frequent
+RECENT: Final = 10_000  # decisions for which a wild value is told
+STILL: Final = 1000  # decisions without a change
+TIMES: Final = 20  # the longest time without one before
+CHANGES: Final = 20  # before
+_FORGET: Final = "loop.forget(next(e['event'] for e in loop.log if e['kind'] == 'decide' and e['t'] == {t})), then"
+STAMPS: Final = 1000  # decisions for which a wrong clock is reported
+DAY: Final = 1440  # minutes
 ALPHA: Final = 0.002  # right propensities are accused at most that often, by draws or by coins
 
 WORDS: Final = {
@@ -97,7 +131,15 @@ class Alarm:
         return {"rule": self.rule, "text": self.text, "since": self.since, "arm": self.arm}
 
 
-def alarms(tally: Tally, now: int, *, objective: Literal["max", "min"] = "max") -> list[Alarm]:
+def alarms(
+    tally: Tally,
+    now: int,
+    *,
+    objective: Literal["max", "min"] = "max",
+    features: Sequence[str] | None = None,
+    ranges: Collection[str] = (),
+    lost: str = "",
+) -> list[Alarm]:
     """Return what is wrong with a loop.
 
     Parameters
@@ -108,6 +150,12 @@ def alarms(tally: Tally, now: int, *, objective: Literal["max", "min"] = "max") 
         Microseconds since 1970.
     objective
         Whether its rewards are to be high or low.
+    features
+        The names of its features, if they have any.
+    ranges
+        Those of them that have a range.
+    lost
+        Digits that a row cost the sums which was forgotten.
 
     Examples
     --------
@@ -122,6 +170,9 @@ def alarms(tally: Tally, now: int, *, objective: Literal["max", "min"] = "max") 
         *_draws(tally),
         *_coins(tally),
         *_change(tally, objective),
+        *_contexts(tally, features, ranges),
+        *_stamps(tally),
+        *_digits(lost),
     ]
 
 
@@ -213,6 +264,59 @@ def _change(tally: Tally, objective: Literal["max", "min"]) -> list[Alarm]:
         "that forgets would help: give it a half_life, such as '7 days', and change the loop with how='refit'."
     )
     return [Alarm(rule="change", text=text, since=one.since)]
+
+
+def _contexts(tally: Tally, features: Sequence[str] | None, ranges: Collection[str]) -> list[Alarm]:
+    sums, has_arms = tally.contexts, tally.catalogue is None
+    may_change = has_arms and features is not None
+    names = [str(place) for place in range(sums.width)] if features is None else [*map(repr, features)]
+    unbounded = [features is None or name not in ranges for name in features or names]
+    found = []
+    for place, one in sums.wild.items():
+        if sums.n - one.last < RECENT and unbounded[place]:
+            bound = (
+                f"loop.change(feature_range={{{names[place]}: (lowest, highest)}})" if may_change else "check x first"
+            )
+            text = (
+                f"Feature {names[place]} lay beyond {sums.limits[place]:.3g} in size in {one.n:,} of {sums.n:,} "
+                f"contexts, far more than is usual; the last is the decision of step {one.t:,}. One such row steers "
+                f"{'an arm' if has_arms else 'the model'}. Take it back: {_FORGET.format(t=one.t)} "
+                f"loop.change(policy=loop.model().policy, how='refit'). To keep others out: {bound}."
+            )
+            found.append(Alarm(rule="contexts", text=text, since=one.at))
+    for name, (changes, longest, since, sizes) in zip(names, sums.still(), strict=False):
+        if changes >= CHANGES and since >= max(STILL, TIMES * longest):
+            text = (
+                f"Feature {name} was the same in the last {since:,} decisions, where it changed at least every "
+                f"{longest:,} before. See whether its source still runs"
+                f"{', or drop it: loop.change(features=[...])' if may_change else ''}."
+            )
+            found.append(Alarm(rule="contexts", text=text))
+        elif not changes and since >= STILL and sizes and name.endswith(f"={MISSING}'"):
+            text = (
+                f"Feature {name} says that a column was missing in all of {since:,} decisions. See whether it is sent "
+                f"under its name{', or drop it: loop.change(encoder=...)' if may_change else ''}."
+            )
+            found.append(Alarm(rule="contexts", text=text))
+    return found
+
+
+def _stamps(tally: Tally) -> list[Alarm]:
+    stamps = tally.stamps
+    if stamps.jumps < 2 or tally.decisions - stamps.last >= STAMPS:  # one alone is a pause, or a clock that was set
+        return []
+    days, way = abs(stamps.farthest) / DAY, "ahead" if stamps.farthest > 0 else "behind"
+    text = (
+        f"The wall clock jumped {stamps.jumps:,} times by more than an hour, and was {days:,.1f} days {way}; rewards "
+        "are discounted by the loop's own clock instead. Set the clocks of all machines that use this store."
+    )
+    return [Alarm(rule="clock", text=text)]
+
+
+def _digits(lost: str) -> list[Alarm]:
+    cure = "loop.change(policy=loop.model().policy, how='refit') learns the loop's rows again"
+    text = f"By a decision that was forgotten or corrected, {lost}; {cure}."
+    return [Alarm(rule="digits", text=text)] if lost else []
 
 
 def _clock(ts: int) -> str:

@@ -163,10 +163,16 @@ def expire(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, **marks
     decision, outcome = known.decision, known.outcome
     runner.bandit.expire(decision)
     runner.tally.expired(decision.arm)
-    fields: dict[str, Any] = {"of": outcome.seq, "id": decision.id, **marks}
+    fields: dict[str, Any] = {"of": outcome.seq, "id": decision.id, **marks, **billed_of(decision)}
     if outcome.given:
         fields["had"] = outcome.given
     runner.append(draft, now, "expire", outcome.t, fields)
+
+
+def billed_of(decision: Decision) -> dict[str, float]:
+    """Return what a row says of a decision that was billed."""
+    billed = getattr(decision, "billed", None)  # a decision among actions has no budget
+    return {} if billed is None else {"billed": billed}
 
 
 def substituted(known: Recent, played: Arm) -> Decision:
@@ -183,7 +189,8 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
     if outcome.played is not None:
         fields["played"] = outcome.played
-    runner.bandit.correct(decision, old, value, **taking_back(runner.bandit))
+    with runner.noting_losses():
+        runner.bandit.correct(decision, old, value, **taking_back(runner.bandit))
     runner.append(draft, now, "correct", outcome.t, fields)
     runner.tally.corrected(known.arm, old, value, explored=known.has_explored, decided_at=known.at)
 
@@ -192,7 +199,8 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     """Unlearn the default of a window, of an arm that was not played."""
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
-    runner.bandit.forget(decision, value, **taking_back(runner.bandit))
+    with runner.noting_losses():
+        runner.bandit.forget(decision, value, **taking_back(runner.bandit))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append(draft, now, "forget", outcome.t, fields)

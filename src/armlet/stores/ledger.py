@@ -23,8 +23,8 @@ Phase: TypeAlias = Literal["open", "deferred", "expired", "default", "learned"]
 """What was learned of a decision: nothing yet, nothing before it is activated, nothing that is waited for, the default
 of its window, or a reward."""
 
-PartPhase: TypeAlias = Literal["held", "default", "learned"]
-"""What the bandit was given of a part: nothing yet, the default of its window, or what was reported."""
+PartPhase: TypeAlias = Literal["held", "default", "learned", "billed"]
+"""What the bandit was given of a part: nothing yet, the default of its window, what was reported, or a bill alone."""
 
 
 class Moment(NamedTuple):
@@ -76,6 +76,7 @@ class Part(NamedTuple):
     phase: PartPhase
     rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
+    billed: float | None = None  # what counts in the budget, if that is not the value
 
 
 class Outcome(NamedTuple):
@@ -100,7 +101,12 @@ class Outcome(NamedTuple):
     @property
     def given(self) -> dict[str, float]:
         """The parts that the bandit has: by outcome, their values."""
-        return {name: part.value for name, part in (self.parts or {}).items() if part.phase != "held"}
+        return {name: part.value for name, part in (self.parts or {}).items() if part.phase in ("default", "learned")}
+
+    @property
+    def billed(self) -> float | None:
+        """What counts as its cost in the budget, if that is not the cost that was learned."""
+        return next((part.billed for part in (self.parts or {}).values() if part.billed is not None), None)
 
 
 class Decided(NamedTuple):

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError, InvalidValueError, LoopGoneError, StoreError, refusing
+from armlet.errors import (
+    ArmletError,
+    InvalidTypeError,
+    InvalidValueError,
+    LoopGoneError,
+    LostDigitsWarning,
+    StoreError,
+    refusing,
+    suggesting,
+)
+from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_label, check_labels, listed
-from armlet.inputs.settings import Range, chance
+from armlet.inputs.ranges import GivenRanges
+from armlet.inputs.settings import HUGE, Range, chance, number
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, check_own
+from armlet.policies import check_given
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
 from armlet.stores.asking import (
+    Asked,
     Asking,
     Probabilities,
     choice_of,
@@ -27,24 +42,23 @@ from armlet.stores.asking import (
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
-from armlet.stores.health import Alarm, alarms
+from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.overview import Details, Glimpse, details_of, glimpse, last_decisions
+from armlet.stores.overview import Details, Glimpse, alarms_of, details_of, glimpse, last_decisions
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import KEEP, How, Keep, LoopChange, Prices, Ranges, check_text
+from armlet.stores.spec import How, LoopChange, Prices, Ranges, check_text, is_action_policy
 from armlet.stores.stats import Stats
 from armlet.stores.writer import Writer
-from armlet.types import Arm, Context, Contexts, Policy
+from armlet.types import KEEP, Arm, Context, Contexts, Keep, Policy
 
 if TYPE_CHECKING:
     from armlet.actions.bandit import Actions
     from armlet.actions.decision import ActionDecision
     from armlet.actions.policies import ActionPolicy
     from armlet.actions.table import ActionTable
-    from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
 
@@ -107,24 +121,24 @@ class Loop:
     def decide(
         self,
         x: Context | None,
-        *,
         actions: Actions,
+        *,
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
         baseline: Arm | None = None,
         defer: bool = False,
     ) -> ActionDecision: ...
-    @refusing()
     def decide(
         self,
         x: Any,
+        actions: Actions | None = None,
         *,
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
         baseline: Arm | None = None,
         defer: bool = False,
     ) -> Decision | ActionDecision:
@@ -141,7 +155,8 @@ class Loop:
         eligible
             The arms that may be played this time; all that are not retired if left out.
         probabilities
-            "all" for `decision.probabilities`, those of every arm at this step; the log has them too.
+            "all" for `decision.probabilities`, those of every arm at this step, or of every action in the order of the
+            table; the log has them too.
         unit
             A session or a user that keeps its arm within an epoch, on any replica: see `Bandit.decide`. The loop was
             made with an `epoch`. `stats().units` counts those that were switched by another context or other arms.
@@ -172,12 +187,28 @@ class Loop:
         ('accepted', 'accepted')
         ({'quality': 1.0, 'cost': -400.0}, 1)
         """
+        return self._asking.call(self._one(x, actions, event, eligible, probabilities, unit, weights, baseline, defer))
+
+    @refusing()
+    def _one(
+        self,
+        x: Any,
+        actions: Any,
+        event: str | None,
+        eligible: Iterable[Arm] | None,
+        probabilities: Probabilities | None,
+        unit: str | None,
+        weights: Mapping[str, float] | None,
+        baseline: Arm | None,
+        defer: bool,
+    ) -> Callable[[], Asked[Decision | ActionDecision]]:
+        """Read the options of a decision; the context is read as the loop is then."""
         if actions is None:
-            if baseline is not None or defer:
+            if baseline is not None or defer is not False:
                 refuse_choice(baseline, defer)
-            return self._asking.call(self._asking.one(x, event, options_of(eligible, probabilities, unit, weights)))
-        others = {"probabilities": probabilities, "unit": unit, "weights": weights}
-        return self._asking.call(self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, others)))
+            return self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
+        others = {"unit": unit, "weights": weights}
+        return self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, probabilities, others))
 
     @overload
     async def adecide(
@@ -194,38 +225,31 @@ class Loop:
     async def adecide(
         self,
         x: Context | None,
-        *,
         actions: Actions,
+        *,
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
         baseline: Arm | None = None,
         defer: bool = False,
     ) -> ActionDecision: ...
     async def adecide(
         self,
         x: Any,
+        actions: Actions | None = None,
         *,
         event: str | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         unit: str | None = None,
         weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
         baseline: Arm | None = None,
         defer: bool = False,
     ) -> Decision | ActionDecision:
         """Choose an arm, as `decide` does, without a thread that waits."""
-        with refusing():
-            if actions is None:
-                if baseline is not None or defer:
-                    refuse_choice(baseline, defer)
-                return await self._asking.acall(
-                    self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
-                )
-            others = {"probabilities": probabilities, "unit": unit, "weights": weights}
-            return await self._asking.acall(
-                self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, others))
-            )
+        return await self._asking.acall(
+            self._one(x, actions, event, eligible, probabilities, unit, weights, baseline, defer)
+        )
 
     @overload
     def decide_many(
@@ -242,23 +266,23 @@ class Loop:
     def decide_many(
         self,
         X: Contexts,
-        *,
         actions: Actions | list[Actions],
+        *,
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
         defer: bool = False,
     ) -> list[ActionDecision]: ...
-    @refusing()
     def decide_many(
         self,
         X: Contexts,
+        actions: Actions | list[Actions] | None = None,
         *,
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
-        actions: Actions | list[Actions] | None = None,
         defer: bool = False,
     ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
@@ -285,16 +309,27 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
+        return self._asking.call(self._many(X, actions, events, eligible, probabilities, units, weights, defer))
+
+    @refusing()
+    def _many(
+        self,
+        X: Contexts,
+        actions: Any,
+        events: Iterable[str] | None,
+        eligible: Iterable[Arm] | None,
+        probabilities: Probabilities | None,
+        units: Iterable[str | None] | None,
+        weights: Mapping[str, float] | None,
+        defer: bool,
+    ) -> Callable[[], Asked[list[Decision] | list[ActionDecision]]]:
+        """Read the options of many decisions."""
         if actions is None:
-            if defer:
+            if defer is not False:
                 refuse_choice(None, defer)
-            return self._asking.call(
-                self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
-            )
-        others = {"probabilities": probabilities, "units": units, "weights": weights}
-        return self._asking.call(
-            self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, others))
-        )
+            return self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
+        others = {"units": units, "weights": weights}
+        return self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, probabilities, others))
 
     @overload
     async def adecide_many(
@@ -311,40 +346,30 @@ class Loop:
     async def adecide_many(
         self,
         X: Contexts,
-        *,
         actions: Actions | list[Actions],
+        *,
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
+        probabilities: Probabilities | None = None,
         defer: bool = False,
     ) -> list[ActionDecision]: ...
     async def adecide_many(
         self,
         X: Contexts,
+        actions: Actions | list[Actions] | None = None,
         *,
         events: Iterable[str] | None = None,
         eligible: Iterable[Arm] | None = None,
         probabilities: Probabilities | None = None,
         units: Iterable[str | None] | None = None,
         weights: Mapping[str, float] | None = None,
-        actions: Actions | list[Actions] | None = None,
         defer: bool = False,
     ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
-        with refusing():
-            if actions is None:
-                if defer:
-                    refuse_choice(None, defer)
-                return await self._asking.acall(
-                    self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
-                )
-            others = {"probabilities": probabilities, "units": units, "weights": weights}
-            return await self._asking.acall(
-                self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, others))
-            )
+        return await self._asking.acall(self._many(X, actions, events, eligible, probabilities, units, weights, defer))
 
     # ---- actions
 
-    @refusing()
     def prepare(self, name: str, actions: Actions) -> ActionTable:
         """Give a table of actions a name, by which decisions of any process are made among them; durable on return.
 
@@ -374,14 +399,23 @@ class Loop:
         log.info("loop %s: %d actions prepared as %s", self.name, len(table), called)
         return table
 
-    @refusing()
+    def remove_table(self, name: str) -> None:
+        """Remove a table that was prepared, for all processes; durable on return.
+
+        Decisions that were made among its actions are learned all the same, and asked again are answered the same.
+        """
+        called = check_text("name", name)
+        self._writer.call(
+            self._runner, lambda _, draft, now: choosing.remove_table(self._runner, draft, now, called), size=1
+        )
+        log.info("loop %s: table %s removed", self.name, called)
+
     def tables(self) -> dict[str, ActionTable]:
         """Return the tables of actions that were prepared, by name."""
         return self._writer.call(
             self._runner, lambda tx, draft, _: choosing.named_tables(self._runner, tx, draft), size=0
         )
 
-    @refusing()
     def activate(self, event: str) -> bool:
         """Let a decision that was deferred count, since its action is shown; return whether it was deferred until now.
 
@@ -404,13 +438,11 @@ class Loop:
 
     async def aactivate(self, event: str) -> bool:
         """Let a decision count that was deferred, as `activate` does, without a thread that waits."""
-        with refusing():
-            name = check_text("event", event)
-            return await self._writer.acall(self._runner, choosing.activating(self._runner, name), (name,))
+        name = check_text("event", event)
+        return await self._writer.acall(self._runner, choosing.activating(self._runner, name), (name,))
 
     # ---- rewards
 
-    @refusing()
     def reward(
         self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
@@ -456,16 +488,18 @@ class Loop:
         ...     click, paid, loop.reward("order-17", 0.1, name="click"), loop.reward("order-17", 0.3, name="scroll")
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
-        return self._writer.call(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
+        with refusing():
+            told = told_of(event, value, name, rank, played)
+        return self._writer.call(*rewarding(self._runner, *told))
 
     async def areward(
         self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
     ) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            return await self._writer.acall(*rewarding(self._runner, *told_of(event, value, name, rank, played)))
+            told = told_of(event, value, name, rank, played)
+        return await self._writer.acall(*rewarding(self._runner, *told))
 
-    @refusing()
     def reward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards in one transaction; return what became of each.
 
@@ -475,16 +509,40 @@ class Loop:
             Pairs of an event and a value, or mappings with the arguments of `reward`: event, value, name, rank, played.
             10,000 at most.
         """
-        return self._writer.call(self._runner, *rewarding_many(self._runner, rewards))
+        with refusing():
+            told = rewarding_many(self._runner, rewards)
+        return self._writer.call(self._runner, *told)
 
     async def areward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards, as `reward_many` does, without a thread that waits."""
         with refusing():
-            return await self._writer.acall(self._runner, *rewarding_many(self._runner, rewards))
+            told = rewarding_many(self._runner, rewards)
+        return await self._writer.acall(self._runner, *told)
+
+    def bill(self, event: str, cost: float) -> bool:
+        """Count what a decision costs in the budget, and learn nothing from it; return whether there is one.
+
+        A cost of 0 releases what a hard budget keeps back for it. A later bill or cost takes its place.
+
+        Examples
+        --------
+        >>> import armlet
+        >>> with armlet.open_store("shop.db") as store:
+        ...     budget = armlet.Budget("cost", total=5.0, horizon=100, hard=True)
+        ...     how = {"outcomes": {"quality": 1.0, "cost": 0.0}, "reward_range": {"cost": (0, 5)}, "budget": budget}
+        ...     loop = store.loop("router", arms=["small", "large"], dim=1, seed=1, **how)
+        ...     _ = loop.decide([0.5], event="order-17")
+        ...     loop.bill("order-17", 0.0), loop.decide([0.5], event="order-18").t
+        (True, 2)
+        """
+        with refusing():
+            name, amount = check_text("event", event), cast(float, number(-HUGE)("cost", cost)) + 0.0
+        return self._writer.call(
+            self._runner, lambda tx, draft, now: self._runner.bill(tx, draft, now, name, amount), (name,)
+        )
 
     # ---- forgetting, arms and changes
 
-    @refusing()
     def forget(self, event: str) -> bool:
         """Unlearn a decision and delete all about it; return whether there was one.
 
@@ -511,17 +569,36 @@ class Loop:
         Calls of several threads share what takes longest: to clear the store's files of what was deleted. If it is
         broken off by an error, some are forgotten; ask again for all of them.
         """
-        names = [check_text("event", event) for event in events]
-        return self._writer.maintain(maintenance.forgetting(self._runner, names), self._runner, scrubs=True)
+        with refusing():
+            names = [check_text("event", event) for event in listed("events", events)]
+        losses: list[str] = []
+        chore = maintenance.forgetting(self._runner, names, losses)
+        found = self._writer.maintain(chore, self._runner, scrubs=True)
+        if losses and (why := self._mend()):
+            warnings.warn(why, LostDigitsWarning, stacklevel=3)
+        return found
 
-    @refusing()
+    def _mend(self) -> str:
+        """Learn all rows that are left again, if sums have lost digits; return why that cannot be done."""
+        with self._runner.mending:
+            loss = self._writer.do(partial(maintenance.keep_losses, self._runner), deadline=None)
+            if not loss:
+                return ""
+            try:
+                self.change(policy=self.model().policy, how="refit")
+            except ArmletError as error:
+                return f"{loss}; the loop cannot learn its rows again: {error}"
+        log.warning("loop %s: %s; its rows were learned again", self.name, loss)
+        return ""
+
     def add_arm(self, arm: Arm, *, known: Mapping[str, float] | None = None) -> None:
         """Add an arm without data; with what is `known` of it, by outcome, where there are such ones."""
         if known is not None and not isinstance(known, Mapping):
             raise InvalidTypeError(
                 f"known is {known!r}; give what is known of the arm by outcome, such as {{'cost': 0.03}}"
             )
-        label, prices = check_label(arm), dict(known or {})
+        with refusing():
+            label, prices = check_label(arm), dict(known or {})
         self._writer.do(lambda tx, now: maintenance.add_arm(self._runner, tx, now, label, prices))
 
     def retire_arm(self, arm: Arm) -> None:
@@ -532,12 +609,12 @@ class Loop:
         """Play a retired arm again."""
         self._change_arm("restore_arm", arm)
 
-    @refusing()
     def _change_arm(self, kind: str, arm: Arm) -> None:
-        label = check_label(arm)
+        with refusing():
+            label = check_label(arm)
         self._writer.do(lambda tx, now: maintenance.add_rows(self._runner, tx, now, [(kind, label)]))
 
-    @refusing()
+    @suggesting("change")
     def change(
         self,
         *,
@@ -547,9 +624,10 @@ class Loop:
         aggregation: Aggregation | None = None,
         early_window: float | Keep | None = KEEP,
         reward_range: Range | Ranges | None = None,
+        feature_range: GivenRanges | Keep | None = KEEP,
         outcomes: Mapping[str, float] | None = None,
         known: Prices | None = None,
-        budget: Budget | None = None,
+        budget: Budget | Keep | None = KEEP,
         features: Iterable[str] | None = None,
         encoder: Encoder | None = None,
         fill: Mapping[str, float] | None = None,
@@ -557,8 +635,8 @@ class Loop:
         control: Control | Keep | None = KEEP,
         shadow: Policy | Keep | None = KEEP,
         how: How = "carry",
-    ) -> None:
-        """Go on with other terms, all of them or none; what was learned stays. It is a row of the log, like any other.
+    ) -> bool:
+        """Change the settings of the loop, all of them or none; what was learned stays. It is a row of the log.
 
         Windows that are open keep their end; what closes later has the default of then, or the last one there was. So
         does a reward that waits in one and lies outside of a new range.
@@ -571,12 +649,15 @@ class Loop:
             As for `Store.loop`. A window of None and a default of None: rewards are learned as they arrive.
         reward_range
             The lowest and the highest reward from now on; by outcome, those left out stay.
+        feature_range
+            The ranges of features from now on, all of them, as for `armlet.Bandit`; None for none.
         outcomes
             What outcomes are worth from now on, those left out what they were: other weights of the same names.
         known
             Other prices of arms, from the next decision on, also of arms that come with it; those left out stay.
         budget
-            Another budget of the same outcome, or a first one; what was spent and decided so far counts in it.
+            Another budget of the same outcome, or a first one; what was spent and decided so far counts in it. None
+            removes it.
         features, encoder, fill
             As for `Bandit.replace`: a new feature had the `fill` value in all rows before, 0 if left out, and so has no
             weight yet; one that is left out is deleted from what was learned, exactly.
@@ -594,45 +675,56 @@ class Loop:
             as that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
             At most one of policy, shadow and control can learn it in one call.
 
+        Returns
+        -------
+        bool
+            Whether anything changed. A call that asks for what the loop has already writes no row.
+
         Examples
         --------
         >>> import armlet
         >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], features=["age"], policy=armlet.LinUCB(), seed=1)
         ...     loop.change(features=["age", "visits"], window=60.0, default_reward=0.0)
+        ...     loop.change(features=["age", "visits"], window=60.0)
         ...     loop.decide({"age": 31, "visits": 2}).x
-        ...     loop.change(control=armlet.stores.Control(arm="a", share=0.25))
+        ...     _ = loop.change(control=armlet.stores.Control(arm="a", share=0.25))
         ...     loop.decide({"age": 31, "visits": 2}, probabilities="all").probabilities
+        True
+        False
         array([31.,  2.])
         array([0.625, 0.375])
         """
-        if how not in ("carry", "refit"):
-            raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
-        given = {"window": window, "default_reward": default_reward, "early_window": early_window}
-        rules: dict[str, Any] = {name: value for name, value in given.items() if value is not KEEP}
-        if aggregation is not None:
-            rules["aggregation"] = aggregation
-        change = LoopChange(
-            rules=rules,
-            policy=cast("Policy | None", policy),
-            features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
-            encoder=encoder,
-            fill=fill,
-            reward_range=reward_range,
-            outcomes=outcomes,
-            known=known,
-            budget=budget,
-            arms=None if arms is None else check_labels(arms),
-            control=_checked_control(control),
-            shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
-        )
-        if fill is not None and features is None and encoder is None:
-            raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
-        if change.is_empty:
-            raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
+        with refusing():
+            if not isinstance(how, str) or how not in ("carry", "refit"):
+                raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
+            given = {"window": window, "default_reward": default_reward, "early_window": early_window}
+            rules: dict[str, Any] = {name: value for name, value in given.items() if value is not KEEP}
+            if aggregation is not None:
+                rules["aggregation"] = aggregation
+            change = LoopChange(
+                rules=rules,
+                policy=_checked_policy(policy),
+                features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
+                encoder=encoder,
+                fill=fill,
+                reward_range=reward_range,
+                feature_range=feature_range,
+                outcomes=outcomes,
+                known=known,
+                budget=_checked_budget(budget),
+                arms=None if arms is None else check_labels(arms),
+                control=_checked_control(control),
+                shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
+            )
+            if fill is not None and features is None and encoder is None:
+                raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
+            if change.is_empty:
+                raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
         refit = self._refit(change) if how == "refit" else None
-        self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
-        log.info("loop %s: changed %s", self.name, ", ".join(change.names))
+        is_other = self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
+        log.info("loop %s: %s %s", self.name, "changed" if is_other else "had already", ", ".join(change.names))
+        return is_other
 
     def _refit(self, change: LoopChange) -> Refit:
         """Let the one policy that is new learn the log."""
@@ -644,7 +736,6 @@ class Loop:
         refit.prepare()
         return refit
 
-    @refusing()
     def freeze(self) -> None:
         """Let the policy decide from what it knows now; what rewards teach from now on waits for `thaw`.
 
@@ -666,13 +757,13 @@ class Loop:
         if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, frozen)):
             log.info("loop %s: frozen", self.name)
 
-    @refusing()
     def thaw(self) -> None:
         """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
         if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, thawed)):
             log.info("loop %s: thawed", self.name)
+            if why := self._mend():  # a frozen loop does not learn its rows again
+                warnings.warn(why, LostDigitsWarning, stacklevel=2)
 
-    @refusing()
     def promote(self, *, gate: Gate = "better", control: float | None = None) -> Promotion:
         """Let the shadow play from now on, if it passes the gate; else nothing changes. One transaction.
 
@@ -695,14 +786,16 @@ class Loop:
         >>> import armlet
         >>> with armlet.open_store("shop.db") as store:
         ...     loop = store.loop("homepage", arms=["a", "b"], dim=1, policy=armlet.FixedEpsilon(epsilon=0.2), seed=1)
-        ...     loop.change(shadow=armlet.LinUCB(), how="refit")
+        ...     _ = loop.change(shadow=armlet.LinUCB(), how="refit")
         ...     _ = loop.decide([1.0], event="order-17")
         ...     loop.promote().promoted, loop.promote(gate="off", control=0.1).promoted, type(loop.model().policy)
         (False, True, <class 'armlet.policies.linucb.LinUCB'>)
         """
-        check_gate(gate)
-        if control is not None:
-            chance(fix="give the share of steps that the policy so far plays, above 0 and below 1")("control", control)
+        with refusing():
+            check_gate(gate)
+            if control is not None:
+                fix = "give the share of steps that the policy so far plays, above 0 and below 1"
+                chance(fix=fix)("control", control)
         done = self._writer.do(lambda tx, now: maintenance.promote(self._runner, tx, now, gate, control))
         if done.promoted:
             log.info("loop %s: shadow promoted", self.name)
@@ -729,7 +822,6 @@ class Loop:
             raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return LoopLog(self._ledger, record, self._runner.policy)
 
-    @refusing()
     def model(self) -> Bandit:
         """Return a copy of the bandit, with all windows closed that are due: to predict with, to save, to inspect.
 
@@ -738,7 +830,6 @@ class Loop:
         """
         return self._writer.maintain(maintenance.copying(self._runner), self._runner)
 
-    @refusing()
     def stats(self) -> Stats:
         """Return counts: decisions, rewards by status, what waits, arms and their means; in constant time."""
         size = self._ledger.size()
@@ -755,9 +846,9 @@ class Loop:
             rows_since_snapshot=runner.rows_since_snapshot,
             size=size,
             spending=getattr(runner.bandit, "budget", None),  # where actions come with each decision there is none
+            ranges=None if runner.reader is None else runner.reader.ranges,
         )
 
-    @refusing()
     def health(self) -> list[Alarm]:
         """Return what is wrong with the loop, in words; nothing if it is well. In constant time.
 
@@ -772,9 +863,8 @@ class Loop:
         return self._writer.call(self._runner, self._health, size=0)
 
     def _health(self, _: Transaction, __: Draft, now: Moment) -> list[Alarm]:
-        return alarms(self._runner.tally, now.wall, objective=self._runner.bandit.settings.objective)
+        return alarms_of(self._runner.tally, now.wall, self._runner.bandit.settings, self._runner.terms)
 
-    @refusing()
     def version(self) -> tuple[int, int]:
         """Return its last row and its epoch: another pair if anything has changed. Reads one row, and locks nothing."""
         head = self._ledger.head(self._runner.id)
@@ -782,7 +872,6 @@ class Loop:
             raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         return head.seq, head.epoch
 
-    @refusing()
     def details(self) -> Details:
         """Return all there is to see of the loop: what it gains, explores and lacks, its arms and last decisions.
 
@@ -829,6 +918,19 @@ class Loop:
             return self.details()._repr_html_()
         except StoreError as error:  # closed or deleted, for instance
             return fragment(repr(self), note(str(error)))
+
+
+def _checked_policy(policy: Any) -> Policy | None:
+    """Return a policy of either kind, or refuse what is none."""
+    if policy is not None and not is_action_policy(policy):
+        check_given(policy)
+    return cast("Policy | None", policy)
+
+
+def _checked_budget(budget: object) -> Budget | Keep | None:
+    if budget is None or isinstance(budget, (Budget, Keep)):
+        return budget
+    raise InvalidTypeError(f"budget is {budget!r}; give an armlet.Budget, or None to remove the one there is")
 
 
 def _checked_control(control: object) -> Control | Keep | None:

@@ -7,14 +7,17 @@ between which other calls are served. What changes the bandit leaves a row, or a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidValueError
+from armlet.errors import DecisionError, InvalidValueError
 from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
 from armlet.log.replaying import taking_back
+from armlet.lost_digits import rows_kept
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
@@ -27,7 +30,7 @@ from armlet.stores.refit import Refit, like
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import RULES, LoopChange, rules_of_parts
+from armlet.stores.spec import RULES, LoopChange, is_own, rules_of_parts
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
 
@@ -50,37 +53,67 @@ def copying(runner: LoopRunner) -> Chore[Bandit]:
 # ---- forgetting
 
 
-def forgetting(runner: LoopRunner, events: Sequence[str]) -> Chore[int]:
-    """Unlearn decisions and delete all about them but the step, the arm and its probability; return how many."""
+def forgetting(runner: LoopRunner, events: Sequence[str], losses: list[str]) -> Chore[int]:
+    """Unlearn decisions and delete all about them but the step, the arm and its probability; return how many.
+
+    Digits that the bandit loses by it are added to `losses`.
+    """
     found = 0
     for first in range(0, len(events), FORGOTTEN):
         tx, now = yield
-        found += _forget(runner, tx, now, events[first : first + FORGOTTEN])
+        with rows_kept() as lost:
+            found += _forget(runner, tx, now, events[first : first + FORGOTTEN], lost)
+        losses += lost
     if found:
         log.info("loop %s: %d decisions forgotten", runner.name, found)
     return found
 
 
 @undoing
-def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[str]) -> int:
-    """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how."""
+def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[str], lost: Sequence[str]) -> int:
+    """Let the bandit go on from what it knows without these; no row is left, nor needed, that says how.
+
+    Digits that were `lost` by it are in the loop's terms until its rows are learned again.
+    """
     draft = runner.open(tx, now, events)
     known = [recent for event in dict.fromkeys(events) if (recent := runner.find(tx, event)) is not None]
     for recent in known:
-        _unlearn(runner, recent)
+        _unlearn(runner, recent, lost)
         if runner.terms.frozen_at:
-            _unlearn_frozen(runner, tx, draft, recent)
+            with _passing_emptied(runner, lost):
+                _unlearn_frozen(runner, tx, draft, recent)
     _drop_early(runner, tx, draft, events)
     session = tx.direct(runner.id)
     for recent in known:
         session.erase(runner.id, recent.outcome.t)
         runner.drop(recent)
+    if lost:
+        runner.describe(tx, replace(runner.terms, lost_digits=lost[-1]))
     if known:
         runner.rebase(tx, now)
     return len(known)
 
 
-def _unlearn(runner: LoopRunner, known: Recent) -> None:
+def keep_losses(runner: LoopRunner, tx: Transaction, now: Moment) -> str:
+    """Keep in the loop's terms which digits a correction has cost the sums; return which are lost by them."""
+    runner.open(tx, now)
+    if runner.lost_digits:
+        runner.describe(tx, replace(runner.terms, lost_digits=runner.lost_digits))
+        runner.lost_digits = ""
+    return runner.terms.lost_digits
+
+
+@contextmanager
+def _passing_emptied(runner: LoopRunner, lost: Sequence[str]) -> Iterator[None]:
+    """Pass over a row whose arm was emptied by one before it: the loop learns again what is left."""
+    try:
+        yield
+    except DecisionError:
+        if not lost and not runner.terms.lost_digits:
+            raise
+
+
+def _unlearn(runner: LoopRunner, known: Recent, lost: Sequence[str]) -> None:
     outcome, bandit = known.outcome, runner.bandit
     if outcome.given:
         explored, at = known.has_explored, known.at
@@ -93,9 +126,11 @@ def _unlearn(runner: LoopRunner, known: Recent) -> None:
     elif outcome.phase == "open":
         return
     elif outcome.phase != "expired" and outcome.parts is not None:
-        bandit.forget(known.decision, outcome.given)
+        with _passing_emptied(runner, lost):
+            bandit.forget(known.decision, outcome.given)
     elif outcome.phase != "expired" and outcome.value is not None:
-        bandit.forget(known.decision, outcome.value, **taking_back(bandit))
+        with _passing_emptied(runner, lost):
+            bandit.forget(known.decision, outcome.value, **taking_back(bandit))
         runner.tally.forgotten(known.arm, outcome.value, explored=known.has_explored, decided_at=known.at)
 
 
@@ -202,11 +237,10 @@ def add_arm(runner: LoopRunner, tx: Transaction, now: Moment, arm: Arm, known: M
 @undoing
 def add_rows(runner: LoopRunner, tx: Transaction, now: Moment, changes: Iterable[tuple[str, Arm]]) -> None:
     """Add, retire or restore arms."""
-    draft, bandit = runner.open(tx, now), runner.bandit
+    draft = runner.open(tx, now)
     check_has_arms(runner, "a list of arms")
     for kind, arm in changes:
-        getattr(bandit, kind)(arm)
-        runner.append(draft, now, kind, None, {"arm": arm})
+        runner.act(tx, draft, now, kind, {"arm": arm})
         log.info("loop %s: %s", runner.name, kind)
     runner.end(draft)
 
@@ -228,8 +262,11 @@ def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm
 
 
 @undoing
-def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refit: Refit | None = None) -> None:
-    """Go on with other terms: a row says so, and what cannot be changed is refused before anything is."""
+def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refit: Refit | None = None) -> bool:
+    """Go on with other terms: a row says so, and what cannot be changed is refused before anything is.
+
+    Return whether anything is another one.
+    """
     draft = runner.open(tx, now)
     for name in wanted.names:
         if name not in OF_ANY_LOOP:
@@ -241,18 +278,23 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
         if wanted.policy is not None and refit is None:
             raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
         raise
-    told = [*replaces, *more, *([{"guards": guards_of(twin)}] if wanted.has_guards else [])]
+    has_guards = guards_of(twin) != guards_of(runner.bandit) or (refit is not None and wanted.has_guards)
+    told = [*replaces, *more, *([{"guards": guards_of(twin)}] if has_guards else [])]
     rules = _rules(runner, wanted)
+    terms = runner.terms.with_rules(**rules)
+    is_relearned = refit is not None and wanted.policy is not None
     going = Going(
         bandit=twin,
-        terms=runner.terms.with_rules(**rules),
+        terms=replace(terms, lost_digits="") if is_relearned else terms,
         fields={"rules": rules, "replaces": told},
         moved=moved,
-        is_replayed=refit is None and not wanted.has_guards,
+        is_replayed=refit is None and not has_guards and (wanted.policy is None or is_own(wanted.policy)),
     )
-    runner.go_on(tx, now, draft, going)
-    if wanted.arms is not None:
-        add_rows(runner, tx, now, arms_to(runner, tx, now, wanted.arms))
+    is_other = runner.go_on(tx, now, draft, going)
+    arms = [] if wanted.arms is None else arms_to(runner, tx, now, wanted.arms)
+    if arms:
+        add_rows(runner, tx, now, arms)
+    return is_other or bool(arms)
 
 
 def _rules(runner: LoopRunner, wanted: LoopChange) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
 from armlet.inputs.budget import Spending
+from armlet.inputs.ranges import FeatureRanges
 from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.report import notebook
@@ -192,6 +193,7 @@ class Details(Result):
     others: ArmCounts | None = None  # arms of a catalogue that are not counted one by one
     baseline: BaselineCounts | None = None  # how often the policy agreed with its callers; None without a baseline
     deferred: int = 0  # decisions that were not activated
+    feature_range: FeatureRanges | None = None  # its counts are of the process that runs the loop
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
@@ -387,12 +389,26 @@ def details_of(seen: Glimpse) -> Details:
         last=tuple(seen.last),
         changes=tuple(reversed(tally.changes)),
         guards=_guards(tally),
-        alarms=tuple(alarms(tally, seen.at, objective=settings.objective)),
+        alarms=tuple(alarms_of(tally, seen.at, settings, seen.terms)),
         weights=None if several is None else dict(several.weights),
         known=() if several is None else tuple(several.known),
         outcomes=tuple(tally.outcomes.counts(tally.labels)),
         budget=seen.spending,
+        feature_range=getattr(settings, "feature_range", None),  # where actions come with each decision there is none
         **_catalogue(tally, settings),
+    )
+
+
+def alarms_of(tally: Tally, now: int, settings: Settings, terms: Terms) -> list[Alarm]:
+    """Return what is wrong with a loop that has these settings and terms."""
+    ranges = getattr(settings, "feature_range", None) or ()  # where actions come with each decision there is none
+    return alarms(
+        tally,
+        now,
+        objective=settings.objective,
+        features=settings.features,
+        ranges=ranges,
+        lost=terms.lost_digits,
     )
 
 
@@ -529,8 +545,9 @@ def _linear(bandit: Bandit) -> dict[Arm, Linear]:
     if settings.normalize is not None:
         return {}
     try:
-        ends = np.stack([np.zeros(settings.dim), np.ones(settings.dim)])
-        labels, _, rows, theta, base = bandit._estimated(ends, None)
+        rows = np.stack([np.zeros(settings.dim), np.ones(settings.dim)])  # not contexts: they may be out of range
+        labels, _, theta, units, base = bandit._view(None)
+        rows = rows if units is None else units.standard(rows)
     except InvalidTypeError:  # of a policy whose estimates are not linear
         return {}
     intercepts = settings.sign * (base + theta @ rows[0])

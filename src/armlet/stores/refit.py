@@ -7,8 +7,9 @@ transaction that changes the loop. Rows that were pruned or forgotten are gone, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, cast
 
 from armlet.actions.bandit import ActionBandit
@@ -18,6 +19,7 @@ from armlet.inputs.settings import Objective, Range
 from armlet.log.events import Event
 from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
+from armlet.policies.discounts import MINUTE, reach_time
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
 from armlet.stores.rows.replay import Replay, plays_of
 from armlet.stores.spec import is_action_policy
@@ -33,11 +35,54 @@ LEARNED = frozenset(("learn", "correct", "expire", "forget"))
 log = logging.getLogger("armlet.store")
 
 
+class _Corrections:
+    """Rewards as they were in the end, for a loop whose sums lost digits by one that was corrected.
+
+    Its first reward is not learned again: sums would lose their digits again when it is corrected.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._later: dict[int, list[Row]] = {}  # by the row of the decision
+        for row in rows:
+            if row.kind in ("correct", "forget"):
+                self._later.setdefault(row.fields["of"], []).append(row)
+
+    def settle(self, row: Row) -> Row:
+        """Return a row as it is learned again; a correction is not."""
+        later = self._later.get(row.fields.get("of", 0))
+        if later is None or row.kind == "forget":
+            return row
+        if row.kind == "correct":
+            return row._replace(kind="reward") if row.seq <= later[-1].seq else row
+        return row._replace(fields={**row.fields, **self._settled(row, later)})
+
+    def _settled(self, row: Row, later: list[Row]) -> dict[str, Any]:
+        """Return the values of a row after corrections that came before the row was forgotten, if it was."""
+        values = {name: row.fields[name] for name in ("reward", "had") if name in row.fields}
+        for each in takewhile(lambda each: each.kind == "correct", (each for each in later if each.seq > row.seq)):
+            new = each.fields["new_reward"]
+            for name, value in values.items():
+                of_both = {key: new.get(key, one) for key, one in value.items()} if isinstance(value, Mapping) else new
+                values[name] = of_both
+        return values
+
+
 class _Relearning(Replay):
-    """Plays rows again but for changes of the policy, which is another one from the start, and of the range."""
+    """Plays rows again but for changes of the policy, which is another one from the start, and of the range.
+
+    Bills are left out too: the budget and its spending are those of the live bandit. Rows that had no time are as old
+    as their stamp says, which nothing has checked: `head` is the newest of the loop.
+    """
+
+    def __init__(self, head: Head, *args: Any) -> None:
+        super().__init__(*args)
+        reach_time(self._bandit, max(head.ts, head.steady) // MINUTE)
+
+    def _reach(self, minutes: int) -> None:
+        """Leave it to the bandit to refuse what is far ahead of the head."""
 
     def _events(self, row: Row) -> list[Event]:
-        return [event for event in plays_of(row) if event.keys().isdisjoint(SKIPPED)]
+        return [event for event in plays_of(row) if event["kind"] != "bill" and event.keys().isdisjoint(SKIPPED)]
 
 
 class Refit:
@@ -51,6 +96,7 @@ class Refit:
         self._ledger, self._loop, self.policy, self._own = ledger, loop, policy, own
         self._name = ""
         self._epoch = self._last = 0
+        self._corrections = _Corrections(())
         self.bandit: Bandit | None = None
         self.n_rows = 0
 
@@ -87,13 +133,15 @@ class Refit:
     def _read(self, record: LoopRecord, head: Head) -> None:
         start, terms = read_guarded(record.start, policy=self._own), Terms.read(record)
         self.bandit = self._fresh(start)
+        if terms.lost_digits:
+            self._corrections = _Corrections(row for row in self._ledger.rows(record.id) if row.seq <= head.seq)
         self.n_rows = 0
-        self._learn_before(record, terms.carry)
+        self._learn_before(record, head, terms.carry)
         self.bandit.replace(t=max(self.bandit.t, start.t))
         self._epoch = head.epoch
         self._last = record.base
         rows = (row for row in self._ledger.rows(record.id, record.base) if row.seq <= head.seq)
-        self._last = self._replay(record, terms.carry).play(self._counted(rows), record.base)
+        self._last = self._replay(record, head, terms.carry).play(self._counted(rows), record.base)
 
     def _fresh(self, start: Bandit) -> Bandit:
         """Return a bandit with the new policy that knows nothing yet."""
@@ -133,10 +181,10 @@ class Refit:
         )
         return cast("Bandit", made)
 
-    def _learn_before(self, record: LoopRecord, carry: Carry) -> None:
+    def _learn_before(self, record: LoopRecord, head: Head, carry: Carry) -> None:
         """Learn what is left of the rows before the model that the loop goes on from, with the features of then."""
         rows = (row for row in self._before(record, carry) if row.kind in LEARNED or (row.kind == "decide" and row.x))
-        self._replay(record, Carry({}), carry).play(self._counted(rows), 0, is_whole=False)
+        self._replay(record, head, Carry({}), carry).play(self._counted(rows), 0, is_whole=False)
 
     def _before(self, record: LoopRecord, carry: Carry) -> Iterator[Row]:
         for row in self._ledger.rows(record.id):
@@ -147,9 +195,9 @@ class Refit:
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             self.n_rows += row.kind == "learn"
-            yield row
+            yield self._corrections.settle(row)
 
-    def _replay(self, record: LoopRecord, carry: Carry, before: Carry | None = None) -> Replay:
+    def _replay(self, record: LoopRecord, head: Head, carry: Carry, before: Carry | None = None) -> Replay:
         """Return what plays rows; decisions that it has to look up are carried by `before`."""
 
         def find(seq: int) -> Row | None:
@@ -160,13 +208,13 @@ class Refit:
 
         if self.bandit is None:
             raise StoreError("nothing is prepared")
-        return _Relearning(self.bandit, find, carry)
+        return _Relearning(head, self.bandit, find, carry)
 
     def finish(self, session: Session, loop: int, head: Head, carry: Carry, reward_range: Range | None) -> Bandit:
         """Learn the rows that came since, and return the bandit, with the range of rewards that it is to have."""
         if self.bandit is None or head.epoch != self._epoch:
             raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
-        replay = _Relearning(self.bandit, lambda seq: session.row(loop, seq), carry)
+        replay = _Relearning(head, self.bandit, lambda seq: session.row(loop, seq), carry)
         with self._blaming_the_policy():
             self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:
@@ -186,8 +234,10 @@ def _widest(policy: Policy, objective: Objective) -> Range | None:
 
 
 def like(learned: Bandit, live: Bandit) -> Bandit:
-    """Return a bandit that has learned the log again, with the ranges, the budget and the spending of the live one."""
+    """Return a bandit that has learned the log again, with all ranges, the budget and the spending of the live one."""
     several, budget = live.settings.outcomes, live.settings.budget
+    if not isinstance(learned, ActionBandit):
+        learned.replace(feature_range=live.settings.feature_range)
     if several is not None:
         learned.replace(reward_range=several.ranges)
     if budget is None:

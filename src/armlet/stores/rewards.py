@@ -60,7 +60,7 @@ class Reward:
     played: Arm | None = None  # if that was not the arm that was decided
 
     def __post_init__(self) -> None:
-        if self.rank or type(self.rank) is not int:
+        if type(self.rank) is not int or self.rank:
             settle(self, rank=whole(0, HIGHEST))
 
     def to_dict(self) -> Mapping[str, Any]:

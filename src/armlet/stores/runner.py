@@ -8,6 +8,7 @@ them before its next call. Where a ledger is shared, a transaction first plays t
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,26 +17,44 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
-from armlet.errors import EventError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
+from armlet.errors import (
+    ArmletError,
+    DecisionError,
+    EventError,
+    InternalError,
+    InvalidTypeError,
+    InvalidValueError,
+    LoopGoneError,
+    StoreError,
+)
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
-from armlet.log.guarded import GuardedBandit, guards_of, size_of
-from armlet.policies.discounts import MINUTE, fades_by_time
+from armlet.log.guarded import GuardedBandit, guards_of, read_guarded, size_of
+from armlet.log.replaying import play
+from armlet.lost_digits import rows_kept
+from armlet.policies.discounts import MINUTE, fades_by_time, reach_time, time_of
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn
 from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
 from armlet.stores.parts.judging import check_value, has_room
-from armlet.stores.parts.learning import close_parts, count_parts, is_told_elsewhere, judged_parts
+from armlet.stores.parts.learning import (
+    bill_part,
+    close_parts,
+    count_parts,
+    is_told_elsewhere,
+    judged_parts,
+    spent_part,
+)
 from armlet.stores.rewards import Reward, RewardRules, Status
 from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute, timed
-from armlet.stores.rows.replay import Replay, recover
+from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
 from armlet.stores.spec import is_own
 from armlet.stores.tally import CHANGING, Source, Tally
 from armlet.stores.tally.comparisons import coins_of
 from armlet.stores.terms import USUAL, Terms
-from armlet.stores.tickets import Chore
+from armlet.stores.tickets import Chore, ContextChangedError
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Float64, Policy
 
@@ -61,10 +80,6 @@ log = logging.getLogger("armlet.store")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class ContextChangedError(Exception):
-    """A context was read for other features than the loop has now; it is read again."""
 
 
 class Going(NamedTuple):
@@ -114,6 +129,9 @@ class LoopRunner:
         self.tables: dict[str, KeptTable] = {}  # of actions, by name, as far as they were used here
         self.last_table: KeptTable | None = None  # that was written here, of which the next one may be a change
         self._is_behind = self._has_more_due = False  # a chore is closing windows; there are more than were closed
+        self._ahead = 0  # minutes that decisions are aged by, beyond the steady time of this process
+        self.lost_digits = ""  # by a reward that was corrected, until the terms have it
+        self.mending = threading.Lock()  # of the thread that has the loop learn its rows again for that
         self._drop_at = 0  # when to look for early rewards that are over; steady time
         self.is_in_use = self.is_gone = False  # somebody has the loop; it was deleted
 
@@ -122,6 +140,7 @@ class LoopRunner:
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
         self._bandit = self.last_table = None
+        self.lost_digits = ""
         self._recent.clear()
         self._decided.clear()
 
@@ -237,16 +256,24 @@ class LoopRunner:
         first, *later = self._policies
         self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
-        self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
+        self.lost_digits = ""
+        with self.noting_losses():
+            self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
         self._recount(head)
         self.rules = self.terms.rules(self._bandit)
-        reader = self._bandit.settings.reader
-        if reader != self.reader:
-            self.reader = reader
+        self._take_reader(self._bandit)
         if isinstance(self._bandit, ActionBandit):
             self.action_settings = self._bandit.settings
         self._epoch, self._last = head.epoch, head.seq
         log.debug("loop %s: recovered at row %d from a model of row %d", self.name, self._last, self.snapshot)
+
+    def _take_reader(self, bandit: Bandit) -> None:
+        """Read contexts as a bandit does from now on; values outside of ranges are counted on."""
+        reader = bandit.settings.reader
+        if reader.ranges is not None and self.reader is not None:
+            reader.ranges.count_on(self.reader.ranges)
+        if reader != self.reader:
+            self.reader = reader
 
     def _follow(self, session: Session, draft: Draft) -> None:
         """Play the rows of others."""
@@ -258,9 +285,10 @@ class LoopRunner:
         self._pick(session, rows)
         find = partial(session.row, self.id)
         replay = Replay(self.bandit, find, self.terms.carry, self.tally, counted, self._decided)
-        last = replay.play(rows, self._last)
-        if last != head.seq:  # there were more than are read on entering
-            last = replay.play(session.rows(self.id, last), last)
+        with self.noting_losses():
+            last = replay.play(rows, self._last)
+            if last != head.seq:  # there were more than are read on entering
+                last = replay.play(session.rows(self.id, last), last)
         if last != head.seq:
             raise StoreError(f"row {last + 1} of the loop is missing; go back to a backup")
         self._last = last
@@ -287,7 +315,8 @@ class LoopRunner:
         bandit = self._bandit
         is_torn = isinstance(bandit, GuardedBandit) and bandit.is_torn
         is_doubtful = is_torn or (self.policy is not None and not isinstance(error, EventError))
-        if is_doubtful or bandit is None or self._last != draft.seq or not isinstance(error, Exception):
+        is_refusal = isinstance(error, ArmletError | ContextChangedError)  # any other one is a fault, at any moment
+        if is_doubtful or bandit is None or self._last != draft.seq or not is_refusal:
             self.stale()
             self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()
@@ -366,8 +395,9 @@ class LoopRunner:
             check_no_id(event, bandit)
         if "unit" in options:
             options = self._in_epoch(options, now)
-        if fades_by_time(bandit):
-            bandit._tell_time(now.wall // MINUTE)
+        is_timed = fades_by_time(bandit)
+        if is_timed:
+            bandit._tell_time(self._minutes(now))
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
             decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
@@ -388,9 +418,22 @@ class LoopRunner:
         draft.insert(outcome)
         recent = self._recent[name] = Recent(decision, outcome, now.wall, coins_of(fields))
         self.tally.decided(decision, now.wall, seq)
+        self.tally.contexts.add(x, now.wall, decision.t)
+        if is_timed:
+            self.tally.stamps.decided(now.wall, decision.tag, self.tally.decisions)
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
         return decision
+
+    def _minutes(self, now: Moment) -> int:
+        """Return the time that a decision is aged by: steady, so that no setting of a clock moves it.
+
+        It is no earlier than the latest decision that was learned, which a replica, or an earlier version, made by its
+        own clock; from there on it runs as the steady time of this process.
+        """
+        minutes = now.steady // MINUTE
+        self._ahead = max(self._ahead, time_of(self.bandit) - minutes)
+        return minutes + self._ahead
 
     def wait_for(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
         """Wait for the reward of a decision that was made, which may have come before."""
@@ -416,10 +459,15 @@ class LoopRunner:
         learned = outcome.value if is_learned else None
         if outcome.played is not None and (is_learned or given):
             row = substitute(row, outcome.played)
-        if fades_by_time(self.bandit):
+        if row.fields.get("tag"):  # a time that was checked when it was decided
+            reach_time(self.bandit, row.fields["tag"])
+        elif fades_by_time(self.bandit):
             row = timed(row)
         is_expired = outcome.phase == "expired" or (outcome.played is not None and bool(given))
-        decision = decision_of(row, given or learned, waits=not is_learned, **({"expired": True} if is_expired else {}))
+        marks: dict[str, object] = {"expired": True} if is_expired else {}
+        if outcome.billed is not None:
+            marks["billed"] = outcome.billed
+        decision = decision_of(row, given or learned, waits=not is_learned, **marks)
         recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
@@ -443,12 +491,19 @@ class LoopRunner:
         row, event = self.row(tx, draft, known), known.outcome.event
         is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
         is_same = is_same and row.fields.get("unit") == options.get("unit") and self._same_dial(row, options)
-        if not is_same or not _same_arms(row.fields["eligible"], options.get("eligible")):
+        if not is_same or not self._same_arms(row.fields["eligible"], options.get("eligible")):
             raise EventError(
                 f"event {event!r} has been decided for another context, unit, weights or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
             )
         return decision_of(row)
+
+    def _same_arms(self, known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:
+        """Whether eligible arms are those of a decision; a hard budget may have left out some that it could not pay."""
+        budget = self.bandit._settings.budget
+        if budget is not None and budget.hard and known is not None and (given is None or set(known) <= set(given)):
+            return True
+        return _same_arms(known, given)
 
     def _same_dial(self, row: Row, options: Mapping[str, Any]) -> bool:
         """Whether weights are those of a decision; the usual ones, which complete them, may have changed since."""
@@ -488,7 +543,10 @@ class LoopRunner:
             several = judged_parts(self, known, told)
             if several.parts:
                 return count_parts(self, draft, now, known, told, several)
-            if not is_early:
+            if several.bill is not None:
+                bill_part(self, draft, now, known, several.bill[1], status=several.status, later=True)
+                self.tally.answered(several.status, now.wall)
+            elif not is_early:
                 self.answer(several.status, now)
             return several.status
         verdict = judged(self, known, told)
@@ -497,6 +555,17 @@ class LoopRunner:
         if verdict.act == "nothing":
             return verdict.status
         return count(self, draft, now, known, told, verdict)
+
+    def bill(self, tx: Transaction, draft: Draft, now: Moment, event: str, cost: float) -> bool:
+        """Count what a decision costs, and learn nothing from it; return whether there is one."""
+        spent_part(self)
+        known = self.find(tx, event)
+        if known is None:
+            return False
+        if is_told_elsewhere(known):
+            known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
+        bill_part(self, draft, now, known, cost)
+        return True
 
     def answer(self, status: Status, now: Moment) -> None:
         """Count an answer of which no row tells."""
@@ -605,28 +674,87 @@ class LoopRunner:
         self._write_tally(draft)  # the rows before are not counted again, and may be gone
         self.end(draft)
 
-    def go_on(self, tx: Transaction, now: Moment, draft: Draft, going: Going) -> None:
-        """Go on with another bandit and other terms, by a row."""
+    @contextmanager
+    def noting_losses(self) -> Iterator[None]:
+        """Take rows back; if sums lose digits by it, the store has the loop learn its rows again."""
+        try:
+            with rows_kept() as losses:
+                yield
+        except DecisionError as error:
+            if not self.lost_digits and not self.terms.lost_digits:
+                raise
+            text = f"nothing of this call was kept: an arm of loop {self.name!r} is empty"
+            raise StoreError(f"{text} until its rows are learned again; ask again") from error
+        if losses:
+            self.lost_digits = losses[-1]
+
+    def describe(self, tx: Transaction, terms: Terms) -> None:
+        """Keep other terms, which no row says."""
+        self.terms = terms
+        tx.direct(self.id).describe(self.id, terms.to_json())
+        self._epoch += 1
+
+    def act(self, tx: Transaction, draft: Draft, now: Moment, kind: str, fields: Mapping[str, Any]) -> int:
+        """Add a row that changes the bandit by playing it from its written form: a replay does the same once more."""
+        seq = self.append(draft, now, kind, None, written(fields))
+        for event in plays_of(draft.rows[-1]):
+            play(self.bandit, event, RowPast(partial(tx.session.row, self.id)))
+        return seq
+
+    def go_on(self, tx: Transaction, now: Moment, draft: Draft, going: Going) -> bool:
+        """Go on with another bandit and other terms, by a row; return False, and write none, if they are the same."""
         twin, terms = going.bandit, going.terms
-        self.rules = terms.rules(twin)
+        is_same = going.is_replayed and not going.fields["replaces"]
+        if is_same and terms.to_json() == self.terms.to_json():
+            return False
+        with _rolling_back():
+            seq = self.append(draft, now, "change", None, written(going.fields))
         several, before = twin._settings.outcomes, self.bandit._settings.outcomes
-        seq = self.append(draft, now, "change", None, going.fields)
         if several is not None and before is not None and several.weights != before.weights:
             terms = terms.with_weights(seq)
         if going.moved is not None:
             terms = terms.with_change(seq, going.moved)
-        self._bandit, self.terms = twin, terms.with_guards(seq, guards_of(twin))
+        about = terms.with_guards(seq, guards_of(twin)).to_json()
+        self._bandit = self._played(draft.rows[-1], going)
+        self.terms = Terms.read(LoopRecord(id=self.id, name=self.name, about=about, start=b"", base=0))
+        self.rules = self.terms.rules(self._bandit)
         self._recent.clear()
         self.end(draft)
-        tx.direct(self.id).describe(self.id, self.terms.to_json())
+        tx.direct(self.id).describe(self.id, about)
         self._epoch += 1
         if not going.is_replayed:
             self.policy = None if is_own(twin.policy) else twin.policy
             self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
-        if twin.settings.reader != self.reader:
-            self.reader = twin.settings.reader
+        self._take_reader(self.bandit)
         self.save(self.open(tx, now))
+        return True
+
+    def _played(self, row: Row, going: Going) -> Bandit:
+        """Return the bandit that a change leads to by its written form: its row, or the model that it goes on from.
+
+        Whatever differs from the bandit that the call made would differ after a restart too, so it is a fault.
+        """
+        with _rolling_back():
+            if going.is_replayed:
+                bandit = self.bandit.copy()
+                Replay(bandit, lambda _: None, self.terms.carry).play([row], row.seq - 1)
+            else:
+                policy = going.bandit.policy
+                bandit = read_guarded(going.bandit.to_bytes(), policy=None if is_own(policy) else policy)
+            is_same = bandit.digest() == going.bandit.digest()
+        if not is_same:
+            raise InternalError(f"nothing of this call was kept: its row leads to another state of loop {self.name!r}")
+        return bandit
+
+
+@contextmanager
+def _rolling_back() -> Iterator[None]:
+    """Raise errors of a row that is written or played as faults: arguments were checked before."""
+    try:
+        yield
+    except Exception as error:
+        raise InternalError(f"nothing of this call was kept: its row cannot be played: {error}") from error
 
 
 def _same_arms(known: list[Arm] | None, given: Iterable[Arm] | None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from armlet.actions.bandit import ActionBandit
@@ -13,8 +12,10 @@ from armlet.actions.policies import ACTION_POLICIES, SharedOptimism
 from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
+from armlet.inputs.columns import check_utf8
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes, read_outcomes
+from armlet.inputs.ranges import GivenRanges, check_feature_range
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings, Units, ends
 from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
@@ -22,7 +23,7 @@ from armlet.recording import feature_fields, outcome_fields, policy_fields
 from armlet.stores.guards import with_control, with_shadow
 from armlet.stores.rewards import Aggregation, Value
 from armlet.stores.terms import USUAL, Terms
-from armlet.types import Arm, Policy
+from armlet.types import KEEP, Arm, Keep, Policy
 
 if TYPE_CHECKING:
     from armlet.inputs.budget import Budget
@@ -34,24 +35,14 @@ How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
-OF_BANDIT: Final = ("policy", "features", "encoder", "reward_range", "outcomes", "known", "budget")
+OF_BANDIT: Final = ("policy", "features", "encoder", "reward_range", "feature_range", "outcomes", "known", "budget")
+REMOVABLE: Final = ("feature_range", "budget", "control", "shadow")  # None removes them
+NOT_OF_ACTIONS: Final = "which a loop of actions with features cannot have; leave it out"
 OF_ACTIONS: Final = ("action_dim", "action_features", "action_encoder")
 CHANGEABLE: Final = (*RULES, *OF_BANDIT, "control")
 
 Ranges: TypeAlias = Mapping[str, Range]
 Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
-
-
-class Keep(Enum):
-    """Says that something stays as it is, where None is a value."""
-
-    KEEP = "keep"
-
-    def __repr__(self) -> str:
-        return "KEEP"
-
-
-KEEP: Final = Keep.KEEP
 
 
 def check_text(argument: str, value: object) -> str:
@@ -65,12 +56,7 @@ def check_text(argument: str, value: object) -> str:
     """
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST:
         raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {LONGEST} characters")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidValueError(f"{argument} is {value!r}; give text that can be written as UTF-8") from error
-    return value
+    return check_utf8(argument, value)
 
 
 # ---- a change
@@ -84,6 +70,7 @@ class Replaced(TypedDict, total=False):
     fill: dict[str, float]
     encoder: Mapping[str, Any]
     reward_range: list[float]
+    feature_range: Mapping[str, list[Any]] | None
     outcomes: Mapping[str, Any]
     budget: Mapping[str, Any]
 
@@ -100,7 +87,8 @@ class LoopChange:
     reward_range: Range | Ranges | None = None
     outcomes: Mapping[str, float] | None = None
     known: Prices | None = None
-    budget: Budget | None = None
+    budget: Budget | Keep | None = KEEP
+    feature_range: GivenRanges | Keep | None = KEEP
     arms: list[Arm] | None = None
     control: Control | Keep | None = KEEP
     shadow: Policy | Keep | None = KEEP
@@ -108,8 +96,8 @@ class LoopChange:
     @property
     def names(self) -> list[str]:
         """What is to be another one."""
-        guards = (name for name in ("control", "shadow") if getattr(self, name) is not KEEP)
-        return [*self.rules, *(name for name in (*OF_BANDIT, "arms") if getattr(self, name) is not None), *guards]
+        given = (name for name in (*OF_BANDIT, "arms", "control", "shadow") if getattr(self, name) is not KEEP)
+        return [*self.rules, *(name for name in given if name in REMOVABLE or getattr(self, name) is not None)]
 
     @property
     def has_guards(self) -> bool:
@@ -140,38 +128,53 @@ class LoopChange:
         """Change a bandit; return the events that say so, and the change of features if there is one."""
         done: list[Mapping[str, Any]] = []
         moved: FeatureChange | None = None
-        if (several := self._other_outcomes(bandit)) is not None:
-            done.append(outcome_fields(several))
-        elif self.reward_range is not None:
-            bandit.replace(reward_range=self.reward_range)
+        before = bandit.settings
+        self._replace_rewards(bandit)
+        if bandit.settings.outcomes != before.outcomes and bandit.settings.outcomes is not None:
+            done.append(outcome_fields(bandit.settings.outcomes))
+        elif before.outcomes is None and bandit.settings.reward_range != before.reward_range:
             done.append({"reward_range": list(bandit.settings.reward_range or ())})
-        if self.budget is not None:
+        if not isinstance(self.budget, Keep) and self.budget != before.budget:
             bandit.replace(budget=self.budget)
-            done.append({"budget": self.budget.to_dict()})
+            done.append({"budget": None if self.budget is None else self.budget.to_dict()})
         if self.policy is not None and self.policy != bandit.policy:
             bandit.replace(policy=self.policy)
             done.append(policy_fields(bandit.policy))
         if self.features is not None or self.encoder is not None:
-            before = bandit.settings
             bandit.replace(features=self.features, encoder=self.encoder, fill=self.fill)
             after = bandit.settings
-            moved = FeatureChange.between(before.features, after.features or (), self.fill, dim=before.dim)
-            done.append(feature_fields(moved, after.encoder))
+            if (after.features, _encodes(after)) != (before.features, _encodes(before)):
+                moved = FeatureChange.between(before.features, after.features or (), self.fill, dim=before.dim)
+                done.append(feature_fields(moved, after.encoder))
+        if not isinstance(self.feature_range, Keep) and self._has_other_ranges(bandit):
+            bandit.replace(feature_range=self.feature_range)
+            ranges = bandit.settings.feature_range
+            done.append({"feature_range": None if ranges is None else ranges.to_dict()})
         return done, moved
 
-    def _other_outcomes(self, bandit: Bandit) -> Outcomes | None:
-        """Change weights, prices and ranges of outcomes, and return them all; what is left out stays as it is."""
+    def _has_other_ranges(self, bandit: Bandit) -> bool:
+        settings = bandit.settings
+        return check_feature_range(self.feature_range, settings.features) != settings.feature_range
+
+    def _replace_rewards(self, bandit: Bandit) -> None:
+        """Change weights and prices of outcomes, and ranges; what is left out stays as it is."""
         several = bandit._settings.outcomes
         if self.outcomes is not None:
             bandit.replace(outcomes=self.outcomes)
         if self.known is not None:
             bandit.replace(known=self.known if several is None else _with_prices(several, self.known))
-        if self.reward_range is not None and several is not None:
-            if not isinstance(self.reward_range, Mapping):
-                raise InvalidValueError(f"reward_range is {self.reward_range!r}; give one for each outcome by name")
+        if self.reward_range is None:
+            return
+        if several is None:
+            bandit.replace(reward_range=self.reward_range)
+        elif isinstance(self.reward_range, Mapping):
             bandit.replace(reward_range={**several.ranges, **self.reward_range})
-        now = bandit._settings.outcomes
-        return None if now == several else now
+        else:
+            raise InvalidValueError(f"reward_range is {self.reward_range!r}; give one for each outcome by name")
+
+
+def _encodes(settings: Settings) -> Mapping[str, Any] | None:
+    return None if settings.encoder is None else settings.encoder.to_dict()
 
 
 def _with_prices(several: Outcomes, known: Prices) -> Prices:
@@ -207,6 +210,7 @@ class LoopSpec:
     on_change: OnChange
     control: Control | None = None
     epoch: Epoch | None = None
+    feature_range: GivenRanges | None = None
     outcomes: Mapping[str, float] | None = None
     known: Prices | None = None
     budget: Budget | None = None
@@ -216,7 +220,7 @@ class LoopSpec:
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
-        if self.on_change not in ("apply", "refuse"):
+        if not isinstance(self.on_change, str) or self.on_change not in ("apply", "refuse"):
             raise InvalidValueError(f"on_change is {self.on_change!r}; choose 'apply' or 'refuse'")
         if self.has_actions:
             self._check_actions()
@@ -242,22 +246,22 @@ class LoopSpec:
             raise InvalidValueError(
                 f"arms and {given} are given; give arms, or the features of actions that come with each decision"
             )
-        for name in ("normalize", "units", "outcomes", "known", "budget", "epoch", "control"):
+        for name in ("normalize", "units", "feature_range", "outcomes", "known", "budget", "epoch", "control"):
             if (value := getattr(self, name)) is not None:
-                raise InvalidValueError(f"{name} is {value!r}, which a loop of actions with features cannot have")
+                raise InvalidValueError(f"{name} is {value!r}, {NOT_OF_ACTIONS}")
         if self.policy is not None:
             check_action_policy(self.policy)
 
     def _given(self, but: Iterable[str] = ()) -> str:
         plain = {"objective": "max", "aggregation": "first"}
         first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch", *OF_ACTIONS)
-        names = (*first, *RULES, "reward_range", "outcomes", "known", "budget", "seed", "control")
+        names = (*first, *RULES, "reward_range", "feature_range", "outcomes", "known", "budget", "seed", "control")
         return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
 
     def _check_model(self, model: object) -> None:
         if not isinstance(model, Bandit | ActionBandit):
             raise InvalidTypeError(f"model is {model!r}; give an armlet.Bandit or armlet.ActionBandit to start from")
-        if self.arms is not None or (given := self._given((*RULES, "reward_range", "control"))):
+        if self.arms is not None or (given := self._given((*RULES, "reward_range", "feature_range", "control"))):
             given = "arms" if self.arms is not None else given
             raise InvalidValueError(f"{given} is given, but the model has its own; leave {given} out, or the model")
 
@@ -283,6 +287,8 @@ class LoopSpec:
         self.terms.rules(made)  # refuses a default that the bandit cannot learn
         if self.control is None:
             return made
+        if not isinstance(self.control, Control):
+            raise InvalidTypeError(f"control is {self.control!r}; give an armlet.stores.Control")
         is_fresh = self.control.policy is not None and self.model is None
         return with_control(made, self.control, self._fresh(self.control.policy, made.seed) if is_fresh else None)
 
@@ -305,6 +311,7 @@ class LoopSpec:
             normalize=self.normalize,
             units=self.units,
             reward_range=self._range(policy) if several is None else _all_ranges(several),
+            feature_range=self.feature_range,
             outcomes=self.outcomes,
             known=self.known,
             budget=self.budget,
@@ -332,6 +339,10 @@ class LoopSpec:
         if self.model is None:
             return None
         twin = self.model.copy()
+        if self.feature_range is not None:
+            if isinstance(twin, ActionBandit):
+                raise InvalidValueError(f"feature_range is {self.feature_range!r}, {NOT_OF_ACTIONS}")
+            twin.replace(feature_range=self.feature_range)
         several = twin._settings.outcomes
         if several is not None:
             given = self.reward_range if self.reward_range is not None else {}
@@ -352,7 +363,7 @@ class LoopSpec:
             return ends("reward_range", self.reward_range)
         low, high = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None) or USUAL
         objective = self.objective if self.model is None else self.model.settings.objective
-        return (low, high) if objective == "max" else (-high, -low)
+        return (-high, -low) if isinstance(objective, str) and objective == "min" else (low, high)
 
     def differences(self, made: Bandit, terms: Terms, now: Bandit) -> LoopChange | None:
         """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
@@ -367,7 +378,8 @@ class LoopSpec:
         ours, theirs = made.settings, now.settings
         if self.model is not None:  # a loop that is there goes on from what it has learned
             ranges = None if self.reward_range is None else _other_ranges(ours, theirs)
-            change = LoopChange(rules=rules, reward_range=ranges, control=self._control(now))
+            others = self._other_feature_ranges(ours, theirs)
+            change = LoopChange(rules=rules, reward_range=ranges, feature_range=others, control=self._control(now))
             return self._allowed(change, terms, now)
         if self.has_actions:
             return self._action_differences(rules, made, terms, now)
@@ -388,7 +400,8 @@ class LoopSpec:
             reward_range=_other_ranges(ours, theirs),
             outcomes=_other_weights(ours, theirs),
             known=_other_prices(ours, theirs),
-            budget=None if ours.budget == theirs.budget else ours.budget,
+            budget=KEEP if ours.budget == theirs.budget else ours.budget,
+            feature_range=self._other_feature_ranges(ours, theirs),
             control=self._control(now),
         )
         return self._allowed(change, terms, now)
@@ -411,6 +424,10 @@ class LoopSpec:
         policy = None if ours.policy == theirs.policy else ours.policy
         ranges = None if ours.reward_range == theirs.reward_range else ours.reward_range
         return self._allowed(LoopChange(rules=rules, policy=policy, reward_range=ranges), terms, now)
+
+    def _other_feature_ranges(self, ours: Settings, theirs: Settings) -> GivenRanges | Keep | None:
+        """Return the ranges of features if they are to be other ones; where none are given, they stay as they are."""
+        return KEEP if self.feature_range is None or ours.feature_range == theirs.feature_range else ours.feature_range
 
     def _control(self, now: Bandit) -> Control | Keep:
         """Return the control if it is to be another one; one that is not given stays as it is."""
@@ -486,7 +503,7 @@ def rules_of_parts(rules: Mapping[str, Any]) -> dict[str, Any]:
     """
     default = rules.get("default_reward")
     if rules.get("window") is None:
-        return {**rules, "default_reward": None if default == {} else default}
+        return {**rules, "default_reward": None if isinstance(default, Mapping) and not default else default}
     return {**rules, "default_reward": {} if default is None else default}
 
 

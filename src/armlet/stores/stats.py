@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from armlet.inputs.budget import Spending
+    from armlet.inputs.ranges import FeatureRanges
 
 MICROSECONDS: Final = 1e6
 
@@ -87,6 +88,8 @@ class Stats(Result):
     others: ArmCounts | None = None  # all other arms of a catalogue together; None if there are none
     baseline: BaselineCounts | None = None  # how often the policy agreed with its callers; None without a baseline
     deferred: int = 0  # decisions that were not activated; not open, and not learned
+    out_of_range: Mapping[str, Mapping[str, int]] | None = None
+    """By feature, how many values outside of its `feature_range` this process refused and clipped; None without any."""
 
     @staticmethod
     def of(
@@ -98,6 +101,7 @@ class Stats(Result):
         rows_since_snapshot: int,
         size: int,
         spending: Spending | None = None,
+        ranges: FeatureRanges | None = None,
     ) -> Stats:
         """Return the stats of a loop by its tally; times are microseconds since 1970.
 
@@ -115,6 +119,8 @@ class Stats(Result):
             Rows that a restart would play again, and bytes of the loop or of its store.
         spending
             Of its budget, if it has one.
+        ranges
+            Of its features, if they have any.
         """
         catalogue = tally.catalogue
         return Stats(
@@ -140,6 +146,7 @@ class Stats(Result):
             others=tally.others,
             baseline=None if catalogue is None else catalogue.baseline,
             deferred=0 if catalogue is None else catalogue.deferred,
+            out_of_range=None if ranges is None else ranges.counts,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,6 +206,10 @@ class Stats(Result):
             )
         if self.deferred:
             yield f"deferred, and not activated: {self.deferred:,}"
+        if outside := [
+            f"{name} {n['refused']:,} and {n['clipped']:,}" for name, n in (self.out_of_range or {}).items()
+        ]:
+            yield f"values out of range, refused and clipped: {', '.join(outside)}"
         yield f"rows since snapshot: {self.rows_since_snapshot:,}; {self.size:,} bytes"
         if self.arms:
             yield from _table(self.arms, self.others)
@@ -211,12 +222,13 @@ class WriterStats:
     Examples
     --------
     >>> print(WriterStats(commits=2, calls=65, failed=0, largest_batch=64, commit_seconds=0.004, queue_depth=3))
-    2 commits of 32.5 calls on average, 64 at most; 2.00 ms a commit; 0 failed; 3 calls wait
+    2 commits of 32.5 calls on average, 64 at most; 2.00 ms a commit; 0 failed, 0 faults; 3 calls wait
     """
 
     commits: int
     calls: int
     failed: int  # transactions
+    faults: int = 0  # calls that ended by a fault of Armlet's own, and were rolled back
     largest_batch: int  # calls
     commit_seconds: float  # of all commits together
     queue_depth: int  # calls that wait
@@ -234,7 +246,7 @@ class WriterStats:
         each = 1000 * self.commit_seconds / self.commits if self.commits else 0.0
         return (
             f"{self.commits:,} commits of {self.mean_batch:.1f} calls on average, {self.largest_batch:,} at most; "
-            f"{each:.2f} ms a commit; {self.failed:,} failed; {self.queue_depth:,} calls wait"
+            f"{each:.2f} ms a commit; {self.failed:,} failed, {self.faults:,} faults; {self.queue_depth:,} calls wait"
         )
 
 
@@ -325,6 +337,7 @@ _WRITER: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("commits_total", "counter", "Transactions that were committed.", "commits"),
     ("calls_total", "counter", "Calls in these transactions.", "calls"),
     ("failed_transactions_total", "counter", "Transactions that failed and were undone.", "failed"),
+    ("faults_total", "counter", "Calls that ended by a fault inside the store and were rolled back.", "faults"),
     ("commit_seconds_total", "counter", "Seconds spent on commits.", "commit_seconds"),
     ("largest_batch", "gauge", "The most calls in one transaction.", "largest_batch"),
     ("queue_depth", "gauge", "Calls that wait for a transaction.", "queue_depth"),
@@ -375,6 +388,13 @@ def _loop_metrics(loops: list[Stats]) -> Iterator[Metric]:
         Sample({"loop": loop.name, "status": status}, n) for loop in loops for status, n in loop.statuses.items()
     ]
     yield Metric("armlet_rewards_total", "counter", "Rewards that were reported, by what became of them.", answers)
+    outside = [
+        Sample({"loop": loop.name, "feature": name, "outcome": word}, n)
+        for loop in loops
+        for name, counts in (loop.out_of_range or {}).items()
+        for word, n in counts.items()
+    ]
+    yield Metric("armlet_out_of_range_total", "counter", "Values outside of their feature_range.", outside)
     ages = [
         Sample({"loop": loop.name, "seconds": str(age)}, share) for loop in loops for age, share in loop.rewarded_by_age
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +16,19 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, StoreError, UnknownNameError, refusing
+from armlet.disk import check_path
+from armlet.errors import (
+    ArmletError,
+    InvalidTypeError,
+    InvalidValueError,
+    LostDigitsWarning,
+    StoreError,
+    UnknownNameError,
+    refusing,
+    suggesting,
+)
 from armlet.inputs.columns import check_labels, listed
+from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, check_epoch
 from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.report.notebook import fragment, note, table
@@ -30,7 +43,7 @@ from armlet.stores.spec import LoopSpec, OnChange, Prices, Ranges, check_text
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
 from armlet.stores.tickets import Chore
-from armlet.stores.writer import SECOND, Clock, Writer
+from armlet.stores.writer import LONGEST_STOP, SECOND, Clock, Writer
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
@@ -66,6 +79,9 @@ class Store:
     memory
         About how many bytes loops may take; those that were not used for the longest time are let go, and are read from
         their snapshots when they are used again.
+    longest_stop
+        How long the wall clock may say that the store was not used before it is not believed; then windows, and
+        discounts by time, go on from where they were.
     """
 
     def __init__(
@@ -77,18 +93,22 @@ class Store:
         deadline: float | None = None,
         queue: int | None = None,
         memory: int = MEMORY,
+        longest_stop: timedelta = LONGEST_STOP,
     ) -> None:
+        if not isinstance(longest_stop, timedelta) or longest_stop < LONGEST_STOP:
+            raise InvalidValueError(f"longest_stop is {longest_stop!r}; give a timedelta of 7 days or more")
         if queue is not None and (type(queue) is not int or queue < 1):
             raise InvalidValueError(f"queue is {queue!r}; give how many calls may wait, at least 1, or None")
         self._ledger, self._memory = ledger, memory
         self._runners: dict[str, LoopRunner] = {}
         self._awake: dict[LoopRunner, int] = {}  # about how many bytes each takes; the one used last is the last
         self._bytes = 0
+        self._mending: dict[LoopRunner, threading.Thread] = {}
         self._is_closed = False
-        clock = Clock(ledger.newest(), wall, elapsed)
-        self._writer = Writer(ledger, clock, self._stale, self._let_some_sleep, deadline, queue)
+        clock = Clock(ledger.newest(), wall, elapsed, longest_stop)
+        self._writer = Writer(ledger, clock, self._stale, self._tend, deadline, queue)
 
-    @refusing()
+    @suggesting("loop")
     def loop(
         self,
         name: str,
@@ -106,6 +126,7 @@ class Store:
         aggregation: Aggregation = "first",
         early_window: float | None = None,
         reward_range: Range | Ranges | None = None,
+        feature_range: GivenRanges | None = None,
         outcomes: Mapping[str, float] | None = None,
         known: Prices | None = None,
         budget: Budget | None = None,
@@ -145,6 +166,9 @@ class Store:
         reward_range
             The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
             range of a policy that has one. With outcomes, by name, a range for each that is learned.
+        feature_range
+            As for `armlet.Bandit`: ranges of features by name, outside of which a context is refused, or clipped. Left
+            out, a loop that is there keeps its own.
         outcomes, known
             As for `armlet.Bandit`: several outcomes of every decision with their weights, and those of them that are
             known, by arm. A reward is then a mapping, and the default reward too: an outcome that has none is waited
@@ -164,7 +188,7 @@ class Store:
         action_dim, action_features, action_encoder
             As for `armlet.ActionBandit`, instead of arms: every decision is made among the actions of a table, by their
             features. The policy is `armlet.SharedOptimism()` if left out, or `armlet.SharedThompson(...)`. Such a loop
-            has no outcomes, budget, epochs, control or shadow, and its features stay what they are.
+            has no outcomes, budget, epochs, control, shadow or ranges of features, and its features stay what they are.
         on_change
             What to do where these arguments differ from what the loop has: "refuse" with an error that names the call
             that applies, or "apply" it, as `Loop.change` does.
@@ -186,38 +210,43 @@ class Store:
         ...     loop.reward("visit-17", 1.0), decision.arm in films
         ('accepted', True)
         """
-        spec = LoopSpec(
-            name=name,
-            arms=None if arms is None else check_labels(arms),
-            dim=dim,
-            features=_names("features", features),
-            encoder=encoder,
-            policy=cast("Policy | None", policy),  # from here on both kinds are handled alike
-            objective=objective,
-            normalize=normalize,
-            units=units,
-            window=window,
-            default_reward=default_reward,
-            aggregation=aggregation,
-            early_window=early_window,
-            reward_range=reward_range,
-            outcomes=outcomes,
-            known=known,
-            budget=budget,
-            epoch=check_epoch(epoch),
-            seed=seed,
-            model=cast("Bandit | None", model),
-            control=control,
-            action_dim=action_dim,
-            action_features=_names("action_features", action_features),
-            action_encoder=action_encoder,
-            on_change=on_change,
-        )
-        made = spec.bandit()
+        with refusing():
+            spec = LoopSpec(
+                name=name,
+                arms=None if arms is None else check_labels(arms),
+                dim=dim,
+                features=_names("features", features),
+                encoder=encoder,
+                policy=cast("Policy | None", policy),  # from here on both kinds are handled alike
+                objective=objective,
+                normalize=normalize,
+                units=units,
+                window=window,
+                default_reward=default_reward,
+                aggregation=aggregation,
+                early_window=early_window,
+                reward_range=reward_range,
+                feature_range=feature_range,
+                outcomes=outcomes,
+                known=known,
+                budget=budget,
+                epoch=check_epoch(epoch),
+                seed=seed,
+                model=cast("Bandit | None", model),
+                control=control,
+                action_dim=action_dim,
+                action_features=_names("action_features", action_features),
+                action_encoder=action_encoder,
+                on_change=on_change,
+            )
+            made = spec.bandit()
         runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made), deadline=None)
         for what in done:  # and kept
             log.info("loop %s: %s", name, what)
-        return Loop(runner, self._writer, self._ledger)
+        loop = Loop(runner, self._writer, self._ledger)
+        if (runner.terms.lost_digits or runner.lost_digits) and (why := loop._mend()):
+            warnings.warn(why, LostDigitsWarning, stacklevel=2)
+        return loop
 
     async def areward_many(self, rewards: Iterable[Mapping[str, Any]]) -> list[Status | Exception]:
         """Record rewards of several loops, each by itself, without a thread that waits.
@@ -297,7 +326,6 @@ class Store:
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
         return LoopRunner(record, own, self._writer, is_shared=self._ledger.is_shared)
 
-    @refusing()
     def delete(self, name: str) -> bool:
         """Delete a loop with all its rows, in slices between which other calls are served; return whether it was there.
 
@@ -331,7 +359,6 @@ class Store:
         """The names of its loops, the oldest first."""
         return [record.name for record in self._ledger.loops()]
 
-    @refusing()
     def settle(self) -> None:
         """Close all windows that have run out, in all loops in use; any call to a loop closes some of that loop."""
         self._writer.maintain(self._settling())
@@ -340,7 +367,6 @@ class Store:
         for runner in list(self._runners.values()):
             yield from runner.settling()
 
-    @refusing()
     def prune(self, before: float | datetime) -> int:
         """Delete decisions that are older and did not explore, with their rewards; return how many.
 
@@ -355,7 +381,9 @@ class Store:
         before
             A datetime with a time zone, or seconds since 1970.
         """
-        return self._writer.maintain(self._pruning(_microseconds(before)), scrubs=True)
+        with refusing():
+            until = _microseconds(before)
+        return self._writer.maintain(self._pruning(until), scrubs=True)
 
     def _pruning(self, before: int) -> Chore[int]:
         tx, _ = yield
@@ -381,9 +409,10 @@ class Store:
             if not runner.is_in_use:
                 self._runners.pop(record.name, None)
 
-    @refusing()
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy everything into a new file, as it is at one moment, while loops go on."""
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidTypeError(f"path is {path!r}; give the path of a new file, such as 'shop-copy.db'")
         self._ledger.backup(Path(path))
 
     def close(self) -> None:
@@ -391,6 +420,8 @@ class Store:
         if self._is_closed:
             return
         self._writer.check_caller()  # before anything is closed
+        for thread in list(self._mending.values()):
+            thread.join()
         self._is_closed = True
         runners = sorted(self._runners.values(), key=lambda runner: runner.id)
 
@@ -417,10 +448,30 @@ class Store:
             commits=counts.commits,
             calls=counts.calls,
             failed=counts.failures,
+            faults=counts.faults,
             largest_batch=counts.largest,
             commit_seconds=counts.seconds,
             queue_depth=self._writer.depth,
         )
+
+    def _tend(self, tx: Transaction, now: Moment) -> None:
+        """Look after the loops that were used in a batch."""
+        for runner in self._writer.entered:
+            if runner.lost_digits and runner not in self._mending and runner.is_in_use:
+                self._mending[runner] = threading.Thread(target=self._mend, args=(runner,), name="armlet refit")
+                self._mending[runner].daemon = True
+                self._mending[runner].start()
+        self._let_some_sleep(tx, now)
+
+    def _mend(self, runner: LoopRunner) -> None:
+        """Let a loop learn its rows again, in a thread of its own, while others use it."""
+        try:
+            if why := Loop(runner, self._writer, self._ledger)._mend():
+                log.warning("loop %s: %s", runner.name, why)
+        except StoreError as error:  # the terms have it, or the rows: whoever opens the loop tries again
+            log.warning("loop %s: its rows could not be learned again: %s", runner.name, error)
+        finally:
+            del self._mending[runner]
 
     def _let_some_sleep(self, tx: Transaction, now: Moment) -> None:
         """Let go of loops that were not used for the longest time, if all of them take too much memory."""
@@ -492,6 +543,7 @@ def open_store(
     queue: int | None = None,
     wall: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
+    longest_stop: timedelta = LONGEST_STOP,
 ) -> Store:
     """Open a store in a file, or make one; or in a PostgreSQL database, for any number of replicas.
 
@@ -510,6 +562,9 @@ def open_store(
     wall, elapsed
         The clocks: seconds since 1970, which rows are stamped with, and seconds since any moment, which windows go by.
         For tests.
+    longest_stop
+        How long the wall clock may say that the store was not used before it is not believed, as for
+        `armlet.stores.Store`: give more after a longer pause.
 
     Examples
     --------
@@ -527,7 +582,7 @@ def open_store(
     else:
         ledger = load_ledger("sqlite", "apsw").SQLite(_file(path))
     try:
-        return Store(ledger, wall=wall, elapsed=elapsed, deadline=deadline, queue=queue)
+        return Store(ledger, wall=wall, elapsed=elapsed, deadline=deadline, queue=queue, longest_stop=longest_stop)
     except BaseException:
         ledger.close()
         raise
@@ -542,6 +597,7 @@ def _file(path: str | os.PathLike[str]) -> Path:
             f"path is {name!r}; give the path of a file, such as 'shop.db'. "
             "For a store that ends with the process: armlet.stores.Store(armlet.stores.Memory())"
         )
+    check_path("path", name)
     return Path(name)
 
 

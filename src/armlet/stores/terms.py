@@ -70,9 +70,10 @@ class Terms:
     guards: Mapping[str, Any] = field(default_factory=dict)  # as the models have them, for those who read no model
     frozen_at: int = 0  # the row that froze the loop; 0 if it is not frozen
     weighed_at: int = 0  # the last row that changed the usual weights of outcomes; 0 if there is none
+    lost_digits: str = ""  # what a row that was forgotten cost the sums, until rows are learned again
 
     def __post_init__(self) -> None:
-        if self.aggregation not in get_args(Aggregation):
+        if not isinstance(self.aggregation, str) or self.aggregation not in get_args(Aggregation):
             raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
         if (self.window is None) != (self.default_reward is None):
             raise InvalidValueError(
@@ -125,7 +126,8 @@ class Terms:
 
     def to_json(self) -> str:
         """Return what a ledger keeps."""
-        unused = {*(() if self.guards else ("guards", "frozen_at")), *(() if self.weighed_at else ("weighed_at",))}
+        unused = {name for name in ("weighed_at", "lost_digits") if not getattr(self, name)}
+        unused |= set() if self.guards else {"guards", "frozen_at"}
         return json.dumps({name: value for name, value in asdict(self).items() if name not in unused})
 
     @property

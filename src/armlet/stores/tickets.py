@@ -7,13 +7,14 @@ over together, answers come by one callback a batch, and one timer serves all de
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from armlet.errors import StoreError, UncertainError
+from armlet.errors import ArmletError, InternalError, StoreError, UncertainError, trace_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger("armlet.store")
+
 SOON = 0.001  # seconds that a timer may be early
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError)
 
 Work: TypeAlias = Callable[[Transaction, Draft, Moment], T]
 """What a call does in a transaction."""
@@ -30,6 +34,55 @@ Work: TypeAlias = Callable[[Transaction, Draft, Moment], T]
 Chore: TypeAlias = Generator[None, tuple[Transaction, Moment], T]
 """Maintenance in pieces of about a millisecond each: after `tx, now = yield` the transaction may be another one, and
 other calls may have been served in between."""
+
+
+class ContextChangedError(Exception):
+    """A context was read for other features than the loop has now; it is read again."""
+
+
+class Counts:
+    """What the writer has done since it began; only its thread writes."""
+
+    __slots__ = ("calls", "commits", "failures", "faults", "largest", "seconds")
+
+    def __init__(self) -> None:
+        self.commits = self.calls = self.failures = self.faults = self.largest = 0  # `largest`: calls in a batch
+        self.seconds = 0.0  # from the begin of a batch until its answers
+
+
+def raised_in(runner: LoopRunner | None, error: BaseException, counts: Counts) -> BaseException:
+    """Return what a caller gets of an error inside a transaction: a refusal as it is, and else a fault.
+
+    Arguments were read before, so an error of Python is a fault of Armlet's; those of a user's own policy are his own.
+    """
+    is_refusal = isinstance(error, ArmletError | ContextChangedError) and not _is_of_a_fault(error)
+    if is_refusal or isinstance(error, MemoryError) or not isinstance(error, Exception):
+        return error
+    if runner is not None and runner.policy is not None:
+        return error
+    counts.faults += 1
+    whose = "a call" if runner is None else f"loop {runner.name}: a call"
+    first = _first(error)
+    log.error("%s failed and was rolled back: %s at %s", whose, type(first).__name__, trace_of(first))
+    if isinstance(error, InternalError):
+        return error
+    kind, text = type(error).__name__, "nothing of this call was kept: a fault inside the store"
+    fault = InternalError(f"{text}, {kind}: {error}; please report it with its traceback")
+    fault.__cause__ = error
+    return fault
+
+
+def _is_of_a_fault(error: BaseException) -> bool:
+    """Whether an error of Armlet's own was made of one of Python's, such as that a file or a row cannot be read."""
+    first = _first(error)
+    return isinstance(error, InternalError) or (isinstance(first, FAULTS) and not isinstance(first, ArmletError))
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the error that others were raised from."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 class Ticket:
@@ -45,7 +98,7 @@ class Ticket:
         self._done = threading.Lock()
         self._done.acquire()
 
-    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
+    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...], counts: Counts) -> None:
         """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
         try:
             with tx.savepoint():
@@ -53,7 +106,7 @@ class Ticket:
         except failures:
             raise
         except BaseException as error:
-            self.error = error
+            self.error = raised_in(self.runner, error, counts)
 
     def _work(self, tx: Transaction, now: Moment) -> Any:
         raise NotImplementedError
@@ -98,7 +151,7 @@ class Call(Ticket):
         super().__init__(runner)
         self.work, self.events, self.size = work, events, size
 
-    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...]) -> None:
+    def run(self, tx: Transaction, now: Moment, failures: tuple[type[Exception], ...], counts: Counts) -> None:
         """Do it, or undo it if anything is raised; only a failure of the ledger is raised here."""
         runner = self.runner
         draft = None if runner is None else tx.draft(runner.id)
@@ -114,7 +167,7 @@ class Call(Ticket):
             raise
         except BaseException as error:  # of a policy, which may raise anything: the caller gets it, nobody else
             draft.undo(mark)
-            self.error = error
+            self.error = raised_in(runner, error, counts)
             runner.undo(tx, draft, error)
 
 

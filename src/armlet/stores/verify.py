@@ -302,9 +302,21 @@ def _holds_parts(outcome: Outcome, last: Row) -> bool:
     if last.kind == "reward":
         held = {name for name, part in parts.items() if part.phase == "held"}
         return outcome.phase == "open" and held >= fields["reward"].keys()
+    if last.kind == "bill":
+        return bool(outcome.given == fields.get("had", {})) and _holds_bill(outcome, fields["cost"])
     given = {} if last.kind == "forget" else had_of(fields, _VALUES.get(last.kind)) or {}
     if last.kind in ("expire", "forget"):
         return outcome.phase == "expired" and outcome.given == given
     is_part, is_late = "waits" in fields, "expired" in fields
     phases = ("expired", "open") if is_part and is_late else ("open",) if is_part else ("learned", "default")
     return outcome.phase in phases and outcome.given == given
+
+
+def _holds_bill(outcome: Outcome, cost: float) -> bool:
+    """Whether an outcome has a bill: as such, as the cost that the bandit has, or until a cost that is held counts."""
+    if outcome.billed is not None:
+        return outcome.billed == cost
+    return any(
+        part.phase == "held" or (part.phase == "learned" and part.value == cost)
+        for part in (outcome.parts or {}).values()
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import math
 import os
 import threading
 import time
@@ -23,13 +24,14 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from armlet.errors import QueueFullError, StoreError, StoreFailedError, UncertainError
+from armlet.errors import InternalError, QueueFullError, StoreError, StoreFailedError, UncertainError
 from armlet.stores.draft import Transaction, transaction
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.tickets import AsyncCall, Call, Chore, Desk, Errand, Task, Ticket, Work, release
+from armlet.stores.tickets import AsyncCall, Call, Chore, Counts, Desk, Errand, Task, Ticket, Work, raised_in, release
 
 if TYPE_CHECKING:
     from armlet.stores.runner import LoopRunner
@@ -46,7 +48,8 @@ PATIENCE = 10.0  # seconds until that is given up
 SECOND = 1_000_000  # microseconds
 DAY = 86_400 * SECOND
 SLACK = 60 * SECOND  # that the wall clock may be set back between two starts without a word
-LONGEST_STOP = 7 * DAY  # that the wall clock is believed to have passed while nobody ran
+MICROSECOND = timedelta(microseconds=1)
+LONGEST_STOP = timedelta(days=7)  # that the wall clock is believed to have passed while nobody ran
 
 
 class ClockWarning(UserWarning):
@@ -58,7 +61,7 @@ class Clock:
 
     Rows are stamped with the wall clock as it is, right or wrong. Steady time goes on from the newest row and runs as
     long as the process does: the wall clock only says how long nobody ran, and is believed if that was neither negative
-    nor more than `LONGEST_STOP`. So no setting of the clock closes windows or keeps them open.
+    nor more than the longest stop. So no setting of the clock closes windows, keeps them open, or discounts rewards.
 
     Examples
     --------
@@ -69,11 +72,29 @@ class Clock:
     Moment(wall=3000000, steady=8500000)
     """
 
-    def __init__(self, newest: Moment | None, wall: Callable[[], float], elapsed: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        newest: Moment | None,
+        wall: Callable[[], float],
+        elapsed: Callable[[], float],
+        longest_stop: timedelta = LONGEST_STOP,
+    ) -> None:
         self._wall, self._elapsed = wall, elapsed
         now = int(wall() * SECOND)
-        self._start = now if newest is None else newest.steady + _stopped(now - newest.wall)
+        self._start = now if newest is None else newest.steady + _stopped(now - newest.wall, longest_stop)
         self._zero = elapsed()
+        self.is_alone = newest is None  # no other process has been met
+
+    def meet(self, head: int) -> Moment:
+        """Return the time after a newest row was met in a store that was empty, which may be another process's.
+
+        It was written since the store was opened, so that no more can have passed since; else one of the clocks is
+        wrong, and the row's is the one that counts.
+        """
+        self.is_alone = False
+        if self._start > head:
+            self._start += head - self.now().steady
+        return self.now()
 
     def now(self) -> Moment:
         """Return the time by both clocks."""
@@ -81,15 +102,17 @@ class Clock:
         return Moment(int(self._wall() * SECOND), steady)
 
 
-def _stopped(passed: int) -> int:
+def _stopped(passed: int, longest: timedelta) -> int:
     """Return how long nobody ran, by what the wall clock says has passed; warn if that cannot be believed."""
-    if -SLACK <= passed <= LONGEST_STOP:
+    if -SLACK <= passed <= longest // MICROSECOND:
         return max(passed, 0)
     days, way = abs(passed) / DAY, "after" if passed > 0 else "before"
-    fix = "if nobody has used the store for so long, all is well; else set the clock" if passed > 0 else "set the clock"
+    pause = f"if the store was not used for so long, open it with longest_stop=timedelta(days={math.ceil(days)}), else "
+    fix = f"{pause if passed > 0 else ''}set the clock"
     warnings.warn(
         f"the clock says {days:.1f} days {way} the newest row of the store: {fix}. "
-        "Open windows go on from where they were; new rows are stamped with what the clock says",
+        "Until then open windows, and discounts by time, go on from where they were; new rows are stamped with what "
+        "the clock says",
         ClockWarning,
         stacklevel=2,
     )
@@ -121,9 +144,11 @@ class Upkeep:
         ledger: Ledger,
         clock: Clock,
         budget: Budget,
+        counts: Counts,
         on_failure: Callable[[Iterable[Ticket], BaseException], None],
     ) -> None:
         self._ledger, self._clock, self._budget, self._on_failure = ledger, clock, budget, on_failure
+        self._counts = counts
         self._errands: deque[Errand] = deque()
         self._unscrubbed: list[Errand] = []  # done, but for what the ledger's files still have
         self._scrub_at = 0.0
@@ -159,7 +184,7 @@ class Upkeep:
                 self._budget.renew()
                 while (errand := self._next(begun)) is not None:
                     begun[errand] = None
-                    errand.run(tx, now, self._ledger.failures)
+                    errand.run(tx, now, self._ledger.failures, self._counts)
                     if not errand.is_done and errand.error is None:
                         self._errands.append(errand)
         except BaseException as error:
@@ -215,16 +240,6 @@ class Upkeep:
 # ---- the writer
 
 
-class Counts:
-    """What the writer has done since it began; only its thread writes."""
-
-    __slots__ = ("calls", "commits", "failures", "largest", "seconds")
-
-    def __init__(self) -> None:
-        self.commits = self.calls = self.failures = self.largest = 0  # `largest`: calls in a batch
-        self.seconds = 0.0  # from the begin of a batch until its answers
-
-
 class Writer:
     """Runs calls in transactions, many in each, and maintenance between them."""
 
@@ -243,7 +258,7 @@ class Writer:
         self.counts = Counts()
         self.entered: dict[LoopRunner, None] = {}  # loops that were used since somebody looked, the last one last
         self.budget = Budget()
-        self._upkeep = Upkeep(ledger, clock, self.budget, self._fail)
+        self._upkeep = Upkeep(ledger, clock, self.budget, self.counts, self._fail)
         self._queue: SimpleQueue[Sequence[Ticket] | None] = SimpleQueue()
         self._asked = self._taken = 0  # calls, by those who ask and by the thread that writes: what is between waits
         self._desks: dict[asyncio.AbstractEventLoop, Desk] = {}
@@ -471,12 +486,14 @@ class Writer:
                 if isinstance(ticket, Call) and ticket.runner is not None:
                     events.setdefault(ticket.runner, []).extend(ticket.events)
             tx.enter([runner.want(now, names) for runner, names in events.items() if not runner.is_gone])
+            if self._clock.is_alone and (heads := tx.heads):
+                now = self._clock.meet(max(heads))
             refused = self._begin(tx, now, events)
             for ticket in tickets:
                 if ticket.runner in refused:
                     ticket.error = refused[ticket.runner]
                 else:
-                    ticket.run(tx, now, self._ledger.failures)
+                    ticket.run(tx, now, self._ledger.failures, self.counts)
             for runner in events:
                 if runner not in refused and (draft := tx.draft(runner.id)) is not None:
                     runner.end(draft)
@@ -493,7 +510,7 @@ class Writer:
             except self._ledger.failures:
                 raise
             except BaseException as error:
-                refused[runner] = error
+                refused[runner] = raised_in(runner, error, self.counts)
                 if draft is not None and mark is not None:
                     draft.undo(mark)
         return refused
@@ -503,9 +520,11 @@ class Writer:
         self.counts.failures += 1
         why = str(error).partition("\n")[0]  # a database tells of the values of a row further down
         log.warning("a transaction failed: %s: %s", type(error).__name__, why)
+        fault = None if isinstance(error, self._ledger.failures) else raised_in(None, error, self.counts)
+        kind = InternalError if isinstance(fault, InternalError) else StoreError
         for ticket in tickets:
             is_known = not isinstance(error, UncertainError)
-            ticket.error = StoreError(f"{ticket.left}: {error}") if is_known else UncertainError(str(error))
+            ticket.error = kind(f"{ticket.left}: {error}") if is_known else UncertainError(str(error))
             ticket.error.__cause__ = error
 
     def _give_up(self, error: BaseException) -> None:

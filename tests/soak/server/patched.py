@@ -36,10 +36,10 @@ def know_events_of_this_process_only() -> None:
     """Lose the memory of events with the process."""
     decide, reward = Loop.adecide, Loop.areward
 
-    async def adecide(self: Loop, x: Any, **options: Any) -> Any:
+    async def adecide(self: Loop, x: Any, actions: Any = None, **options: Any) -> Any:
         if options.get("event") is not None:
             options["event"] = f"{options['event']} {os.getpid()}"
-        return await decide(self, x, **options)
+        return await decide(self, x, actions, **options)
 
     async def areward(self: Loop, event: str, value: Value, **options: Any) -> Any:
         return await reward(self, f"{event} {os.getpid()}", value, **options)

@@ -13,7 +13,6 @@ from soak.oracle import LostError
 def test_tables_and_decisions_survive_kill_9(tmp_path: Path) -> None:
     report = soak(tmp_path / "soak.db", 3, decisions=120)
     assert report.kills == 3
-    assert report.repeats > 0
     assert report.tables > 15
 
 

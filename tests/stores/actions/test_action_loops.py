@@ -364,7 +364,9 @@ def test_another_model_learns_the_log_again(place: Place) -> None:
         loop.change(policy=policy, how="refit")
         assert isinstance(loop.model().policy, armlet.SharedOptimism)
         other.replace(t=30)
-        assert loop.model().digest() == other.digest()
+        model: Any = loop.model()
+        model._state.solve()  # what partial_fit ends with
+        assert model.digest() == other.digest()
         loop.reward(loop.decide([0.5], actions=films(8)).id, 1.0)
         assert rebuilt(store, "films").digest() == loop.model().digest()
 
@@ -388,3 +390,28 @@ def test_a_loop_in_words() -> None:
         assert repr(loop) == "Loop('films', action_dim=2, t=1)"
         assert "films" in store._repr_html_()
         assert "film" in loop._repr_html_()
+
+
+@pytest.mark.parametrize("policy", [armlet.SharedOptimism(), armlet.SharedThompson(draws=20)], ids=repr)
+def test_a_loop_gives_probabilities_of_all_actions(policy: Any) -> None:
+    with Store(Memory()) as store:
+        loop: Any = make(store, policy=policy)
+        table = films(5)
+        loop.prepare("all", table)
+        for i in range(30):
+            expected = loop.model().predict_proba([i / 30], table)
+            how: dict[str, Any] = {"actions": "all", "event": f"e{i}"}
+            decision = loop.decide([i / 30], **how, probabilities="all")
+            np.testing.assert_array_equal(decision.probabilities, expected)
+            loop.reward(f"e{i}", (i % 5) / 5)
+        loop.prepare("all", films(3))
+        again = loop.decide([29 / 30], **how, probabilities="all")
+        np.testing.assert_array_equal(again.probabilities, expected)  # of the table that it was decided among
+        some = loop.decide_many([[0.5]], actions=table, eligible=["film 1", "film 3"], probabilities="all")[0]
+        assert some.probabilities is not None
+        assert some.probabilities[[0, 2, 4]].tolist() == [0.0] * 3
+        assert loop.decide([0.5], actions=table, baseline="film 2", probabilities="all").probabilities.tolist() == [
+            *(0.0, 0.0, 1.0, 0.0, 0.0)
+        ]
+        with pytest.raises(InvalidValueError, match="probabilities is 'some'; give 'all'"):
+            loop.decide([0.5], actions=table, probabilities="some")

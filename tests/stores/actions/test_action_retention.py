@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet.errors import StoreError
+from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import SQLite, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
@@ -47,6 +47,36 @@ def test_tables_go_with_the_decisions_that_name_them(place: Place) -> None:
         loop = store.loop("films")
         loop.decide([0.5], actions="all")
         verify(store._ledger, "films")
+
+
+def test_a_removed_table_goes_with_its_decisions(place: Place) -> None:
+    clock = Clock()
+    with opened(place(), clock) as store:
+        loop = make(store)
+        loop.prepare("all", films(9))
+        first = loop.decide([0.5], actions="all", event="first")
+        loop.prepare("old", films(70))
+        loop.remove_table("all")
+        for i in range(70):
+            loop.decide([0.5], actions=films(2, i))
+        loop.remove_table("old")
+        assert loop.reward("first", 1.0) == "accepted"
+        assert loop.decide([0.5], actions="all", event="first").id == first.id
+        assert [event["name"] for event in loop.log if event["kind"] == "remove_table"] == ["all", "old"]
+        assert armlet.audit(loop.log, loop.log.start).ok
+        armlet.evaluate(loop.log, {"itself": loop.model()})
+        before, clock.now = loop.model().digest(), clock.now + 1.0
+        store.prune(clock.now)
+        assert {1, 3}.isdisjoint(tables(store))
+        assert loop.model().digest() == before == rebuilt(store, "films").digest()
+        assert armlet.audit(loop.log.replayable, loop.log.start).ok
+        assert not [event for event in loop.log if event["kind"] == "remove_table"]  # of tables that are not told
+    with opened(place(), clock) as store:
+        loop = store.loop("films")
+        assert loop.tables() == {}
+        verify(store._ledger, "films")
+        with pytest.raises(UnknownNameError, match="name is 'all', which no prepared table of the loop has"):
+            loop.remove_table("all")
 
 
 def test_a_table_stays_for_those_that_are_changes_of_it(place: Place) -> None:

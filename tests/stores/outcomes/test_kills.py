@@ -13,7 +13,6 @@ from soak.outcomes import soak
 def test_parts_and_the_price_survive_kill_9(tmp_path: Path) -> None:
     report = soak(tmp_path / "soak.db", 5, decisions=120)
     assert report.kills == 5
-    assert report.repeats > 0
 
 
 @pytest.mark.parametrize("sabotage", ["answers too early", "rank ignored", "snapshot off by one"])

@@ -153,6 +153,7 @@ class ActionLife:
             self._batch,
             self._fit,
             self._merge,
+            self._remove_table,
         ]
 
     def _correct(self) -> None:
@@ -177,6 +178,10 @@ class ActionLife:
         table = self._tables[0]
         row = {"t": [1], "x": [[0.5] * DIM], "z": [table.features[0].tolist()], "arm": [table.labels[0]]}
         self.bandit.partial_fit({**row, "reward": [0.25], "propensity": [0.5]})
+
+    def _remove_table(self) -> None:
+        if self.bandit.tables:
+            self.bandit.remove_table(min(self.bandit.tables))
 
     def _merge(self) -> None:
         before, other = self.bandit.copy(), self.bandit.copy(seed=int(self._rng.integers(2**32)))

@@ -47,7 +47,8 @@ def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, 
         chances = np.full(len(rows), 1.0 / table.n_arms)
         log = ArrayBlocks(X[test][rows], arms, rewards, chances, labels=table.labels)
         law = np.eye(table.n_arms)[right[rows]]
-        points = evaluate(log, {"it": lambda X, eligible: law}, interval="fixed", checks="none").estimates["it"]  # noqa: ARG005, B023
+        target = {"it": lambda X, eligible: law}  # noqa: ARG005, B023
+        points = evaluate(log, target, arms=table.labels, interval="fixed", checks="none").estimates["it"]
         for place, word in enumerate(WORDS):
             found[run, place] = points[word].value - truth
             if (span := points[word].interval) is not None:

@@ -52,7 +52,8 @@ def relative_errors(rng: np.random.Generator) -> tuple[dict[str, float], float]:
     truth = float(pi[at, table.y[test]].mean())
     points = _points(table, table.X[test], arms, rewards, logged[at, arms], pi, rng)
     log = ArrayBlocks(table.X[test], arms, rewards, logged[at, arms], labels=table.labels)
-    found = evaluate(log, {"it": lambda X, eligible: pi}, estimator="dr", interval="fixed")["it"]  # noqa: ARG005
+    target = {"it": lambda X, eligible: pi}  # noqa: ARG005
+    found = evaluate(log, target, arms=table.labels, estimator="dr", interval="fixed")["it"]
     covers = found.interval is not None and found.interval.low <= truth <= found.interval.high
     values = points | {OURS: found.value}
     return {name: abs(value - truth) / truth for name, value in values.items()}, float(covers)

@@ -19,7 +19,7 @@ from armlet.errors import EvaluationError, LogError
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spooled import name_of
 from armlet.log.action_tables import Tables
-from armlet.log.events import Event, Events, reading
+from armlet.log.events import OF_TABLES, Event, Events, reading
 from armlet.types import Arm, Bool, Float64
 
 EVEN: Final = 1e-9  # by which probabilities may miss a sum of 1, or their propensity
@@ -93,8 +93,8 @@ class LoggedActions(Blocks):
         tables, made = Tables(), sha256()
         with reading(self.name):
             for event in self._events:
-                if event["kind"] == "actions":
-                    tables.take(tables.decode(event), event.get("name"))
+                if event["kind"] in OF_TABLES:
+                    tables.read(event)
                 elif event["kind"] == "decide":
                     table = tables.chosen_from(event)
                     if event["id"] in self._paid:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.evaluation.actions.rows import LoggedAction
 from armlet.evaluation.targets import SUM_SLACK, Logged, is_model_file, named_targets
+from armlet.inputs.columns import is_number
 from armlet.loading import load
 from armlet.types import Arm, Float64, Int64, Mode
 
@@ -91,16 +94,13 @@ class FunctionTarget(ActionTarget):
     def law(self, row: LoggedAction) -> Law:
         """Call it, and check what it returns."""
         given = self.function(row.x.copy(), row.table)
-        chances = given if isinstance(given, Mapping) else {given: 1.0}
-        values = np.array(list(chances.values()), dtype=np.float64)
-        if (
-            not len(values)
-            or not np.isfinite(values).all()
-            or (values < 0).any()
-            or abs(values.sum() - 1.0) > SUM_SLACK
-        ):
-            text = "{targets} has {name!r}, which gives {given!r} at step {t}; give a label, or probabilities by label "
-            raise ArgumentError(text + "that sum to 1", name=self.name, given=given, t=row.t)
+        is_label = isinstance(given, str) or is_number(given)
+        chances = given if isinstance(given, Mapping) else {given: 1.0} if is_label else {}
+        valid = bool(chances) and all(is_number(each) and 0.0 <= each < math.inf for each in chances.values())
+        values = np.array(list(chances.values()) if valid else [], dtype=np.float64)
+        if not abs(values.sum() - 1.0) <= SUM_SLACK:
+            text = "{targets} has {name!r}, which gives {given} at step {t}; give a label, or probabilities by label "
+            raise ArgumentError(text + "that sum to 1", name=self.name, given=reprlib.repr(given), t=row.t)
         places = np.array([self._place(label, row) for label in chances], dtype=np.int64)
         return Law(places[values > 0], values[values > 0] / values.sum())
 

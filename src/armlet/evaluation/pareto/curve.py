@@ -111,9 +111,12 @@ class ParetoCurve(Answered):
     def _shown(self, name: str, place: int) -> str:
         return show(self._estimate(name, place))
 
-    def _estimate(self, name: str, place: int) -> Estimate:
+    def _estimate(self, name: str, place: int) -> Estimate | None:
+        """Return a value with its interval; None if it needs one and has none."""
         value, low, high = (float(each[name][place]) for each in (self.values, self.low, self.high))
-        return Estimate(value, value, value) if math.isnan(low) else Estimate(value, low, high)
+        if name in self.counted:
+            return Estimate(value, value, value)
+        return None if math.isnan(low) else Estimate(value, low, high)
 
     def basis(self) -> str:
         """Return what the answer rests on."""
@@ -157,7 +160,8 @@ class ParetoCurve(Answered):
             "dial": [self.dials[place] or "-" for place in places],
         }
         for name in self.values:
-            shown[name] = column([self._estimate(name, place) for place in places])
+            found = [self._estimate(name, place) for place in places]
+            shown[name] = ["none" if each is None else text for each, text in zip(found, column(found), strict=True)]
         shown["effective rows"] = [f"{self.effective_rows[place]:,.0f}" for place in places]
         return shown | {"standing": [self.standing[place] for place in places]}, len(self) - len(places)
 

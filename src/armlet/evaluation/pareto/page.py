@@ -64,7 +64,7 @@ def picture(result: ParetoCurve, *, key: str = "pareto") -> Picture:
     whiskers = "" if x in result.counted else " and sideways"
     caption = (
         f"{y} against {x}, a decision. The line joins the frontier; whiskers{whiskers} are intervals that hold "
-        f"together at {percent(result.level)}. Grey: behind, or not judged."
+        f"together at {percent(result.level)}. Grey: behind. Values that are not judged are not drawn."
     )
     return page_picture(curve_figure(result), key=key, alt=result.answer, caption=caption)
 
@@ -95,11 +95,11 @@ def curve_figure(result: ParetoCurve) -> Figure:
 
 
 def _draw_policy(axes: Axes, result: ParetoCurve, here: list[int], index: int, label: str) -> None:
-    """Draw the values of one policy: those behind, or not judged, in grey."""
+    """Draw the values of one policy that are judged: those behind in grey."""
     y, x = result.curve
     style = point_style(index)
     front = [place for place in here if result.standing[place] == FRONTIER]
-    others = [place for place in here if result.standing[place] != FRONTIER]
+    others = [place for place in here if result.standing[place] not in (FRONTIER, OPEN)]
     for places, colour, size in ((others, GREY, 3), (front, style["color"], 5)):
         if len(here) <= 200:
             for place in places:

@@ -17,7 +17,7 @@ from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.rows import Blocks, Rows
-from armlet.evaluation.targets import is_model_file, name_of
+from armlet.evaluation.targets import is_model_file, name_of, places_in
 from armlet.inputs.settings import Range
 from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64
@@ -72,8 +72,8 @@ class Asked:
         return tuple(name for name in self.names if not all(name in each.prices for each in dialed))
 
 
-def read_policies(targets: object, blocks: Blocks) -> Asked:
-    """Read policies, each under a name of its own, and what they weigh."""
+def read_policies(targets: object, blocks: Blocks, order: tuple[Arm, ...] | None) -> Asked:
+    """Read policies, each under a name of its own, and what they weigh; `order` is that of arms in arrays."""
     named = _named(targets)
     bandits = {name: each for name, each in named.items() if isinstance(each, Bandit)}
     for name, bandit in bandits.items():
@@ -82,7 +82,7 @@ def read_policies(targets: object, blocks: Blocks) -> Asked:
             raise ArgumentError(text, name=name)
     weights, now, ranges = _worth(bandits, blocks)
     names = _outcomes(weights, blocks)
-    policies = [_read(name, each, names, blocks) for name, each in named.items()]
+    policies = [_read(name, each, names, blocks, order) for name, each in named.items()]
     prices = next((each.prices for each in policies if each.prices), {})
     policies = [replace(each, prices=_known(prices, each.arms)) if each.is_arm else each for each in policies]
     return Asked(names, weights, now, ranges, tuple(policies))
@@ -139,17 +139,20 @@ def _outcomes(weights: Mapping[str, float] | None, blocks: Blocks) -> tuple[str,
     return tuple(weights) if weights is not None else told
 
 
-def _read(name: str, target: object, names: tuple[str, ...], blocks: Blocks) -> DialPolicies:
+def _read(
+    name: str, target: object, names: tuple[str, ...], blocks: Blocks, order: tuple[Arm, ...] | None
+) -> DialPolicies:
     if isinstance(target, Bandit):
         return _of_bandit(name, target, names, blocks.arms)
     if isinstance(target, np.ndarray):
+        places = places_in(blocks.arms, order, "{targets} has {name!r}, an array, which", name=name)
         several = target[np.newaxis] if target.ndim == 3 else target
         thetas = checked_thetas(several, 4, len(blocks.arms), blocks.dim, "targets")
         if thetas.shape[1] != len(names):
             text = "{targets} has {name!r} with scores of {m} outcomes; there are {names}, in this order"
             raise ArgumentError(text, name=name, m=thetas.shape[1], names=list(names))
         called = tuple(f"{name} {j}" for j in range(len(thetas))) if target.ndim == 4 else (name,)
-        return DialPolicies(called, np.arange(len(blocks.arms)), thetas)
+        return DialPolicies(called, np.array(places), thetas)
     if isinstance(target, str | int) and target in blocks.arms:
         thetas = np.zeros((1, len(names), 1, 1 + blocks.dim))
         return DialPolicies((name,), np.array([blocks.arms.index(target)]), thetas, is_arm=True)

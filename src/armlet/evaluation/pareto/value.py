@@ -18,6 +18,7 @@ from armlet.evaluation.pareto.sweep import DialsLike, lay_dials
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.targets import BanditTarget
 from armlet.parallel import Progress
+from armlet.types import Arm
 
 
 def value_dials(
@@ -25,6 +26,7 @@ def value_dials(
     targets: object,
     dials: DialsLike,
     curve: tuple[str, str] | None,
+    order: tuple[Arm, ...] | None,
     *,
     level: float,
     weights: str,
@@ -32,7 +34,7 @@ def value_dials(
     progress: Progress | None,
 ) -> ParetoCurve:
     """Value policies under dials."""
-    asked = read_policies(targets, blocks)
+    asked = read_policies(targets, blocks, order)
     laid = lay_dials(dials, curve, asked, blocks)
     found = survey_dials(blocks, asked.estimated, checks, progress)
     found.survey.refuse(weights)

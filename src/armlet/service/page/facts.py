@@ -13,6 +13,7 @@ from armlet.service.page.layout import card, html_text, more, sign, terms, text
 from armlet.types import Policy
 
 if TYPE_CHECKING:
+    from armlet.inputs.ranges import FeatureRanges
     from armlet.stores.health import Alarm, Rule
     from armlet.stores.overview import Details, Exploring, Missing
 
@@ -28,6 +29,8 @@ _FINE: Final[tuple[tuple[tuple[Rule, ...], str], ...]] = (
     (("silence",), "No unusual silence of rewards."),
     (("missing_rewards", "defaults"), "No arm lacks rewards more than others, and no more are missing than usual."),
     (("change",), "No drop of what the same arms usually earn."),
+    (("contexts",), "No feature is far beyond its usual size, stands still or is always missing."),
+    (("clock",), "No clock that jumps, where rewards are discounted by time."),
     (("unknown", "out_of_range", "conflict"), "No more than 1 in 100 rewards is refused."),
 )
 
@@ -197,6 +200,8 @@ def _settings(found: Details) -> Iterator[tuple[str, str]]:
     if found.guards.shadow is not None:
         yield "shadow", words.label(found.guards.shadow)
     yield "features", _features(found)
+    if found.feature_range is not None:
+        yield "feature ranges", ", ".join(_feature_ranges(found.feature_range))
     yield from action_terms(found)
     answered = ", ".join(f"{words.count(n)} {escape(status.replace('_', ' '))}" for status, n in found.statuses.items())
     yield "rewards reported", answered or "none"
@@ -223,6 +228,13 @@ def _rewards(found: Details) -> str:
         return sense
     low, high = found.reward_range
     return f"{words.plain(low)} to {words.plain(high)}, {sense}"
+
+
+def _feature_ranges(ranges: FeatureRanges) -> Iterator[str]:
+    for name, (low, high, *_) in list(ranges.items())[:FEATURES]:
+        counts = (f"{words.count(n)} {word}" for word, n in ranges.counts[name].items() if n)
+        told = f"{words.label(name, 40)} {words.plain(low)} to {words.plain(high)}"
+        yield f"{told} ({', '.join(counts)} by this process)" if any(ranges.counts[name].values()) else told
 
 
 def _window(rules: Mapping[str, Any]) -> str:

@@ -8,11 +8,13 @@ each can be played without those before it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from armlet.errors import InvalidTypeError, InvalidValueError
-from armlet.stores.ledger import Outcome, Part, Phase
+from armlet.stores.ledger import Outcome, Part, PartPhase, Phase
 from armlet.stores.rewards import MOST_NAMES, Reward, RewardRules, Status, Value, Verdict, judge, with_name
 
 ORDER: Final[tuple[Status, ...]] = ("accepted", "late", "replaced", "conflict", "outranked", "duplicate")
@@ -25,6 +27,7 @@ class PartsVerdict(NamedTuple):
     status: Status
     parts: Mapping[str, Verdict]
     is_moved: bool = False  # to another arm than the one of which the defaults were learned
+    bill: tuple[str, float] | None = None  # what is spent although nothing is learned, and of which part
 
 
 def check_value(rules: RewardRules, known: Mapping[str, object], value: Value, name: str) -> None:
@@ -66,9 +69,20 @@ def judge_parts(rules: RewardRules, outcome: Outcome, reward: Reward) -> PartsVe
     }
     statuses = {each.status for each in found.values()}
     if "out_of_range" in statuses:
-        return PartsVerdict("out_of_range", {})
+        return PartsVerdict("out_of_range", {}, bill=_bill(rules, outcome, reward))
     status = next(each for each in ORDER if each in statuses)
     return PartsVerdict(status, {name: each for name, each in found.items() if each.act != "nothing"})
+
+
+def _bill(rules: RewardRules, outcome: Outcome, reward: Reward) -> tuple[str, float] | None:
+    """Return the part that has a budget and what it costs then, if it would count whatever the range says."""
+    for name, value in parts_of(reward).items():
+        part = (rules.parts or {})[name]
+        if part.is_spent:
+            free = replace(part, reward_range=(-math.inf, math.inf))
+            verdict = _judge_part(free, outcome, name, Reward(value, reward.name, reward.rank))
+            return (name, verdict.value) if verdict.value is not None and verdict.act != "note" else None
+    return None
 
 
 def parts_of(reward: Reward) -> Mapping[str, float]:
@@ -80,15 +94,17 @@ def parts_of(reward: Reward) -> Mapping[str, float]:
 
 def _judge_part(rules: RewardRules, outcome: Outcome, name: str, reward: Reward) -> Verdict:
     part = (outcome.parts or {}).get(name)
-    if part is None:
+    is_sum = rules.aggregation == "sum"
+    if part is None or (part.phase == "billed" and not is_sum):
         alone = outcome
     else:
-        phase: Phase = "open" if part.phase == "held" else part.phase
-        alone = outcome._replace(phase=phase, value=part.value, rank=part.rank, names=part.names)
+        phase: Phase = "open" if part.phase == "held" or part.phase == "billed" else part.phase
+        value = part.value if part.billed is None or not is_sum else part.billed
+        alone = outcome._replace(phase=phase, value=value, rank=part.rank, names=part.names)
     verdict = judge(rules, alone, reward)
     if verdict.act in ("nothing", "note"):
         return verdict
-    return verdict._replace(act="hold" if part is None or part.phase == "held" else "correct")
+    return verdict._replace(act="hold" if part is None or part.phase in ("held", "billed") else "correct")
 
 
 def counted_parts(outcome: Outcome, reward: Reward, verdict: PartsVerdict) -> Outcome:
@@ -98,7 +114,8 @@ def counted_parts(outcome: Outcome, reward: Reward, verdict: PartsVerdict) -> Ou
         before = parts.get(name, Part(0.0, "held"))
         value = before.value if each.value is None else each.value
         names = with_name(before.names, reward.name)
-        parts[name] = Part(value, "learned" if each.act == "correct" else before.phase, reward.rank, names)
+        phase: PartPhase = "held" if before.phase == "billed" else before.phase
+        parts[name] = Part(value, "learned" if each.act == "correct" else phase, reward.rank, names)
     played = outcome.played if reward.played is None else reward.played
     is_reported = outcome.phase == "default" and any(part.phase == "learned" for part in parts.values())
     return outcome._replace(parts=parts, played=played, phase="learned" if is_reported else outcome.phase)
@@ -144,6 +161,8 @@ def closed_parts(rules: RewardRules, outcome: Outcome) -> tuple[dict[str, Part],
     A part that waits and is out of a range that has changed since counts as not reported.
     """
     parts, before = still_taken(rules, outcome), outcome.parts or {}
+    if any(part.phase == "billed" for part in parts.values()):  # outside of its range: there is no row to learn
+        return None
     defaults = [name for name in rules.parts or () if name not in parts]
     for name, each in (rules.parts or {}).items():
         if name in defaults and each.default is None:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from armlet.bandit import Bandit
-from armlet.errors import InvalidTypeError
+from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
 from armlet.stores.draft import Draft
-from armlet.stores.learning import Recent, check_played, expire, learns_any, substituted
-from armlet.stores.ledger import Moment, Outcome, Phase
+from armlet.stores.learning import Recent, billed_of, check_played, expire, learns_any, substituted
+from armlet.stores.ledger import Moment, Outcome, Part, Phase
 from armlet.stores.parts.judging import (
     PartsVerdict,
     closed_parts,
@@ -120,8 +120,9 @@ def _give(
         known.decision = substituted(known, outcome.played)
     decision, expired = known.decision, known.decision.expired
     had = given_of(decision)
-    runner.bandit.learn(decision, fresh)
     fields = {"of": outcome.seq, "id": decision.id, "reward": dict(fresh), "weight": 1.0, **marks}
+    fields |= billed_of(decision)
+    runner.bandit.learn(decision, fresh)
     fields |= _state_of(had, is_whole=decision.learned, expired=expired, played=outcome.played)
     runner.append(draft, now, "learn", outcome.t, fields)
     outcomes, explored = outcomes_of(runner.bandit), decision.explored
@@ -166,22 +167,59 @@ def _correct_parts(
     had, new = given_of(decision), {name: value for name, value in changed.items() if value is not None}
     old = {name: had[name] for name in new}
     expired, is_whole = decision.expired, decision.learned
-    runner.bandit.correct(decision, old, new)
-    fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new}
+    fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new, **billed_of(decision)}
+    with runner.noting_losses():
+        runner.bandit.correct(decision, old, new)
     fields |= _state_of(had, is_whole=is_whole, expired=expired, played=outcome.played)
     runner.append(draft, now, "correct", outcome.t, fields)
     runner.tally.corrected_parts(outcomes_of(runner.bandit), decision.arm, decision.explored, fields, known.at)
+    same = [name for name in new if runner.rules.parts and runner.rules.parts[name].is_spent and new[name] == old[name]]
+    if same and decision.billed is not None:  # what was billed until now is not what it costs
+        _bill(runner, draft, now, known, new[same[0]])
+
+
+def _bill(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, cost: float, **marks: object) -> None:
+    """Let the bandit count what a decision costs, and learn nothing from it."""
+    outcome, decision = known.outcome, known.decision
+    fields = {"of": outcome.seq, "id": decision.id, "cost": cost, **marks, **billed_of(decision)}
+    fields |= _state_of(given_of(decision), is_whole=decision.learned, expired=decision.expired, played=outcome.played)
+    runner.bandit.bill(decision, cost)
+    runner.append(draft, now, "bill", outcome.t, fields)
+
+
+def bill_part(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, cost: float, **marks: object) -> None:
+    """Bill a decision, and remember it until its cost is learned."""
+    name = spent_part(runner)
+    _bill(runner, draft, now, known, cost, **marks)
+    parts = dict(known.outcome.parts or {})
+    part = parts.get(name, Part(cost, "billed"))
+    parts[name] = part._replace(billed=cost, value=cost if part.phase == "billed" else part.value)
+    known.outcome = known.outcome._replace(parts=parts)
+    draft.change(known.outcome)
+
+
+def spent_part(runner: LoopRunner) -> str:
+    """Return the part that has a budget."""
+    for name, rules in (runner.rules.parts or {}).items():
+        if rules.is_spent:
+            return name
+    raise InvalidValueError(f"loop {runner.name!r} has no budget of a cost that is learned, so nothing can be billed")
 
 
 def _take_parts_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
     """Unlearn the defaults of a window, of an arm that was not played; they count for the other one."""
     outcome, decision = known.outcome, known.decision
     given = outcome.given
-    runner.bandit.forget(decision, given)
-    fields = {"of": outcome.seq, "id": decision.id, "reward": given}
+    fields = {"of": outcome.seq, "id": decision.id, "reward": given, **billed_of(decision)}
+    with runner.noting_losses():
+        runner.bandit.forget(decision, given)
     runner.append(draft, now, "forget", outcome.t, fields)
     runner.tally.forgotten_parts(outcomes_of(runner.bandit), decision.arm, given)
-    parts = {name: part._replace(phase="held") for name, part in (outcome.parts or {}).items()}
+    parts = {
+        name: part._replace(phase="held", billed=decision.billed if runner.rules.parts[name].is_spent else None)
+        for name, part in (outcome.parts or {}).items()
+        if runner.rules.parts is not None
+    }
     known.outcome = outcome._replace(phase="expired", parts=parts)
 
 
@@ -199,4 +237,8 @@ def close_parts(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) ->
     parts, defaults = closed
     after = before._replace(parts=parts, due=None)
     source: Source = "default" if len(defaults) == len(parts) else "reward"
-    return _give(runner, draft, now, known, after, to_give(runner.rules, after), defaults, source=source)
+    known.outcome = _give(runner, draft, now, known, after, to_give(runner.rules, after), defaults, source=source)
+    budget = runner.bandit._settings.budget
+    if budget is not None and budget.hard and budget.outcome in defaults and known.decision.learned:
+        bill_part(runner, draft, now, known, outcomes_of(runner.bandit).ranges[budget.outcome][1])
+    return known.outcome

@@ -22,7 +22,7 @@ from armlet.policies.discounts import MINUTE
 from armlet.stores.ledger import Row
 from armlet.types import Arm, Float64, Reward
 
-PASSIVE: Final = frozenset(("reward", "actions", "activate"))  # kinds of rows that change no bandit
+PASSIVE: Final = frozenset(("reward", "actions", "remove_table", "activate"))  # kinds of rows that change no bandit
 REWARD: Final = (float, dict)  # one, or several parts by outcome
 BYTES: Final = np.dtype("<f8")
 
@@ -33,12 +33,14 @@ _FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "learn": {**_ABOUT, "reward": REWARD},
     "forget": {**_ABOUT, "reward": REWARD},
     "expire": _ABOUT,
+    "bill": {**_ABOUT, "cost": float},
     "correct": {**_ABOUT, "old_reward": REWARD, "new_reward": REWARD},
     "add_arm": {"arm": (str, int)},
     "retire_arm": {"arm": (str, int)},
     "restore_arm": {"arm": (str, int)},
     "change": {"rules": dict, "replaces": list},
     "actions": {"hash": str, "width": int},
+    "remove_table": {"name": str},
     "activate": _ABOUT,
 }
 

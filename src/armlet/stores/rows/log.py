@@ -17,7 +17,7 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.log.action_tables import KEPT, Tables
-from armlet.log.events import ACTION_SCHEMA, FORMAT, SCHEMA, Event
+from armlet.log.events import ACTION_SCHEMA, FORMAT, OF_TABLES, SCHEMA, ArmLabels, Event
 from armlet.log.guarded import guards_of, read_guarded
 from armlet.policies.discounts import fades_by_time
 from armlet.stores.ledger import LedgerReader, LoopRecord, Row
@@ -31,7 +31,7 @@ INTERNAL: Final = ("of", "status", "later", "had", "waits", "dim", "table", "pre
 LONGEST: Final = 19  # digits of a step
 
 
-class LoopLog:
+class LoopLog(ArmLabels):
     """The events of a loop, the start first; read again, and in bounded memory, each time.
 
     After rows were pruned or erased, what is left cannot be replayed from the first one on; from the model that the
@@ -89,13 +89,13 @@ class LoopLog:
         yield dict(self.about)
         seq, tables = 0, _Tables(self._ledger, self._record.id)
         for row in self._ledger.rows(self._record.id, self._after):
-            told = tables.events(row) if row.kind == "actions" or "table" in row.fields else ()
+            told = tables.events(row) if row.kind in OF_TABLES or "table" in row.fields else ()
             for event in (*told, *self._events(row)):
                 seq += 1
                 yield {**event, "seq": seq}
 
     def _events(self, row: Row) -> Iterator[Event]:
-        if row.kind == "actions":  # told with the first decision that needs it
+        if row.kind in OF_TABLES:  # told with the first decision that needs it, if it has no name
             return
         is_before = row.seq <= self._record.base  # then it is told with the features of the start, which come later
         if row.kind == "change":
@@ -106,6 +106,8 @@ class LoopLog:
         event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
         if row.kind == "correct" and "had" in row.fields:  # a log has all parts in it
             event |= {"old_reward": row.fields["had"], "new_reward": had_of(row.fields, "new_reward")}
+        if row.kind == "bill" and "had" in row.fields:  # what it had, should nobody remember
+            event |= {"reward": row.fields["had"]} | ({} if "waits" in row.fields else {"weight": 1.0})
         if "played" in event or ("had" in row.fields and row.fields["of"] <= self._after):
             decided = self._ledger.decided(self._record.id, row.t or 0)
             if decided is not None:
@@ -118,13 +120,16 @@ class LoopLog:
 
         That of the arm that was played instead of the one that was decided; or one whose parts came before them.
         """
-        fields, is_correction = row.fields, row.kind == "correct"
-        had = fields.get("had", fields["old_reward"] if is_correction else None)
+        fields, is_correction = row.fields, row.kind in ("correct", "bill")
+        had = fields.get("had", fields.get("old_reward"))
         decided = self._with_time(decided)
         played = substitute(decided, fields["played"]) if "played" in fields else decided
         is_expired = "expired" in fields or ("played" in fields and not is_correction)
         waits = not is_correction or "waits" in fields
-        return decision_of(played, had, waits=waits, **({"expired": True} if is_expired else {})).to_dict()
+        marks: dict[str, object] = {"expired": True} if is_expired else {}
+        if "billed" in fields:
+            marks["billed"] = fields["billed"]
+        return decision_of(played, had, waits=waits, **marks).to_dict()
 
     def _with_time(self, decided: Row) -> Row:
         """Return a decision with its time, which one from before the loop forgot by time does not tell."""
@@ -157,6 +162,11 @@ class _Tables:
                 del self._recent[next(iter(self._recent))]
             if "name" in row.fields:
                 yield from self._told(row, row.seq, row.fields["hash"], row.fields["name"])
+        elif row.kind == "remove_table":
+            name = checked(row).fields["name"]
+            if name in self._kept.named:  # else its row was pruned, or is before the start
+                yield {"seq": row.seq, "kind": row.kind, "at": row.ts, "name": name}
+                self._kept.drop(name)
         else:
             yield from self._told(row, row.fields["table"], row.fields["actions"])
 

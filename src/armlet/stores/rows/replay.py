@@ -6,6 +6,7 @@ without one, a state is rebuilt from all of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -16,11 +17,12 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.outcomes import Outcomes
-from armlet.kernel import Decision
+from armlet.kernel import Decision, json_bytes
 from armlet.log.events import Event
-from armlet.log.guarded import guards_of, is_compiled, read_guarded
+from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
-from armlet.policies.discounts import fades_by_time
+from armlet.lost_digits import rows_kept
+from armlet.policies.discounts import fades_by_time, reach_time
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
 from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute, timed
 from armlet.stores.tally import CHANGING, Tally
@@ -28,6 +30,7 @@ from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry
 from armlet.types import Arm, Policy, Reward
 
+MARKS: Final = ("expired", "billed")  # of a decision, in the rows about it
 KEPT: Final = 2**13  # decisions that a replay remembers; older ones are read again
 PAGE: Final = 5000  # learned at once
 
@@ -57,7 +60,8 @@ class Replay:
         self._is_compiled, self._is_timed = is_compiled(bandit), fades_by_time(bandit)
         # a few rows now and then are quicker one by one; parts come one by one; the price of a budget goes by the order
         has_parts, has_actions = bandit._settings.outcomes is not None, isinstance(bandit, ActionBandit)
-        self._has_columns = self._is_compiled and decided is None and not has_parts and not has_actions
+        is_one_by_one = has_parts or has_actions or decided is not None or has_order(bandit)
+        self._can_have_columns = self._is_compiled and not is_one_by_one
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
@@ -68,7 +72,8 @@ class Replay:
     def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
         """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
         try:
-            return self._play(rows, last, is_whole)
+            with rows_kept():
+                return self._play(rows, last, is_whole)
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # of fields that are not what they should be
             raise _refused(self._last, error) from error
 
@@ -99,8 +104,14 @@ class Replay:
             elif kind not in PASSIVE:
                 self.settle()
                 self._act(checked(row))
+                has_columns = self._has_columns
         self.settle()
         return last
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether rows are learned by columns: those are read with the ranges of now, and decisions may be older."""
+        return self._can_have_columns and self._bandit._settings.feature_range is None
 
     def _learn(self, row: Row) -> None:
         told = row.fields
@@ -119,7 +130,9 @@ class Replay:
         told = row.fields
         if self._clock is not None:
             self.settle()
-        decision = decision_of(self._get(row), had_of(told), waits=True)
+        billed = {"billed": told["billed"]} if "billed" in told else {}
+        decision = decision_of(self._get(row), had_of(told), waits=True, **billed)
+        self._reach(decision.tag)
         self._bandit.learn(decision, told["reward"], weight=told.get("weight", 1.0))
 
     def _get(self, row: Row) -> Row:
@@ -160,12 +173,20 @@ class Replay:
                 tally.decided_action(fields, row.ts, row.seq)
             else:
                 tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
+            if row.x is not None:
+                x = np.frombuffer(row.x, dtype=BYTES)
+                tally.contexts.add(x[: fields.get("dim")], row.ts, row.t or 0)  # of actions, their features follow
+            if self._is_timed and fields.get("tag"):
+                tally.stamps.decided(row.ts, fields["tag"], tally.decisions)
             return
         if row.kind in CHANGING:
             tally.changed(row.seq, row.ts, row.kind, fields)
             return
         if row.kind == "actions":
             tally.kept(row.seq, fields)
+            return
+        if row.kind == "remove_table":
+            tally.removed_table(fields)
             return
         of = fields.get("of", 0)
         decided = self._decided.get(of) or self._find(of)
@@ -200,6 +221,10 @@ class Replay:
     def _events(self, row: Row) -> list[Event]:
         return plays_of(row)
 
+    def _reach(self, minutes: int) -> None:
+        """Let the bandit learn rows of a time, which was checked when they were decided."""
+        reach_time(self._bandit, minutes)
+
     def decided(self, seq: int) -> Row | None:
         """Return the row of a decision."""
         row = self._decided.get(seq) or self._find(seq)
@@ -216,6 +241,8 @@ class Replay:
             for row in self._begun.values():
                 self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
             if self._learned:
+                if self._is_timed:
+                    self._reach(max(learned[-1] for learned in self._learned))
                 self._bandit.partial_fit(_table(self._learned))
             for row in self._ended:
                 self._bandit.expire(decision_of(row))
@@ -234,6 +261,12 @@ def plays_of(row: Row) -> list[Event]:
     if row.kind != "change":
         return [event]
     return [{**each, "seq": row.seq, "kind": "replace"} for each in row.fields["replaces"]]
+
+
+def written(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row as they are read back once they are written."""
+    read: dict[str, Any] = json.loads(json_bytes(fields))
+    return read
 
 
 def _table(learned: list[_Learned]) -> Mapping[str, Any]:
@@ -265,7 +298,7 @@ class RowPast:
         if "played" in event:
             row = substitute(row, event["played"])
         had, waits = event.get("had", reward), "waits" in event or event["kind"] in ("learn", "expire")
-        return decision_of(row, had, waits=waits, **({"expired": event["expired"]} if "expired" in event else {}))
+        return decision_of(row, had, waits=waits, **{name: event[name] for name in MARKS if name in event})
 
 
 def _count_parts(tally: Tally, outcomes: Outcomes, row: Row, decided: Row, arm: Arm, explored: bool) -> None:

@@ -24,8 +24,10 @@ from armlet.kernel import Decision, json_bytes
 from armlet.stores.tally.catalogue import MOST, OTHERS, Catalogue, rank_of
 from armlet.stores.tally.cohorts import Cohorts
 from armlet.stores.tally.comparisons import Coins, Comparisons
+from armlet.stores.tally.contexts import ContextSums
 from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
 from armlet.stores.tally.outcomes import OutcomeSums
+from armlet.stores.tally.stamps import Stamps
 from armlet.stores.tally.switches import Switches
 from armlet.stores.tally.timeline import CHANGES, Cells, Change, words_of
 from armlet.types import Arm
@@ -147,6 +149,7 @@ class Tally:
         "changes",
         "cohorts",
         "comparisons",
+        "contexts",
         "decisions",
         "defaulted_total",
         "delays",
@@ -162,6 +165,7 @@ class Tally:
         "last_rows",
         "most_expected",
         "outcomes",
+        "stamps",
         "statuses",
         "units",
     )
@@ -191,6 +195,8 @@ class Tally:
         self._times, self.bets, self.cohorts = DecisionTimes(), PropensityBets(), Cohorts()
         self.comparisons, self.cells, self.units = Comparisons(), Cells(), Switches()
         self.outcomes = OutcomeSums()  # where there are several
+        self.contexts = ContextSums()
+        self.stamps = Stamps()  # where rows are aged by time
         self.catalogue: Catalogue | None = None  # where actions come with each decision
         self.changes: list[Change] = []  # the last ones
         self.last_rows: deque[int] = deque(maxlen=LAST)  # of decisions
@@ -264,6 +270,10 @@ class Tally:
     def kept(self, seq: int, fields: Mapping[str, Any]) -> None:
         """Count a table of actions, which has this row."""
         self._begin_catalogue().keep(seq, fields["hash"], fields.get("name"))
+
+    def removed_table(self, fields: Mapping[str, Any]) -> None:
+        """Take its name from a table of actions."""
+        self._begin_catalogue().prepared.pop(fields["name"], None)
 
     def decided_action(self, fields: Mapping[str, Any], ts: int, seq: int) -> None:
         """Count a decision among the actions of a table."""
@@ -479,6 +489,8 @@ class Tally:
         text = words_of(kind, fields, self.comparisons.guards)
         self.changes = [*self.changes, Change(seq, ts, text)][-CHANGES:]
         self.comparisons.changed(fields, seq, ts)
+        if any(name in replaced for replaced in fields.get("replaces", ()) for name in ("features", "policy")):
+            self.contexts.clear()  # others, or what was wild has been dealt with
 
     @property
     def reported(self) -> tuple[int, float]:
@@ -605,6 +617,8 @@ class Tally:
                 "changes": [[change.seq, change.at, change.text] for change in self.changes],
                 **({"units": self.units.state()} if self.units.decisions else {}),
                 **({"outcomes": self.outcomes.state()} if self.outcomes else {}),
+                **({"contexts": contexts} if (contexts := self.contexts.state())[0] else {}),
+                **({"stamps": self.stamps.state()} if self.stamps.jumps else {}),
                 **({"catalogue": self.catalogue.state()} if self.catalogue is not None else {}),
             }
         ).decode()
@@ -651,6 +665,10 @@ class Tally:
             tally.units = Switches.restore(state["units"])
         if "outcomes" in state:
             tally.outcomes = OutcomeSums.restore(state["outcomes"])
+        if "contexts" in state:
+            tally.contexts = ContextSums.restore(state["contexts"])
+        if "stamps" in state:
+            tally.stamps = Stamps.restore(state["stamps"])
         if "catalogue" in state:
             tally.catalogue = Catalogue.restore(state["catalogue"], len(tally.labels))
             tally.cohorts.pooled = OTHERS

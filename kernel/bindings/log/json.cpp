@@ -1,20 +1,14 @@
 // Plain values as JSON, quickly enough for a line a decision: a float costs some 40 ns here and 500 in Python.
-#include <nanobind/nanobind.h>
+#include "bindings/log/json.hpp"
 
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <string_view>
 
 #include "bindings/binding.hpp"
 
 namespace armlet {
-
-namespace nb = nanobind;
 
 namespace {
 
@@ -22,12 +16,11 @@ constexpr int deepest = 32;  // what nests deeper is no event
 
 class Writer {
   public:
-    explicit Writer(std::size_t likely = 0) { out_.reserve(likely); }
+    explicit Writer(std::string& out) : out_(out) {}
     void value(PyObject* given, int depth);
     void text(std::string_view given) { out_ += given; }
     void whole(long long given);
     void members(nb::dict given);
-    std::string_view written() const { return out_; }
 
   private:
     void number(double given);
@@ -37,7 +30,7 @@ class Writer {
     void object(PyObject* given, int depth);
     void member(PyObject* key, PyObject* item, int depth);
 
-    std::string out_;
+    std::string& out_;
 };
 
 // The shortest digits that read back as the same float, and never as an integer.
@@ -137,9 +130,9 @@ void Writer::value(PyObject* given, int depth) {
 }
 
 nb::bytes json_bytes(nb::handle given) {
-    Writer writer;
-    writer.value(given.ptr(), deepest);
-    return nb::bytes(writer.written().data(), writer.written().size());
+    std::string out;
+    Writer(out).value(given.ptr(), deepest);
+    return nb::bytes(out.data(), out.size());
 }
 
 // CRC-32 as zlib has it, four bytes a step; table[j][b] is the value of byte b that j others follow.
@@ -168,52 +161,29 @@ std::uint32_t crc32(std::string_view data, std::uint32_t crc) {
     return ~crc;
 }
 
-// Writes a whole line of a log, which carries on the check value of the line before; gives its own.
-std::uint32_t write_line(Writer& writer, long long seq, nb::str kind, long long at, nb::dict fields,
+nb::tuple json_line(long long seq, nb::str kind, long long at, nb::dict fields, std::uint32_t crc) {
+    std::string out;
+    out.reserve(512);
+    crc = write_line(out, seq, kind.c_str(), at, fields, crc);
+    return nb::make_tuple(nb::bytes(out.data(), out.size()), crc);
+}
+
+}  // namespace
+
+std::uint32_t write_line(std::string& out, long long seq, const char* kind, long long at, nb::dict fields,
                          std::uint32_t crc) {
+    const std::size_t begin = out.size();
+    Writer writer(out);
     writer.text("{\"seq\":"), writer.whole(seq);
-    writer.text(",\"kind\":"), writer.value(kind.ptr(), deepest);
+    writer.text(",\"kind\":\""), writer.text(kind), writer.text("\"");
     writer.text(",\"at\":"), writer.whole(at);
     writer.members(fields);
-    crc = crc32(writer.written(), crc);
+    crc = crc32(std::string_view(out).substr(begin), crc);
     char tail[20];
     std::snprintf(tail, sizeof tail, ",\"crc\":\"%08x\"}\n", static_cast<unsigned>(crc));
     writer.text(tail);
     return crc;
 }
-
-nb::tuple json_line(long long seq, nb::str kind, long long at, nb::dict fields, std::uint32_t crc) {
-    Writer writer(512);
-    crc = write_line(writer, seq, kind, at, fields, crc);
-    return nb::make_tuple(nb::bytes(writer.written().data(), writer.written().size()), crc);
-}
-
-// Lines that follow each other and wait to be written.
-struct HeldLines {
-    HeldLines(long long seq, std::uint32_t crc) : seq(seq), crc(crc) {}
-
-    long long add(nb::str kind, nb::dict fields) {
-        using namespace std::chrono;
-        const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-        Writer writer(512);
-        const auto next = write_line(writer, seq, kind, now, fields, crc);
-        held += writer.written();
-        crc = next;
-        return ++seq;
-    }
-
-    void rewind(long long to_seq, std::uint32_t to_crc, std::size_t size) {
-        if (size > held.size()) throw nb::value_error("there are fewer bytes than that");
-        seq = to_seq, crc = to_crc;
-        held.resize(size);
-    }
-
-    long long seq;
-    std::uint32_t crc;
-    std::string held;
-};
-
-}  // namespace
 
 void bind_json(nb::module_& m) {
     m.def("json_bytes", &json_bytes, nb::arg("value").none(), nb::sig("def json_bytes(value: object) -> bytes"),
@@ -221,19 +191,6 @@ void bind_json(nb::module_& m) {
     m.def("json_line", &json_line, nb::arg("seq"), nb::arg("kind"), nb::arg("at"), nb::arg("fields"), nb::arg("crc"),
           nb::sig("def json_line(seq: int, kind: str, at: int, fields: dict[str, Any], crc: int) -> tuple[bytes, int]"),
           "An event as a line of a log, and the check value that it carries on from `crc`.");
-    nb::class_<HeldLines>(m, "HeldLines", nb::is_final(), "Lines of a log that wait to be written.")
-        .def(nb::init<long long, std::uint32_t>(), nb::arg("seq"), nb::arg("crc"))
-        .def_ro("seq", &HeldLines::seq, "The number of the next event.")
-        .def_ro("crc", &HeldLines::crc, "The check value that it carries on.")
-        .def_prop_ro(
-            "nbytes", [](const HeldLines& s) { return s.held.size(); }, "Bytes that wait.")
-        .def("add", &HeldLines::add, nb::arg("kind"), nb::arg("fields"),
-             nb::sig("def add(self, kind: str, fields: dict[str, Any]) -> int"),
-             "Adds an event that happens now, or nothing; gives the number of the next one.")
-        .def(
-            "lines", [](const HeldLines& s) { return nb::bytes(s.held.data(), s.held.size()); }, "All that waits.")
-        .def("rewind", &HeldLines::rewind, nb::arg("seq"), nb::arg("crc"), nb::arg("nbytes"),
-             "Goes on from another line, with so many of the bytes that wait.");
 }
 
 }  // namespace armlet
