@@ -66,13 +66,18 @@ def as_named(X: Float64, eligible: Bool) -> Any:
     return dist
 
 
+def as_column(X: Float64, eligible: Bool) -> Any:
+    """Return labels as a column of an Arrow table."""
+    return pa.table({"arm": as_label(X, eligible)})["arm"]
+
+
 def unlabelled(X: Float64, eligible: Bool) -> Any:
     """Return a matrix whose second column is meant to be the second of `ARMS`."""
     del eligible
     return np.tile([0.0, 1.0, 0.0], (len(X), 1))
 
 
-@pytest.mark.parametrize("function", [as_label, as_mapping, as_frame, as_arrow, as_named, as_matrix])
+@pytest.mark.parametrize("function", [as_label, as_mapping, as_frame, as_arrow, as_named, as_matrix, as_column])
 def test_functions_are_read_by_label(function: Any) -> None:
     found = armlet.evaluate(shop(), function, estimator="snips")
     assert found[function.__name__].value == pytest.approx(1.0)

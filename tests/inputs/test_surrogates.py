@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import armlet
@@ -44,8 +46,16 @@ BORDERS: Final[dict[str, Callable[[], object]]] = {
     "the path of a log": lambda: armlet.Log(f"{HALF}.jsonl"),
     "the path of a store": lambda: armlet.open_store(f"{HALF}.db"),
     "a note": lambda: noted({"source": HALF}),
+    "a column of a data frame": lambda: armlet.Bandit(["a", "b"], features=["age"]).decide_many(frame([1.0, 2.0])),
+    "a frame of actions": lambda: armlet.ActionBandit(1, action_features=["age"]).decide([1.0], frame([1.0, 2.0])),
+    "the name of a target": lambda: armlet.evaluate(armlet.log.from_table(TABLE, ROLES), {HALF: "a"}),
     "fit": lambda: armlet.ActionBandit(1, 1).prepare("all", {"a": [1.0]}).changed(add={HALF: [1.0]}),
 }
+
+
+def frame(values: list[float]) -> pd.DataFrame:
+    """Return a data frame with one column of a bad name."""
+    return pd.DataFrame(np.array(values)[:, None], columns=pd.Index([HALF], dtype=object))
 
 
 def noted(fields: dict[str, str]) -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
-from armlet.inputs.columns import check_labels, is_number
+from armlet.inputs.columns import check_labels, check_utf8, is_number
 from armlet.inputs.contexts import is_table
 from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64, Mode
@@ -183,8 +183,9 @@ def _columns_of(given: Any) -> list[tuple[Any, Any]] | None:
         return None if given.dtype.names is None else [(name, given[name]) for name in given.dtype.names]
     if not is_table(given):
         return None
-    labels = given.column_names if hasattr(type(given), "column_names") else given.columns  # of Arrow; of data frames
-    return [(label, given[label]) for label in labels]
+    labels = getattr(given, "column_names", None)  # of Arrow
+    labels = getattr(given, "columns", None) if labels is None else labels  # of data frames
+    return None if labels is None else [(label, given[label]) for label in labels]  # an Arrow column has neither
 
 
 def read_order(arms: Iterable[Arm] | None, of_log: tuple[Arm, ...]) -> tuple[Arm, ...] | None:
@@ -404,7 +405,7 @@ def split_own(
 def named_targets(targets: object) -> dict[str, object]:
     """Return targets as users give them by name: alone, in a list, or in a mapping."""
     if isinstance(targets, Mapping):
-        return {str(name): target for name, target in targets.items()}
+        return {check_utf8("the name of a target", str(name)): target for name, target in targets.items()}
     several = list(targets) if isinstance(targets, list | tuple) else [targets]
     names = [name_of(target) for target in several]
     if len(set(names)) < len(names):

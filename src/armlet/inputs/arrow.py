@@ -143,6 +143,9 @@ def _export(table: ArrowTable) -> object:
     except ImportError as error:
         fix = "install pyarrow, or pass table[features].to_numpy()"
         raise ImportError(f"{type(table).__name__} needs pyarrow to hand over its columns; {fix}") from error
+    except UnicodeEncodeError as error:  # pandas, of columns of objects
+        text = f"the table has text that cannot be written as UTF-8 ({error}); give other names and values"
+        raise InvalidValueError(text) from error
     except TypeError as error:  # pandas, of sparse columns
         fix = "give it plain columns, as table.sparse.to_dense() does for sparse ones"
         raise InvalidTypeError(f"{type(table).__name__} cannot hand over its columns ({error}); {fix}") from error
