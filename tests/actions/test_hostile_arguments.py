@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import armlet
 from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
-from armlet.errors import InvalidTypeError
+from armlet.errors import ArmletError, InvalidTypeError
 from support.faults.hostile import HOSTILE, fault_in
 
 TABLE: Any = {"a": [1.0, 0.5], "b": [0.0, 1.5]}
@@ -76,6 +78,20 @@ def test_exchanged_context_and_actions_are_said(table: Any, features: Any) -> No
     for call in reads:
         with pytest.raises(InvalidTypeError, match="x and actions are exchanged"):
             call(table, [1.0, 2.0])
+
+
+def test_exchanged_frames_are_said_where_features_have_names() -> None:
+    bandit = ActionBandit(features=["age"], action_features=["u", "v"], seed=1)
+    frame = pd.DataFrame(np.eye(2), columns=["u", "v"], index=["a", "b"])
+    for table in (frame, pa.table({"arm": ["a", "b"], "u": [1.0, 0.0], "v": [0.0, 1.0]})):
+        for x in ([1.0], {"age": 1.0}, pd.DataFrame({"age": [1.0]})):
+            with pytest.raises(InvalidTypeError, match="x and actions are exchanged"):
+                bandit.decide(cast(Any, table), cast(Any, x))
+    bandit.prepare("home", frame)
+    with pytest.raises(InvalidTypeError, match="x and actions are exchanged"):
+        bandit.decide(cast(Any, "home"), cast(Any, [1.0]))
+    with pytest.raises(ArmletError, match="context is a table of 2 rows"):
+        bandit.decide(pd.DataFrame({"age": [1.0, 2.0]}), frame)
 
 
 def test_ranges_of_features_are_refused_with_what_to_do() -> None:

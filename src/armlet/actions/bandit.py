@@ -51,6 +51,7 @@ from armlet.inputs.actions import (
     PairRows,
     Sparse,
     dense,
+    exchanged,
     read_context,
     read_pairs,
 )
@@ -322,7 +323,9 @@ class ActionBandit:
     def _context(self, x: Any) -> Float64:
         if self._settings.dim == 0 and (x is None or (isinstance(x, Mapping) and not x)):
             return EMPTY
-        return read_context(x, self._reader)
+        if isinstance(x, str) and x in self._tables:
+            raise exchanged(x)
+        return read_context(x, self._reader, self._settings.action_reader)
 
     def _step(self, t: int | None) -> int:
         step = self._t + 1 if t is None else check_step(t)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError
 from armlet.inputs.columns import labels, listed, open_table, plain_labels, read_rows, rewards, taken_back, weights
+from armlet.inputs.contexts import is_table
 from armlet.types import Arm, ArrowTable, Context, Float64
 
 if TYPE_CHECKING:
@@ -71,29 +72,48 @@ def dense_row(values: Any) -> Any:
     return filled.reshape(-1) if filled is not values and filled.shape[:1] == (1,) else filled
 
 
-def read_context(x: Any, reader: Reader) -> Float64:
+def read_context(x: Any, reader: Reader, action_reader: Reader) -> Float64:
     """Read a context of a decision among actions; say so if the table of actions stands in its place.
 
     Examples
     --------
     >>> from armlet.inputs.contexts import ContextReader
-    >>> read_context({"tea": [2.5], "milk": [2.0]}, ContextReader(1, None))
+    >>> read_context({"tea": [2.5], "milk": [2.0]}, ContextReader(1, None), ContextReader(1, None, "action"))
     Traceback (most recent call last):
     armlet.errors.InvalidTypeError: x is {'milk': [2.0], 'tea': [2.5]}, a table of actions; x and actions are ...
     """
-    is_table = hasattr(x, "labels") and hasattr(x, "hash")
     try:
-        if not is_table:
+        if not _is_prepared(x):
             return reader.row(dense_row(x))
     except (TypeError, ValueError):
-        is_pair = isinstance(x, tuple) and len(x) == 2 and getattr(x[1], "ndim", 0) == 2
-        is_mapping = isinstance(x, Mapping) and all(isinstance(row, ROWS) for row in x.values())
-        if not (is_pair or (is_mapping and x)):
+        if not _is_actions(x, action_reader):
             raise
-    raise InvalidTypeError(
-        f"x is {reprlib.repr(x)}, a table of actions; x and actions are exchanged: give the context first, then the "
-        "actions"
-    )
+    raise exchanged(x)
+
+
+def exchanged(x: object) -> InvalidTypeError:
+    """Return the error for a table of actions, or its name, in the place of a context."""
+    text = "a table of actions; x and actions are exchanged: give the context first, then the actions"
+    return InvalidTypeError(f"x is {reprlib.repr(x)}, {text}")
+
+
+def _is_prepared(x: object) -> bool:
+    return hasattr(x, "labels") and hasattr(x, "hash")
+
+
+def _is_actions(x: Any, reader: Reader) -> bool:
+    """Whether something that is not a context looks like actions, or is a table that can be read as some."""
+    if isinstance(x, Mapping):
+        return bool(x) and all(isinstance(row, ROWS) for row in x.values())
+    if isinstance(x, tuple):
+        return len(x) == 2 and getattr(x[1], "ndim", 0) == 2
+    if not is_table(x):
+        return False
+    try:
+        read_actions(x, reader)
+    except (ArmletError, TypeError, ValueError):
+        return False
+    return True
 
 
 def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:

@@ -72,7 +72,9 @@ class Choice(NamedTuple):
 
 def context_of(settings: ActionSettings, x: Context | None) -> Float64:
     """Read a context; None where a loop has none."""
-    return EMPTY if x is None and settings.dim == 0 else read_context(x, settings.reader).copy()
+    if x is None and settings.dim == 0:
+        return EMPTY
+    return read_context(x, settings.reader, settings.action_reader).copy()
 
 
 def contexts_of(settings: ActionSettings, X: Contexts) -> Float64:
