@@ -73,6 +73,19 @@ def test_an_unknown_base_is_refused(base: Any, text: str) -> None:
         fitted(("shape",), 1).inference.summary(base=base)
 
 
+@pytest.mark.parametrize(
+    ("arm", "feature", "text"),
+    [
+        ("a", "shape=round", r"'shape=round' is a base level, part of '\(constant\)'; choose another one by base="),
+        ("a", "shape=sqare", "did you mean 'shape=square'"),
+        ("c", "shape=square", r"arm 'c' is not one of \['a', 'b'\]"),
+    ],
+)
+def test_a_missing_coefficient_says_where_it_is(arm: str, feature: str, text: str) -> None:
+    with pytest.raises(ArmletError, match=text):
+        fitted(("shape",), 1).inference.intervals().of(arm, feature)
+
+
 def test_flags_that_make_up_the_constant_are_not_told_apart() -> None:
     """Two text columns, each with a flag that never varies: eigenvectors of 0 mixed, and all flags looked told."""
     bandit = fitted(("shape", "colour"), 3)

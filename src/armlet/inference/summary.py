@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from armlet.errors import UnknownNameError
-from armlet.inference.model import Ask, Model, Term
+from armlet.errors import UnknownNameError, choices
+from armlet.inference.model import CONSTANT, Ask, Model, Term
 from armlet.inference.regression import Regression
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, plain, table_text
@@ -71,7 +71,13 @@ class Coefficients(Result, Sequence[Coefficient]):
         for row in self._rows:
             if (row.arm, row.feature) == (arm, feature):
                 return row
-        raise UnknownNameError(f"there is no coefficient of {feature!r} for arm {arm!r}")
+        known = list(dict.fromkeys(row.feature for row in self._rows if row.arm == arm))
+        if not known:
+            arms = list(dict.fromkeys(row.arm for row in self._rows))
+            raise UnknownNameError(f"arm {arm!r} is not one of {arms}")
+        if any(row.base == feature for row in self._rows if row.feature != CONSTANT):
+            raise UnknownNameError(f"{feature!r} is a base level, part of {CONSTANT!r}; choose another one by base=")
+        raise UnknownNameError(f"there is no coefficient of {feature!r}; {choices(str(feature), known)}")
 
     def columns(self) -> Columns:
         """Return the table by columns, one row a coefficient."""
