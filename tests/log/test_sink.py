@@ -83,3 +83,5 @@ def test_resume_takes_a_path(tmp_path: Path) -> None:
     bandit.decide([1.0, 0.0, 0.0])
     log.close()
     assert armlet.log.resume(str(log.path)).digest() == bandit.digest()
+    with pytest.raises(LogError, match=r"log is .*b\.jsonl, which does not exist"):
+        armlet.log.resume(str(tmp_path / "b.jsonl"))

@@ -31,6 +31,7 @@ from armlet.log.events import (
     Event,
     InvalidEventError,
     MissingFileError,
+    check_ordinary,
     explain,
     is_beginning,
     reading,
@@ -452,6 +453,7 @@ def resume(
     """
     if not isinstance(log, Log):
         log = Log(log)
+    check_ordinary(log.path, "log")
     log.check_start_model()
     with reading(log.start_path.name):
         bandit: Any = load(log.start_path, policy=policy)
