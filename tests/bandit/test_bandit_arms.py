@@ -203,8 +203,8 @@ def test_labels_keep_their_types() -> None:
     labels: list[Any] = [np.int64(3), "3", np.str_("x")]
     bandit = Bandit(labels, 1, policy=Uniform(), seed=1)
     assert bandit.arms == [3, "3", "x"]
-    assert [type(arm) for arm in bandit.arms[:2]] == [int, str]
-    assert {type(bandit.decide([1.0]).arm) for _ in range(50)} <= {int, str, np.str_}
+    assert [type(arm) for arm in bandit.arms] == [int, str, str]  # numpy's become Python's own
+    assert {type(bandit.decide([1.0]).arm) for _ in range(50)} == {int, str}
     bandit.partial_fit([[1.0]] * 30, labels * 10, [0.0, 9.0, 1.0] * 10)
     assert bandit.predict([[1.0], [-1.0]]).tolist() == ["3", 3]
 

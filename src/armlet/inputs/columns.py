@@ -305,7 +305,9 @@ def plain_label(label: Arm) -> Arm:
 
 def check_label(label: object) -> Arm:
     """Return a label that may name an arm."""
-    if isinstance(label, (str, int, np.integer)) and not isinstance(label, (bool, np.timedelta64)):
+    if isinstance(label, (np.str_, np.integer)) and not isinstance(label, np.timedelta64):
+        label = label.item()
+    if isinstance(label, (str, int)) and not isinstance(label, bool):
         return check_utf8("the label of an arm", label) if isinstance(label, str) else int(label)
     raise InvalidTypeError(f"an arm is named {label!r}, a {type(label).__name__}; use a str or an int")
 
