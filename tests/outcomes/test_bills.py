@@ -121,6 +121,14 @@ def test_bills_outside_the_range_are_spent(budget: Budget) -> None:
     assert bandit.state.n.sum() == 0.0
 
 
+def test_a_batch_with_a_bill_outside_the_range_is_refused_as_a_whole() -> None:
+    bandit = made(SOFT, 0.1)
+    decisions, before = [bandit.decide([0.5]) for _ in range(2)], bandit.digest()
+    with pytest.raises(InvalidValueError, match=r"cost is 0\.5 but reward_range has"):
+        bandit.learn_many(decisions, {"quality": [1.0, 1.0], "cost": [0.1, 0.5]})
+    assert bandit.digest() == before
+
+
 def test_a_wider_range_learns_a_bill_and_spends_it_once() -> None:
     bandit = made(SOFT)
     one, two = bandit.decide([0.5]), bandit.decide([0.5])
