@@ -83,6 +83,16 @@ def test_functions_are_read_by_label(function: Any) -> None:
     assert found[function.__name__].value == pytest.approx(1.0)
 
 
+def test_numbers_and_texts_are_labels_together(tmp_path: Path) -> None:
+    with armlet.Log(tmp_path / "a.jsonl") as log:
+        bandit = armlet.Bandit([3, "b"], 1, policy=armlet.Uniform(), seed=1, log=log)
+        for _ in range(40):
+            decision = bandit.decide([1.0])
+            bandit.learn(decision, float(decision.arm == 3))
+    found = armlet.evaluate(log.path, {"f": lambda X, _: [3, "b"] * (len(X) // 2)}, estimator="snips", checks="none")
+    assert 0.0 < found["f"].value < 1.0
+
+
 def test_a_matrix_without_labels_is_refused() -> None:
     with pytest.raises(
         ArgumentError, match=r"'unlabelled'.* a matrix has no labels of arms; give arms=, the labels \['con"

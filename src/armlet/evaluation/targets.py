@@ -149,6 +149,8 @@ class FunctionTarget(Target):
         """Return labels (n,) or probabilities (n, K) as an array."""
         with contextlib.suppress(TypeError, ValueError):  # of lists of unequal lengths
             array = np.asarray(given)
+            if array.dtype.kind == "U" and isinstance(given, list | tuple):  # of which a number may have become text
+                array = np.asarray(given, dtype=np.object_)
             if array.ndim in (1, 2):
                 return array
         text = "{targets} has {name!r}, which returns {given}; return one label of {arms} a row, or probabilities"
