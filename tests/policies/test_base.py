@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import armlet
+import armlet.stores
 from armlet import Bandit
 from armlet.errors import InvalidTypeError
+from armlet.evaluation import Switch
 from armlet.kernel import Statistics
 from armlet.policies.base import BasePolicy, RidgePolicy, compiled_rule
 from armlet.testing import check_policy
@@ -85,6 +87,13 @@ def test_policy_without_its_own_part_is_refused_by_the_name_of_the_part() -> Non
         (Bandit, {"arms": ["a"], "feature": ["x"]}, r"Bandit\(\) got .* 'feature', .* did you mean 'features'"),
         (Bandit(["a"], 1).replace, {"polici": 1}, r"replace\(\) got .* 'polici', .* did you mean 'policy'"),
         (armlet.ActionBandit, {"sed": 1}, r"ActionBandit\(\) got .* 'sed', which is 1; did you mean 'seed'"),
+        (armlet.Budget, {"outcome": "cost", "totals": 9.0}, r"Budget\(\) got .* 'totals', .* did you mean 'total'"),
+        (armlet.log.Roles, {"feature": ["x"]}, r"Roles\(\) got .* 'feature', .* did you mean 'features'"),
+        (armlet.Encoder, {"mising": "flag"}, r"Encoder\(\) got .* 'mising', .* did you mean 'missing'"),
+        (armlet.HashedFeatures, {"sizes": 8}, r"HashedFeatures\(\) got .* 'sizes', which is 8; "),
+        (armlet.Log, {"path": "a.jsonl", "flsh": "disk"}, r"Log\(\) got .* 'flsh', .* did you mean 'flush'"),
+        (armlet.stores.Control, {"arms": "a"}, r"Control\(\) got .* 'arms', .* did you mean 'arm'"),
+        (Switch, {"treshold": 3.0}, r"Switch\(\) got .* 'treshold', .* did you mean 'threshold'"),
         (Bandit, {}, r"Bandit\(\): missing a required argument: 'arms'; call Bandit\(arms, dim, "),
     ],
 )

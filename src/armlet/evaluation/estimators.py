@@ -16,7 +16,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armlet.errors import ArgumentError
+from armlet.errors import ArgumentError, CheckedSettings
 from armlet.inference.intervals import t_quantile
 from armlet.inputs.settings import Range
 from armlet.reference.evaluate import PLACE, Parts
@@ -176,7 +176,7 @@ class SelfNormalizedDoublyRobust(Estimator):
 
 
 @dataclass(frozen=True, slots=True)
-class Switch(Estimator):
+class Switch(CheckedSettings, Estimator):
     """Switch-DR: the reward model alone where the weight is above the threshold. Biased, as "dm" is."""
 
     threshold: float = 10.0
@@ -193,7 +193,7 @@ class Switch(Estimator):
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk(Estimator):
+class Shrunk(CheckedSettings, Estimator):
     """DRos, doubly robust with optimistic shrinkage of weights. Biased, as "dm" is."""
 
     strength: float = 1.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.errors import CheckedSettings, InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import optional, positive, settle, whole
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(CheckedSettings):
     """What a bandit may spend of one of its outcomes, such as cost.
 
     The bandit keeps a price for a unit of that outcome, and decides as if its weight were lower by that price. Every

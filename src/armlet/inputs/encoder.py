@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import InvalidTypeError, InvalidValueError, NotFittedError
+from armlet.errors import InvalidTypeError, InvalidValueError, NotFittedError, suggesting
 from armlet.inputs.codes import (
     CONSTANT,
     MOST_BUCKETS,
@@ -268,6 +268,7 @@ class Encoder(Estimator):
     array([0. , 0. , 1. , 1.5])
     """
 
+    @suggesting("Encoder")
     def __init__(
         self,
         columns: Sequence[str] | None = None,

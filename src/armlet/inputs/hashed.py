@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.errors import CheckedSettings, InvalidTypeError, InvalidValueError
 from armlet.inputs.codes import bucket_of
 from armlet.inputs.columns import is_number, reward
 from armlet.inputs.settings import settle, whole
@@ -24,7 +24,7 @@ MOST: Final = 511  # with a constant, the terms of one model
 
 
 @dataclass(frozen=True, slots=True)
-class HashedFeatures:
+class HashedFeatures(CheckedSettings):
     """An encoder of mappings from any names to numbers, texts, lists of texts or further mappings.
 
     A number is added to the column that the hash of its name says; a text counts 1 in that of `name=text`, and so does

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
-from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, ModelFileError
+from armlet.errors import ArmletError, CheckedSettings, InvalidTypeError, InvalidValueError, ModelFileError
 from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_label
 from armlet.inputs.settings import chance, settle
@@ -39,7 +39,7 @@ Role: TypeAlias = Literal["shadow", "control", "learner"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Control:
+class Control(CheckedSettings):
     """What is played in a share of the steps instead of the live policy's choice, by a coin of its own.
 
     Parameters

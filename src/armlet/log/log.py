@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, get_args, overload
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.disk import check_path, give_up_in_children, write_new
-from armlet.errors import InvalidTypeError, InvalidValueError, LogError
+from armlet.errors import InvalidTypeError, InvalidValueError, LogError, suggesting
 from armlet.kernel import Decision, Decisions, Lines, commit, json_bytes
 from armlet.loading import EitherBandit, check_kind, from_bytes, load
 from armlet.log.action_tables import Tables
@@ -80,6 +80,7 @@ class Log(ArmLabels):
     ['start', 'decide', 'learn', 'checkpoint']
     """
 
+    @suggesting("Log")
     def __init__(self, path: str | os.PathLike[str], *, flush: Flush = "block") -> None:
         if flush not in get_args(Flush):
             raise InvalidValueError(f"flush is {flush!r}; choose one of {', '.join(map(repr, get_args(Flush)))}")

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from armlet.errors import ArgumentError, InvalidValueError, choices, load_pyarrow
+from armlet.errors import ArgumentError, CheckedSettings, InvalidValueError, choices, load_pyarrow
 from armlet.inputs.codes import CONSTANT
 from armlet.inputs.columns import LARGEST, LEAST_WEIGHT, as_float64, check_label, is_number, refused, too_light
 from armlet.inputs.encoder import MOST, Encoder
@@ -36,7 +36,7 @@ BUFFER: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
+class Roles(CheckedSettings):
     """Which columns of a log mean what."""
 
     features: tuple[str, ...]
