@@ -54,10 +54,9 @@ void PairModel::correct(const PairRow& row, double next) {
 
 // Items are folded in by the kappa of the rows before.
 void PairModel::merge(const PairModel& other) {
-    if (other.sums_.is_empty()) return;
     refresh();
     sums_.merge(other.sums_);
-    renew();
+    if (!sums_.is_empty()) renew();
 }
 
 void PairModel::subtract(const PairModel& base) {

@@ -100,6 +100,31 @@ void PairSums::remove(const PairRow& row) {
     if (rows_ == 1) return clear();
     change(row, -row.weight, -1);
     clear_if_lost(row.weight, origin_.size());
+    if (rows_ > 0) settle_constants(row.weight);
+}
+
+// Of the row at hand, which was taken back: features in which only its rounding varies are brought to one value.
+void PairSums::settle_constants(double weight) {
+    const std::size_t size = origin_.size(), dx = terms_.dx();
+    std::vector<double> middles(size - 1), scales(size - 1, 1.0), ones(size - 1, 1.0);
+    for (std::size_t j = 1; j < size && n_ > 0.0; ++j) {
+        const auto value = ColumnSums{n_, moments_[j], moments_[size + j]}.constant(row_[j], weight);
+        if (!value) continue;
+        middles[j - 1] = *value, scales[j - 1] = 0.0;
+        moments_[j] = n_ * *value;
+        moments_[size + j] = moments_[j] * *value;
+        for (auto at = items_.first(); at != Items::none && j <= dx; at = items_.after(at))
+            items_.u(at)[j - 1] = items_[at].n * *value;
+    }
+    if (scales == ones) return;
+    std::vector<double> b(terms_.size());
+    sums_.A = terms_.map_matrix(sums_.A.data(), middles.data(), scales.data());
+    terms_.map(sums_.b.data(), 1, middles.data(), scales.data(), b.data());
+    for (double& one : middles) one = -one;
+    sums_.A = terms_.map_matrix(sums_.A.data(), middles.data(), ones.data());
+    terms_.map(b.data(), 1, middles.data(), ones.data(), sums_.b.data());
+    repull();
+    all_touched_ = true;
 }
 
 void PairSums::correct(const PairRow& row, double next) {

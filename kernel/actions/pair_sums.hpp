@@ -114,6 +114,7 @@ class PairSums {
     const double* item_terms(std::uint32_t item);
     void touch(Word key);
     void clear_if_lost(double weight, std::size_t columns);
+    void settle_constants(double weight);
 
     PairTerms terms_;
     bool intercepts_;

@@ -239,9 +239,24 @@ void Statistics::correct(std::size_t arm, const double* x, const Change& reward,
 // Origins are shared, so that all arms may have lost what one row is taken back of.
 void Statistics::empty_lost(const TakenRow& taken) {
     if (units_.is_free()) settle_all_unsolved();
-    for (const auto arm : lost_digits_.find(sums_, units_, taken)) {
+    const std::vector<std::size_t> lost = lost_digits_.find(sums_, units_, taken);
+    for (const auto arm : lost) {
         sums_.clear(arm);
         if (outcomes_.is_open()) outcomes_.clear(arm);
+        solved_.doubt(arm);
+        touch(arm);
+    }
+    if (units_.is_free() && taken.x && lost.empty()) settle_constants(taken);  // else its rounding is gone
+}
+
+// Standard units divide by deviations: of a column that no longer varies, rounding must not be one.
+void Statistics::settle_constants(const TakenRow& taken) {
+    const auto [columns, values] = constant_columns(sums_, taken);
+    if (columns.empty()) return;
+    sums_.set_multiples(columns, values);
+    if (outcomes_.is_open()) outcomes_.set_multiples(columns, values);
+    for (std::size_t arm = 0; arm < n_arms(); ++arm) {
+        if (!(sums_.n(arm) > 0.0)) continue;
         solved_.doubt(arm);
         touch(arm);
     }

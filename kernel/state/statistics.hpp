@@ -292,6 +292,7 @@ class Statistics {
         if (is_paced_ && solved_.is_stale()) solve_stale();
     }
     void empty_lost(const TakenRow& taken);
+    void settle_constants(const TakenRow& taken);
     void take_ridge();
     // Of a row as sums hold it: whether units are to be taken again for it, where `more` is to be added to all rows;
     // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.

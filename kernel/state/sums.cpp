@@ -24,6 +24,30 @@ void Sums::clear(std::size_t arm) {
     std::fill_n(squares_.begin() + static_cast<std::ptrdiff_t>(arm * size), size, 0.0);
 }
 
+namespace {
+
+// Packed: column k from its diagonal down, the first one first.
+void set_rows(double* A, std::size_t dim, std::span<const std::size_t> columns, std::span<const double> multiples) {
+    for (std::size_t c = 0; c < columns.size(); ++c) A[columns[c]] = multiples[c] * A[0];
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        const std::size_t j = columns[c];
+        double* column = A + dim;
+        for (std::size_t k = 1; k < j; column += dim - k, ++k) column[j - k] = multiples[c] * A[k];
+        for (std::size_t i = j; i < dim; ++i) column[i - j] = multiples[c] * A[i];
+    }
+}
+
+}  // namespace
+
+void Sums::set_multiples(std::span<const std::size_t> columns, std::span<const double> multiples) {
+    for (std::size_t arm = 0; arm < n_arms_; ++arm) {
+        double* b = at(arm) + 3;
+        for (std::size_t c = 0; c < columns.size(); ++c) b[columns[c]] = multiples[c] * b[0];
+        set_rows(b + dim_, dim_, columns, multiples);
+        if (keeps_squares()) set_rows(squares_.data() + arm * packed_size(dim_), dim_, columns, multiples);
+    }
+}
+
 void Sums::scale(double factor) {
     for (double& one : records_) one *= factor;
     for (double& one : squares_) one *= factor * factor;

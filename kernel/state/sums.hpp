@@ -47,6 +47,8 @@ class Sums {
     // Takes an earlier record away; what is left of no rows is nothing.
     void subtract(std::size_t arm, std::span<const double> earlier);
     void clear(std::size_t arm);
+    // Column j is this multiple of the first one, the constant, in all rows of all arms.
+    void set_multiples(std::span<const std::size_t> columns, std::span<const double> multiples);
     void restore(std::size_t arm, std::span<const double> record);
     void restore(std::span<const double> records);
     void append_arm();

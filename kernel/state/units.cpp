@@ -233,7 +233,7 @@ void Units::standardise_side(const double* A, const double* b, double r0, double
 
 double Units::centred_squares(std::span<const double> record) const {
     const double r0 = middle_[0];
-    return (record[2] - r0 * record[1]) - r0 * (record[1] - r0 * record[0]);
+    return std::max((record[2] - r0 * record[1]) - r0 * (record[1] - r0 * record[0]), 0.0);
 }
 
 double Units::to_user(const double* theta, std::size_t step, double* slopes) const {

@@ -21,7 +21,7 @@ POLICIES: dict[str, Any] = {
     "LinUCB": armlet.LinUCB(),
     "ThompsonSampling": armlet.ThompsonSampling(),
 }
-STEPS = ("learn", "partial_fit", "merge", "forget", "correct")
+STEPS = ("learn", "partial_fit", "merge", "merge_none", "forget", "correct")
 
 
 def make(policy: str, seed: int = 1) -> armlet.Bandit:
@@ -59,6 +59,9 @@ class Life:
         self.bandit.merge(worker)
         self.others += rows
 
+    def merge_none(self, _: int) -> None:
+        self.bandit.merge(make(self.policy, seed=int(self.rng.integers(2**40))))
+
     def forget(self, n: int) -> None:
         for _ in range(min(n, len(self.learned))):
             decision, _, _, reward = self.learned.pop(int(self.rng.integers(len(self.learned))))
@@ -92,7 +95,7 @@ lives = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 30)), min_size
 
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=scaled(60), deadline=None)
-@given(lives, st.sampled_from(["partial_fit", "merge"]), st.integers(0, 2**32))
+@given(lives, st.sampled_from(["partial_fit", "merge", "merge_none"]), st.integers(0, 2**32))
 def test_estimates_are_those_of_remaining_rows(policy: str, steps: list[tuple[str, int]], last: str, seed: int) -> None:
     life = Life(policy, seed)
     for step, n in [*steps, (last, 3)]:
@@ -191,6 +194,9 @@ class Pairs:
         self.bandit.merge(worker)
         self.others += rows
 
+    def merge_none(self, _: int) -> None:
+        self.bandit.merge(armlet.ActionBandit(2, 2, seed=int(self.rng.integers(2**40))))
+
     def forget(self, n: int) -> None:
         for _ in range(min(n, len(self.learned))):
             decision, reward = self.learned.pop(int(self.rng.integers(len(self.learned))))
@@ -206,7 +212,8 @@ class Pairs:
         """The last step has weighed everything again."""
         rows = [(d.x, int(str(d.arm)[5:]), reward) for d, reward in self.learned] + self.others
         whole = armlet.ActionBandit(2, 2, seed=2)
-        whole.partial_fit(self._columns(rows))
+        if rows:
+            whole.partial_fit(self._columns(rows))
         for x in np.random.default_rng(1).normal(size=(4, 2)):
             expected = whole.predict_expectations(x, self.table)
             size = 1e-9 * np.abs(expected).max()
@@ -214,7 +221,7 @@ class Pairs:
 
 
 @settings(max_examples=scaled(60), deadline=None)
-@given(lives, st.sampled_from(["partial_fit", "merge"]), st.integers(0, 2**32))
+@given(lives, st.sampled_from(["partial_fit", "merge", "merge_none"]), st.integers(0, 2**32))
 def test_estimates_of_actions_are_those_of_remaining_rows(steps: list[tuple[str, int]], last: str, seed: int) -> None:
     life = Pairs(seed)
     for step, n in [*steps, (last, 3)]:

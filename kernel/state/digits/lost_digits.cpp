@@ -11,6 +11,9 @@ constexpr double few = 1.5;            // of a weight, below which there is one 
 constexpr double near_share = 0.0625;  // of a squared origin, up to which a squared mean about it is near
 constexpr double coarse = 0x1p-8;      // widths, which rest on squared weights, need two digits less than estimates
 
+constexpr double rounding = 0x1p-45;   // of what a column held: a variance below is none
+constexpr double remainder = 0x1p-40;  // of what a row held besides: what is left has fewer than four digits
+
 // Of all columns, n first: what the rows of an arm, or of all arms, hold.
 std::vector<ColumnSums> columns(const Sums& sums, const Units& units, std::span<const std::size_t> arms) {
     const std::size_t dim = units.dim(), first = units.is_free() ? 1 : 0;
@@ -62,6 +65,31 @@ bool ColumnSums::is_far_from(double origin) const {
 double ColumnSums::variance(double origin, double weight) const {
     const double mean = sum / n, value = mean + origin;
     return std::max(n < few * weight ? value * value : square / n - mean * mean, 1.0);
+}
+
+std::optional<double> ColumnSums::constant(double value, double weight) const {
+    const double mean = sum / n, found = square / n - mean * mean;
+    const double held = square + weight * (value * value), more = taken(value, weight);
+    const bool is_last = more > rounding * held, seems_to_vary = found > 0.5 * rounding * (square / n);
+    if (!(is_last || seems_to_vary) || n * found > rounding * held + remainder * more) return std::nullopt;
+    return std::fabs(sum) > remainder * (weight * std::fabs(value)) ? mean : 0.0;
+}
+
+ConstantColumns constant_columns(const Sums& sums, const TakenRow& taken) {
+    std::vector<ColumnSums> left(sums.dim());
+    for (std::size_t arm = 0; arm < sums.n_arms(); ++arm) {
+        const double *A = sums.A(arm), *diagonal = A;
+        for (std::size_t j = 0; j < sums.dim(); diagonal += sums.dim() - j, ++j) {
+            left[j].n += sums.n(arm);
+            left[j].sum += A[j];
+            left[j].square += *diagonal;
+        }
+    }
+    ConstantColumns out;
+    for (std::size_t j = 1; j < sums.dim() && left[j].n > 0.0; ++j)
+        if (const auto value = left[j].constant(taken.x[j], taken.weight))
+            out.columns.push_back(j), out.values.push_back(*value);
+    return out;
 }
 
 // In units as given there is no origin, no mean, and nothing that arms share.

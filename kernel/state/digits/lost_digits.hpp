@@ -7,6 +7,7 @@
 // digits.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,7 +34,18 @@ struct ColumnSums {
     // The variance, of which a deviation of less than 1 is rounding. A last row, next to one of this weight that was
     // taken back, has none: there it is the square of the value itself.
     double variance(double origin, double weight) const;
+    // The value of all rows, about the origin, if this row was the last to differ, or if rounding as large as a
+    // variance is left: standard units would divide by that rounding.
+    std::optional<double> constant(double value, double weight) const;
 };
+
+// Columns of sums in free units in which the rows that remain are alike, and their values there.
+struct ConstantColumns {
+    std::vector<std::size_t> columns;
+    std::vector<double> values;
+};
+
+ConstantColumns constant_columns(const Sums& sums, const TakenRow& taken);
 
 class LostDigits {
   public:

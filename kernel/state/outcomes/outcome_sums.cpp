@@ -46,6 +46,14 @@ void OutcomeSums::subtract(std::size_t arm, std::span<const double> earlier) {
 
 void OutcomeSums::clear(std::size_t arm) { std::fill_n(at(arm), record_size(), 0.0); }
 
+void OutcomeSums::set_multiples(std::span<const std::size_t> columns, std::span<const double> multiples) {
+    for (std::size_t arm = 0; arm * record_size() < records_.size(); ++arm)
+        for (std::size_t outcome = 0; outcome < n_; ++outcome) {
+            double* own = at(arm) + n_ + pairs() + outcome * dim_;
+            for (std::size_t c = 0; c < columns.size(); ++c) own[columns[c]] = multiples[c] * own[0];
+        }
+}
+
 void OutcomeSums::restore(std::size_t arm, std::span<const double> record) {
     std::copy(record.begin(), record.end(), at(arm));
 }

@@ -31,6 +31,8 @@ class OutcomeSums {
     void merge(std::size_t arm, std::span<const double> record);
     void subtract(std::size_t arm, std::span<const double> earlier);
     void clear(std::size_t arm);
+    // As in `Sums`: column j of the contexts is this multiple of the constant.
+    void set_multiples(std::span<const std::size_t> columns, std::span<const double> multiples);
     void scale(double factor) {
         for (double& one : records_) one *= factor;
     }

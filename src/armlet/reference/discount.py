@@ -17,7 +17,7 @@ import numpy as np
 
 from armlet.reference.elementary import exp
 from armlet.reference.linear import BEYOND_ANY, solve
-from armlet.reference.schedule import Reference
+from armlet.reference.schedule import Reference, set_multiples
 from armlet.types import Float64
 
 TICKS: Final = 64
@@ -133,6 +133,10 @@ class FadingReference(Reference):
     def _empty(self, arm: int) -> None:
         Reference._empty(self, arm)
         self.A2[arm] = 0.0
+
+    def _set_multiples(self, constants: Mapping[int, float]) -> None:
+        Reference._set_multiples(self, constants)
+        set_multiples(self.A2, constants)
 
     def _system(self, arm: int) -> tuple[Float64, Float64]:
         A, b = (self.A[arm], self.b[arm]) if self.free is None else self.free.system(self.A[arm], self.b[arm])

@@ -21,6 +21,11 @@ NEAR_SHARE = 0.0625
 COARSE = 2.0**-8
 """Of what sums of squared weights lose, which widths need with two digits less."""
 
+ROUNDING = 2.0**-45
+"""Of what a column held: a variance below is none."""
+REMAINDER = 2.0**-40
+"""Of what a row held besides: what is left has fewer than four digits."""
+
 
 class Column(NamedTuple):
     """What n rows hold of a column: their sum, and that of squares, about an origin."""
@@ -44,6 +49,22 @@ class Column(NamedTuple):
         mean = self.sum / self.n
         value = mean + origin
         return max(value * value if self.n < FEW * weight else self.square / self.n - mean * mean, 1.0)
+
+    def constant(self, value: float, weight: float) -> float | None:
+        """Return the value of all rows, about the origin, if this row was the last to differ, or if rounding is left.
+
+        Examples
+        --------
+        >>> Column(2.0, 0.2, 0.02).constant(1.0, 1.0), Column(2.0, 0.2, 0.03).constant(1.0, 1.0)
+        (0.1, None)
+        """
+        mean, square = self.sum / self.n, self.square / self.n
+        found, more = square - mean * mean, self.taken(value, weight)
+        held = self.square + weight * (value * value)
+        is_last, seems_to_vary = more > ROUNDING * held, found > 0.5 * ROUNDING * square
+        if not (is_last or seems_to_vary) or self.n * found > ROUNDING * held + REMAINDER * more:
+            return None
+        return mean if abs(self.sum) > REMAINDER * (weight * abs(value)) else 0.0
 
 
 class Taken(NamedTuple):
@@ -87,4 +108,18 @@ def lost_arms(
                 found.append(size / (max(mine.n, 1.0) * each.variance(zero, taken.weight)))
         if any(one > EMPTIED for one in found):
             out.append(arm)
+    return out
+
+
+def constants(taken: Taken, n: Float64, first: Float64, squares: Float64) -> dict[int, float]:
+    """Return features in which all rows that remain are alike, and their values there, about the origin."""
+    out: dict[int, float] = {}
+    for j, value in enumerate(taken.x or []):
+        totals = [0.0] * 3
+        for arm in range(len(n)):
+            own = (float(n[arm]), float(first[arm, j]), float(squares[arm, j]))
+            totals = [total + one for total, one in zip(totals, own, strict=True)]
+        found = Column(*totals).constant(value, taken.weight) if totals[0] > 0.0 else None
+        if found is not None:
+            out[j] = found
     return out

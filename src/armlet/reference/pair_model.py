@@ -187,6 +187,7 @@ class PairModel(PairSums):
         self._change(key, x, z, reward, -weight, -1)
         if self._clear_if_lost(row, weight):
             return self._empty()
+        self._settle_constants(row, weight)
         return self.solve()
 
     def correct(self, key: int, x: Float64, z: Float64, old: float, new: float, weight: float) -> None:
@@ -208,15 +209,15 @@ class PairModel(PairSums):
     def merge(self, other: PairModel) -> None:
         """Add the rows of another model; its items count as learned later than the own ones."""
         self._check_alike(other)
-        if other._rows == 0 and not other._items:
-            return
-        if self._rows == 0 and not self._items:
-            self._origin = other._origin.copy()
-        self._accumulate(other, 1)
-        self._know_folded(other._folded)
-        for key in list(self._items)[: max(len(self._items) - self.kept, 0)]:
-            self._fold(key)
-        self.solve()
+        if other._rows > 0 or other._items:
+            if self._rows == 0 and not self._items:
+                self._origin = other._origin.copy()
+            self._accumulate(other, 1)
+            self._know_folded(other._folded)
+            for key in list(self._items)[: max(len(self._items) - self.kept, 0)]:
+                self._fold(key)
+        if self._rows > 0 or self._items:
+            self.solve()
 
     def subtract(self, base: PairModel) -> None:
         """Leave what was learned since `base`, an earlier copy; `base` merged with it is the model as it was."""

@@ -104,6 +104,26 @@ class PairSums:
             self._clear()
         return is_lost
 
+    def _settle_constants(self, row: list[float], weight: float) -> None:
+        """Bring features to one value in which nothing but the rounding of a row that was taken back varies."""
+        middles, ones = np.zeros(len(row) - 1), np.ones(len(row) - 1)
+        scales = ones.copy()
+        for j, taken in enumerate(row[1:] if self._n > 0.0 else []):
+            value = Column(self._n, *self._moments[:, 1 + j].tolist()).constant(taken, weight)
+            if value is None:
+                continue
+            middles[j], scales[j] = value, 0.0
+            self._moments[0, 1 + j] = self._n * value
+            self._moments[1, 1 + j] = self._moments[0, 1 + j] * value
+            for item in self._items.values() if j < self.terms.dx else ():
+                item.u[j] = item.n * value
+        if scales.all():
+            return
+        A = self.terms.map_matrix(mirrored(self._A), middles, scales)
+        b = self.terms.map(self._b, middles, scales)
+        self._A, self._b = self.terms.map_matrix(mirrored(A), -middles, ones), self.terms.map(b, -middles, ones)
+        self._repull()
+
     def _phi(self, x: Float64, z: Float64) -> Float64:
         dx = self.terms.dx
         x, z = x - self._origin[1 : 1 + dx], z - self._origin[1 + dx :]

@@ -16,7 +16,7 @@ from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import below, best_arms, coins, draw, force
 from armlet.reference.evidence import Weighted, by_evidence
 from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
-from armlet.reference.lost_digits import Taken, lost_arms
+from armlet.reference.lost_digits import Taken, constants, lost_arms
 from armlet.reference.units import FreeUnits
 from armlet.types import Bool, Choice, Float64
 
@@ -183,8 +183,18 @@ class Reference:
         squares = np.diagonal(self.A, axis1=1, axis2=2)[:, -self.dim :]
         means = (self.sum_r, self.A[:, 0, 1:]) if self.free is not None else (0.0 * self.sum_r, 0.0 * squares)
         sums = (means[0], self.sum_rr, means[1], squares)
-        for arm in lost_arms(taken, self.n, sums, self.free, self._squared_weights().get(taken.arm)):
+        lost = lost_arms(taken, self.n, sums, self.free, self._squared_weights().get(taken.arm))
+        for arm in lost:
             self._empty(arm)
+        if self.free is not None and not lost:  # else its rounding is gone
+            squares = np.diagonal(self.A, axis1=1, axis2=2)[:, 1:]
+            self._set_multiples(constants(taken, self.n, self.A[:, 0, 1:], squares))
+
+    def _set_multiples(self, constants: Mapping[int, float]) -> None:
+        """Let features be multiples of the constant, as they are in all rows that remain."""
+        set_multiples(self.A, constants)
+        for j, value in constants.items():
+            self.b[:, 1 + j] = value * self.b[:, 0]
 
     def _squared_weights(self) -> Mapping[int, float]:
         """Return the sum of squared weights of every arm, where it is kept."""
@@ -203,3 +213,12 @@ class Reference:
             self.update(x, choice, float(r[choice.arm]))
             choices.append(choice)
         return choices
+
+
+def set_multiples(A: Float64, constants: Mapping[int, float]) -> None:
+    """Let columns of the matrices of all arms, (K, 1 + d, 1 + d), be multiples of the first one."""
+    for j, value in constants.items():
+        A[:, 0, 1 + j] = A[:, 1 + j, 0] = value * A[:, 0, 0]
+    for j, value in constants.items():
+        column = value * A[:, 0, 1:]
+        A[:, 1 + j, 1:], A[:, 1:, 1 + j] = column, column

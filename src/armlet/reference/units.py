@@ -174,9 +174,9 @@ class FreeUnits:
         return out, ((b - r0 * A[0]) - m * left) * t
 
     def centred_squares(self, n: float, sum_r: float, sum_rr: float) -> float:
-        """Return the sum of (r - l - r0)^2 of one arm."""
+        """Return the sum of (r - l - r0)^2 of one arm, where rounding may leave less than nothing."""
         r0 = float(self.middle[0])
-        return (sum_rr - r0 * sum_r) - r0 * (sum_r - r0 * n)
+        return max((sum_rr - r0 * sum_r) - r0 * (sum_r - r0 * n), 0.0)
 
     def to_user(self, theta: Float64) -> tuple[Float64, float]:
         """Return slopes and intercept in the user's units."""
