@@ -8,10 +8,9 @@ learns its log again, and warns if it has none, unless its caller has the rows a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from armlet.errors import ArmletError, LostDigitsWarning
 from armlet.types import Float64, Policy
@@ -19,23 +18,36 @@ from armlet.types import Float64, Policy
 if TYPE_CHECKING:
     from armlet.recording import Recording
 
+T = TypeVar("T")
+
 _ROWS_KEPT: Final[ContextVar[list[str] | None]] = ContextVar("rows_kept", default=None)
 DIGITS: Final = 16  # of a float64
 CURE: Final = "learn the other rows again with partial_fit, from where you keep them"
 
 
-@contextmanager
-def rows_kept() -> Iterator[list[str]]:
-    """Take rows back without warnings, and collect them: the caller has all rows, and fits the bandit again."""
-    losses: list[str] = []
-    outer = _ROWS_KEPT.get()
-    token = _ROWS_KEPT.set(losses)
+def keeping_rows(call: Callable[[], T], losses: list[str] | None = None) -> T:
+    """Make a call that takes rows back without warnings: the caller has all rows, and fits the bandit again.
+
+    Losses are added to a list. The call runs in a context of its own, so that no interrupt leaves it without warnings
+    from then on.
+
+    Examples
+    --------
+    >>> keeping_rows(lambda: _ROWS_KEPT.get(), ["of arm 'a'"]), _ROWS_KEPT.get()
+    (["of arm 'a'"], None)
+    """
+    collected = [] if losses is None else losses
+    before, outer = len(collected), _ROWS_KEPT.get()
     try:
-        yield losses
+        return copy_context().run(_kept, call, collected)
     finally:
-        _ROWS_KEPT.reset(token)
         if outer is not None:
-            outer += losses
+            outer += collected[before:]
+
+
+def _kept(call: Callable[[], T], losses: list[str]) -> T:
+    _ROWS_KEPT.set(losses)
+    return call()
 
 
 def describe(losses: Iterable[tuple[str, bool, Sequence[float] | Float64]], columns: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import armlet
 from armlet.errors import LostDigitsWarning
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 
 POLICIES: dict[str, Any] = {
     "default": armlet.OccasionalOptimism(),
@@ -129,8 +129,7 @@ def test_log_may_grow_while_it_is_learned_again(tmp_path: Path, policy: str, is_
     after = life.play(20)
     life.bandit.forget(before[3], before[3].reward)
     life.bandit.correct(after[5], after[5].reward, 1.0)
-    with rows_kept():
-        life.bandit.forget(row, 0.5)
+    keeping_rows(lambda: life.bandit.forget(row, 0.5))
     learned = relearning.finish()
     never.bandit.partial_fit(rows_of([*before[:3], *before[4:], *after]))
     for each in (learned, never.bandit):

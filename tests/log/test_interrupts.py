@@ -12,7 +12,7 @@ import pytest
 
 import armlet
 from armlet import ActionBandit
-from armlet.errors import BusyError
+from armlet.errors import BusyError, LostDigitsWarning
 from armlet.kernel import Lines, commit
 from armlet.log.writer import Flush, Journal
 from support.faults.interrupted_calls import (
@@ -23,11 +23,13 @@ from support.faults.interrupted_calls import (
     HANDLED,
     IN_PYTHON,
     LOG,
+    RELEARN,
+    RELEARN_ACTIONS,
     RESUME,
     RESUME_ACTIONS,
     SEVERAL_CALLS,
 )
-from support.faults.interrupts import ERRORS, SOURCE, Call, Harness, faults
+from support.faults.interrupts import ERRORS, SOURCE, Call, Harness, World, faults
 
 # a file that is never closed warns
 pytestmark = [pytest.mark.spread, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
@@ -78,6 +80,23 @@ def test_an_interrupt_at_any_line_tears_nothing(call: Call, flush: Flush | None)
 def test_a_resume_that_was_interrupted_can_be_made_again(call: Call, every: int) -> None:
     """It has thousands of lines, most of which replay events."""
     assert list(Harness(call, "line").lines(every=every)) == []
+
+
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("call", [RELEARN, RELEARN_ACTIONS], ids=["arms", "actions"])
+def test_an_interrupt_while_a_log_is_learned_again_tears_nothing(call: Call, every: int) -> None:
+    assert list(Harness(call, "line").lines(every=every)) == []
+
+
+@pytest.mark.parametrize("call", [RELEARN, RELEARN_ACTIONS], ids=["arms", "actions"])
+@pytest.mark.filterwarnings("ignore::armlet.errors.LostDigitsWarning")
+def test_an_interrupt_leaves_no_bandit_without_warnings(call: Call) -> None:
+    """Whoever has all rows takes some back without them, until he is interrupted."""
+    assert list(Harness(dataclasses.replace(call, call=call.steps[0], then=call.make), None).lines()) == []
+    world = World(Path(), None)
+    call.make(world)
+    with pytest.warns(LostDigitsWarning):
+        call.call(world)
 
 
 @pytest.mark.parametrize("kind", ["compiled", "in Python"])

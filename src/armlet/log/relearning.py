@@ -12,7 +12,7 @@ from typing import Any
 from armlet.errors import LogError
 from armlet.log.events import Event, Events, explain
 from armlet.log.replaying import AnyDecision, LoggedPast, is_unplayable, play, read_decision
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import fades_by_time
 
 UNCOUNTED = frozenset({"bill", "resync"})  # of a budget, whose spending stays; of sums that are left out
@@ -105,14 +105,17 @@ class Relearning:
         return self._bandit
 
     def _play(self, last: int | None = None) -> None:
-        with rows_kept() as losses:
-            for event in self._left:
-                if event["kind"] not in UNCOUNTED and not self._taken.is_left_out(event):
-                    self._play_event(event)
-                if event["seq"] == last:
-                    break
+        losses: list[str] = []
+        keeping_rows(lambda: self._play_events(last), losses)
         if losses:
             raise LogError("the row was learned in a batch, in a merge, or before the log began")
+
+    def _play_events(self, last: int | None) -> None:
+        for event in self._left:
+            if event["kind"] not in UNCOUNTED and not self._taken.is_left_out(event):
+                self._play_event(event)
+            if event["seq"] == last:
+                break
 
     def _play_event(self, event: Event) -> None:
         try:

@@ -25,7 +25,7 @@ from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
 from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 from armlet.policies import find_policy
 from armlet.policies.discounts import fades_by_time, reach_time, time_of
 from armlet.types import Reward
@@ -183,13 +183,14 @@ def _learn(bandit: Any, event: Event, past: Past) -> None:
 
 def _correct(bandit: Any, event: Event, past: Past) -> None:
     old = event["old_reward"]
-    with rows_kept():
-        bandit.correct(past.get(event, old), old, event["new_reward"], **taking_back(bandit))
+    decision = past.get(event, old)
+    keeping_rows(lambda: bandit.correct(decision, old, event["new_reward"], **taking_back(bandit)))
 
 
 def _forget(bandit: Any, event: Event, past: Past) -> None:
-    with rows_kept():  # a resync follows, or the bandit that wrote the log has warned
-        bandit.forget(past.get(event, event["reward"]), event["reward"], **taking_back(bandit))
+    decision = past.get(event, event["reward"])
+    # a resync follows, or the bandit that wrote the log has warned
+    keeping_rows(lambda: bandit.forget(decision, event["reward"], **taking_back(bandit)))
 
 
 def taking_back(bandit: Any) -> Mapping[str, Any]:
@@ -203,8 +204,7 @@ def _partial_fit(bandit: Any, event: Event, _: Past) -> None:
 
 def _learn_logged(bandit: Any, event: Event, _: Past) -> None:
     reach_time(bandit, max(event["columns"].get("tag", ()), default=0))
-    with rows_kept():
-        bandit.partial_fit(event["columns"])
+    keeping_rows(lambda: bandit.partial_fit(event["columns"]))
 
 
 def _merge(bandit: Any, event: Event, _: Past) -> None:

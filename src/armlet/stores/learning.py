@@ -189,8 +189,7 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
     if outcome.played is not None:
         fields["played"] = outcome.played
-    with runner.noting_losses():
-        runner.bandit.correct(decision, old, value, **taking_back(runner.bandit))
+    runner.noting_losses(lambda: runner.bandit.correct(decision, old, value, **taking_back(runner.bandit)))
     runner.append(draft, now, "correct", outcome.t, fields)
     runner.tally.corrected(known.arm, old, value, explored=known.has_explored, decided_at=known.at)
 
@@ -199,8 +198,7 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     """Unlearn the default of a window, of an arm that was not played."""
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
-    with runner.noting_losses():
-        runner.bandit.forget(decision, value, **taking_back(runner.bandit))
+    runner.noting_losses(lambda: runner.bandit.forget(decision, value, **taking_back(runner.bandit)))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append(draft, now, "forget", outcome.t, fields)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from armlet.bandit import Bandit
 from armlet.errors import DecisionError, InvalidValueError
 from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
 from armlet.log.replaying import taking_back
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
@@ -61,8 +62,8 @@ def forgetting(runner: LoopRunner, events: Sequence[str], losses: list[str]) -> 
     found = 0
     for first in range(0, len(events), FORGOTTEN):
         tx, now = yield
-        with rows_kept() as lost:
-            found += _forget(runner, tx, now, events[first : first + FORGOTTEN], lost)
+        lost: list[str] = []
+        found += keeping_rows(partial(_forget, runner, tx, now, events[first : first + FORGOTTEN], lost), lost)
         losses += lost
     if found:
         log.info("loop %s: %d decisions forgotten", runner.name, found)

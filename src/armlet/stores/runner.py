@@ -31,7 +31,7 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, read_guarded, size_of
 from armlet.log.replaying import play
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import MINUTE, fades_by_time, reach_time, time_of
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
@@ -257,8 +257,8 @@ class LoopRunner:
         self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
         self.lost_digits = ""
-        with self.noting_losses():
-            self._bandit, self.tally, self.snapshot = recover(session, record, head, self.policy, self.terms.carry)
+        found = self.noting_losses(lambda: recover(session, record, head, self.policy, self.terms.carry))
+        self._bandit, self.tally, self.snapshot = found
         self._recount(head)
         self.rules = self.terms.rules(self._bandit)
         self._take_reader(self._bandit)
@@ -285,10 +285,9 @@ class LoopRunner:
         self._pick(session, rows)
         find = partial(session.row, self.id)
         replay = Replay(self.bandit, find, self.terms.carry, self.tally, counted, self._decided)
-        with self.noting_losses():
-            last = replay.play(rows, self._last)
-            if last != head.seq:  # there were more than are read on entering
-                last = replay.play(session.rows(self.id, last), last)
+        last = self.noting_losses(lambda: replay.play(rows, self._last))
+        if last != head.seq:  # there were more than are read on entering
+            last = self.noting_losses(lambda: replay.play(session.rows(self.id, last), last))
         if last != head.seq:
             raise StoreError(f"row {last + 1} of the loop is missing; go back to a backup")
         self._last = last
@@ -674,12 +673,11 @@ class LoopRunner:
         self._write_tally(draft)  # the rows before are not counted again, and may be gone
         self.end(draft)
 
-    @contextmanager
-    def noting_losses(self) -> Iterator[None]:
-        """Take rows back; if sums lose digits by it, the store has the loop learn its rows again."""
+    def noting_losses(self, call: Callable[[], T]) -> T:
+        """Make a call that takes rows back; if sums lose digits by it, the store has the loop learn its rows again."""
+        losses: list[str] = []
         try:
-            with rows_kept() as losses:
-                yield
+            answer = keeping_rows(call, losses)
         except DecisionError as error:
             if not self.lost_digits and not self.terms.lost_digits:
                 raise
@@ -687,6 +685,7 @@ class LoopRunner:
             raise StoreError(f"{text} until its rows are learned again; ask again") from error
         if losses:
             self.lost_digits = losses[-1]
+        return answer
 
     def describe(self, tx: Transaction, terms: Terms) -> None:
         """Keep other terms, which no row says."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import armlet
 from armlet import ActionBandit, Bandit, Budget
+from armlet.lost_digits import keeping_rows
 from support.faults.interrupts import Call, World
 from support.in_python import InPython
 
@@ -309,6 +310,36 @@ ACTIONS_CALLS = {
     for name, call in ACTION.items()
 } | {"begin": Call("begin", nothing, begin_actions, choose, begins=True)}
 RESUME_ACTIONS = Call("resume", partial(left, new_action_bandit), partial(resume, ActionBandit), choose, begins=True)
+
+# ---- rows that were so large that the log is learned again without them
+
+HUGE = 1e14
+
+
+def new_huge(world: World) -> None:
+    """Make a bandit that has learned a huge row, and rows after it."""
+    world.bandit = Bandit(["a", "b"], features=["u", "v"], policy=armlet.LinUCB(), seed=7, **world.open())
+    for step in range(4):
+        world.held[f"learned {step}"] = world.bandit.decide([1.0 if step else HUGE, step / 2])
+        world.bandit.learn(world.held[f"learned {step}"], step / 2)
+
+
+def new_huge_action(world: World) -> None:
+    """Make a bandit of actions that has."""
+    world.bandit = ActionBandit(1, 2, seed=7, **world.open())
+    for step in range(4):
+        world.held[f"learned {step}"] = world.bandit.decide([0.5 if step else HUGE], ACTIONS)
+        world.bandit.learn(world.held[f"learned {step}"], step / 2)
+
+
+def take_back(world: World) -> None:
+    """Forget it, and learn the log again."""
+    world.bandit.forget(world.held["learned 0"], 0.0)
+
+
+FORGOTTEN = (lambda world: keeping_rows(lambda: take_back(world)), take_back)
+RELEARN = Call("forget a huge row", new_huge, take_back, again, FORGOTTEN)
+RELEARN_ACTIONS = Call("forget a huge row", new_huge_action, take_back, choose, FORGOTTEN)
 
 # ---- handlers that use the bandit in the middle of a call
 

@@ -186,6 +186,13 @@ class Harness:
         self.call.call(world)
         return [*states, world.facts()]
 
+    def count(self) -> int:
+        """Return how many lines a call has."""
+        world, breaker = self._world(), Breaker(0, lambda _: None)
+        raised = breaker.run(lambda: self.call.call(world))
+        assert raised is None, raised
+        return breaker.seen
+
     def lines(
         self, error: type[BaseException] = KeyboardInterrupt, *, collects: bool = False, every: int = 1
     ) -> Iterator[str]:
@@ -194,10 +201,13 @@ class Harness:
         def interrupt(where: str) -> None:
             raise error(where)
 
+        total = 0 if collects else self.count()
         for place in range(1, LAST, every):
             world, breaker = self._world(), Breaker(place, interrupt, collects=collects)
             raised = breaker.run(lambda world=world: self.call.call(world))  # type: ignore[misc]
             if breaker.seen < place:
+                if place <= total:
+                    yield f"{self.call.name} has {total} lines, and {breaker.seen} after it was broken off"
                 return
             lost = error("in a finaliser")
             if not isinstance(raised or lost, error | ArmletError):

@@ -168,8 +168,7 @@ def _correct_parts(
     old = {name: had[name] for name in new}
     expired, is_whole = decision.expired, decision.learned
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new, **billed_of(decision)}
-    with runner.noting_losses():
-        runner.bandit.correct(decision, old, new)
+    runner.noting_losses(lambda: runner.bandit.correct(decision, old, new))
     fields |= _state_of(had, is_whole=is_whole, expired=expired, played=outcome.played)
     runner.append(draft, now, "correct", outcome.t, fields)
     runner.tally.corrected_parts(outcomes_of(runner.bandit), decision.arm, decision.explored, fields, known.at)
@@ -211,8 +210,7 @@ def _take_parts_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recen
     outcome, decision = known.outcome, known.decision
     given = outcome.given
     fields = {"of": outcome.seq, "id": decision.id, "reward": given, **billed_of(decision)}
-    with runner.noting_losses():
-        runner.bandit.forget(decision, given)
+    runner.noting_losses(lambda: runner.bandit.forget(decision, given))
     runner.append(draft, now, "forget", outcome.t, fields)
     runner.tally.forgotten_parts(outcomes_of(runner.bandit), decision.arm, given)
     parts = {

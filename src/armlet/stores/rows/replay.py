@@ -21,7 +21,7 @@ from armlet.kernel import Decision, json_bytes
 from armlet.log.events import Event
 from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
-from armlet.lost_digits import rows_kept
+from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import fades_by_time, reach_time
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
 from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute, timed
@@ -72,8 +72,7 @@ class Replay:
     def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
         """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
         try:
-            with rows_kept():
-                return self._play(rows, last, is_whole)
+            return keeping_rows(lambda: self._play(rows, last, is_whole))
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # of fields that are not what they should be
             raise _refused(self._last, error) from error
 
