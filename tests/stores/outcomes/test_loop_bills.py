@@ -147,6 +147,26 @@ def test_a_bill_ends_with_the_cost_learned(place: Place) -> None:
         check(store)
 
 
+@pytest.mark.parametrize("aggregation", ["first", "last", "sum"])
+@pytest.mark.parametrize("cost", [3.0, 1.0])
+@pytest.mark.parametrize("budget", [SOFT, HARD], ids=["soft", "hard"])
+def test_cost_of_higher_rank_ends_a_bill(budget: armlet.Budget, cost: float, aggregation: Any, place: Place) -> None:
+    """Also if it is the one that was learned, or the one that was billed: once a sound store did not verify then."""
+    with opened(place(), clock := Clock()) as store:
+        loop = made(store, budget, aggregation=aggregation)
+        (event,) = decided(loop, 1)
+        loop.reward(event, {"cost": 3.0, "quality": 1.0})
+        loop.bill(event, 1.0)
+        assert loop.reward(event, {"cost": cost}, rank=1) == "replaced"
+        assert spent(loop) == (cost, 0)
+        check(store)
+    with opened(place(), clock) as store:
+        loop = store.loop("router")
+        assert loop.reward(event, {"cost": 2.0}, rank=2) == "replaced"
+        assert spent(loop) == (2.0, 0)
+        check(store)
+
+
 @pytest.mark.parametrize("how", [{"shadow": armlet.Greedy()}, {"policy": armlet.LinUCB()}], ids=list)
 def test_policies_learn_a_log_with_bills_again(how: Any, place: Place) -> None:
     with opened(place(), clock := Clock()) as store:

@@ -102,8 +102,8 @@ def _judge_part(rules: RewardRules, outcome: Outcome, name: str, reward: Reward)
         value = part.value if part.billed is None or not is_sum else part.billed
         alone = outcome._replace(phase=phase, value=value, rank=part.rank, names=part.names)
     verdict = judge(rules, alone, reward)
-    if verdict.act in ("nothing", "note"):
-        return verdict
+    if verdict.act == "nothing" or (verdict.act == "note" and (part is None or part.billed is None)):
+        return verdict  # the same value as before; where another cost was billed, it takes the place of that
     return verdict._replace(act="hold" if part is None or part.phase in ("held", "billed") else "correct")
 
 
