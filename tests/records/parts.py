@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from records import exchanges, stores
+from records import exchanges, files, stores
 from records.record import Part
 
 PARTS: Final = {
@@ -12,5 +12,6 @@ PARTS: Final = {
     for part in (
         Part("stores", stores.make, stores.leave),
         Part("http", exchanges.make),
+        Part("files", files.make, files.leave),
     )
 }

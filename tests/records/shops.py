@@ -85,23 +85,20 @@ class Shop:
     def _open(self) -> Store:
         return Store(self.opener(), wall=self.ticks, elapsed=self.ticks)
 
-    def live(self) -> None:
-        """Let all loops live, one after the other and then all together."""
+    def live(self, last: int = 160) -> None:
+        """Let all loops live together for so many steps, with restarts, and old rows pruned."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of a cost outside of its range
             self.lives = [kind(self) for kind in (Arms, Router, Films, Genres, Fading, Sticky)]
-            for i in range(1, 131):
+            for i in range(1, last + 1):
                 self.ticks.now += 2.0
                 for life in self.lives:
                     life.step(i)
                 if i in (45, 90):
                     self.reopen()
-            self.before = {life.name: rows_of(self.store, life.name) for life in self.lives}
-            self.lives[0].scribe.call("store.prune", self.store.prune, self.ticks.now - 150.0)
-            for i in range(131, 161):
-                self.ticks.now += 2.0
-                for life in self.lives:
-                    life.step(i)
+                if i == 130:
+                    self.before = {life.name: rows_of(self.store, life.name) for life in self.lives}
+                    self.lives[0].scribe.call("store.prune", self.store.prune, self.ticks.now - 150.0)
 
     def reopen(self) -> None:
         """Close the store, and open it again."""
