@@ -48,9 +48,9 @@ def make() -> Texts:
     """Read what was left, and write the same lives again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        with _unpacked(LOGS) as folder:
+        with unpacked(LOGS) as folder:
             texts = {"files_logs.json": facts({path.name: _log(path) for path in _logs(folder)})}
-        with _unpacked(MODELS) as folder:
+        with unpacked(MODELS) as folder:
             texts["files_models.json"] = facts({path.stem: _model(path) for path in sorted(folder.iterdir())})
         with tempfile.TemporaryDirectory() as name:
             _write_logs(Path(name))
@@ -80,7 +80,8 @@ def _packed(contents: Mapping[str, bytes]) -> bytes:
 
 
 @contextmanager
-def _unpacked(name: str) -> Iterator[Path]:
+def unpacked(name: str) -> Iterator[Path]:
+    """Unpack files that were left, into a folder of their own."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(left(name))) as archive:
         archive.extractall(folder, filter="data")
         yield Path(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from records import exchanges, files, stores
+from records import digests, evaluations, exchanges, files, pages, stores
 from records.record import Part
 
 PARTS: Final = {
@@ -13,5 +13,8 @@ PARTS: Final = {
         Part("stores", stores.make, stores.leave),
         Part("http", exchanges.make),
         Part("files", files.make, files.leave),
+        Part("pages", pages.make),
+        Part("digests", digests.make),
+        Part("evaluations", evaluations.make),
     )
 }
