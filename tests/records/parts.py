@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from records import digests, evaluations, exchanges, files, pages, stores
+from records import digests, evaluations, exchanges, files, pages, refusals, stores
 from records.record import Part
 
 PARTS: Final = {
@@ -14,6 +14,7 @@ PARTS: Final = {
         Part("http", exchanges.make),
         Part("files", files.make, files.leave),
         Part("pages", pages.make),
+        Part("refusals", refusals.make),
         Part("digests", digests.make),
         Part("evaluations", evaluations.make),
     )

@@ -87,7 +87,7 @@ def read(name: str) -> str | None:
     return gzip.decompress(packed.read_bytes()).decode() if packed.exists() else None
 
 
-def write(texts: Texts, *, pack_above: int = 150_000) -> None:
+def write(texts: Texts, *, pack_above: int = 120_000) -> None:
     """Put texts on record; a large one is compressed, always to the same bytes."""
     DATA.mkdir(exist_ok=True)
     for name, text in texts.items():
