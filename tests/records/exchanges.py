@@ -12,7 +12,7 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import LoopConfig, PersonalizerConfig
 from armlet.service.keys import Grant, Keyring, digest
 from armlet.stores import Memory, Store
-from records.record import Texts, facts, short
+from records.record import Texts, facts, portable, short
 from support.service.calls import Answer, Caller
 from support.stores.lived import Ticks
 
@@ -87,7 +87,8 @@ class Exchanges:
         sent = [f"{name}: {value}" for name, value in (headers or {}).items() if (name, value) not in JSON.items()]
         self.lines += [f"=== {self.n:02} {method} {path}", *sent, *([body.decode()] if body else [])]
         self.lines += [f"--- {answer.status}"]
-        self.lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+        length = {"content-length": "(right)"} if answer.headers.get("content-length") == str(len(answer.body)) else {}
+        self.lines += [f"{name}: {value}" for name, value in {**answer.headers, **length}.items()]
         self.lines += [_body(answer), ""]
         return answer
 
@@ -95,7 +96,7 @@ class Exchanges:
 def _body(answer: Answer) -> str:
     if answer.headers.get("content-type") == "application/octet-stream":
         return f"({short(answer.body)}, {len(answer.body):,} bytes)"
-    text = TIMED.sub(r"\1 (seconds)", answer.body.decode()).replace(f'"{armlet.__version__}"', '"(version)"')
+    text = portable(TIMED.sub(r"\1 (seconds)", answer.body.decode())).replace(f'"{armlet.__version__}"', '"(version)"')
     return text if len(text) < 20_000 else f"({short(text)}, {len(text):,} characters)"
 
 

@@ -8,7 +8,6 @@ import json
 import lzma
 import math
 import os
-import re
 import shlex
 import tempfile
 import warnings
@@ -24,7 +23,7 @@ from armlet.service.app import Service, create_app
 from armlet.service.settings import load
 from armlet.stores import Control, Memory, Store
 from records.files import LOGS, MODELS, unpacked
-from records.record import Texts, facts, left
+from records.record import Texts, facts, left, portable
 from records.scribe import shown
 from records.shops import FILMS
 from records.stores import FILE
@@ -71,7 +70,6 @@ CHANGE: Final = (
 )
 DECIDE: Final = ("event", "eligible", "probabilities", "unit", "weights", "actions", "baseline", "defer")
 REWARD: Final = ("name", "rank", "played")
-ALL: Final = re.compile(r"shows all \d+")  # more, where the laboratory is installed
 TOLD: Final = 90  # characters of a call
 
 
@@ -88,7 +86,7 @@ def said(method: Callable[..., Any], *given: Any, **options: Any) -> str:
     try:
         answer = method(*given, **options)
     except ArmletError as error:
-        return shown(error)
+        return portable(shown(error))
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         return f"not ours: {type(error).__name__}"  # its text is Python's
     return f"taken: {answer!r}" if isinstance(answer, str | bool) else "taken"
@@ -324,7 +322,7 @@ def _answer(caller: Caller, path: str, body: object) -> str:
         statuses = [each for each in answer.json.get("items", ()) if "status" in each]
         return f"{answer.status} {json.dumps(statuses)}" if statuses else f"{answer.status}"
     told = answer.json
-    return f"{answer.status} {told['type'].rpartition(':')[2]} {told.get('field')}: {told['detail']}"
+    return f"{answer.status} {told['type'].rpartition(':')[2]} {told.get('field')}: {portable(told['detail'])}"
 
 
 def _json(value: object) -> str:
@@ -451,5 +449,5 @@ def _called(call: str) -> str:
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
     lines = [line for line in errors.getvalue().splitlines() if line and not line.startswith((" ", "usage:"))]
-    told = ALL.sub("shows all", " | ".join(lines))
+    told = portable(" | ".join(lines))
     return f"ends with {code}: {told}" if code else f"ends with 0, {len(out.getvalue()) > 0}"

@@ -7,6 +7,8 @@ import pytest
 from records.parts import PARTS
 from records.record import DATA, differences
 
+pytestmark = pytest.mark.spread
+
 MOST = 1_500_000  # bytes
 
 
