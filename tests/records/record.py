@@ -111,19 +111,25 @@ def write(texts: Texts, *, pack_above: int = 120_000) -> None:
             path.write_bytes(content)
 
 
+def changes(texts: Texts) -> list[str]:
+    """Return the lines in which texts differ from those on record."""
+    lines: list[str] = []
+    for name, text in texts.items():
+        before = read(name) or ""
+        if before != text:
+            found = difflib.unified_diff(_split(before), _split(text), f"{name} on record", f"{name} now", n=1)
+            lines += [line.rstrip("\n")[:WIDEST] for line in found]
+    return lines
+
+
 def differences(part: Part) -> list[str]:
     """Make a part again; return the lines that differ from the record, and the command that writes it again."""
-    lines: list[str] = []
-    for name, text in part.make().items():
-        before = read(name)
-        if before != text:
-            found = difflib.unified_diff(_split(before or ""), _split(text), f"{name} on record", f"{name} now", n=1)
-            lines += [line.rstrip("\n")[:WIDEST] for line in found]
+    lines = changes(part.make())
     if not lines:
         return []
-    left = [f"... and {len(lines) - SHOWN:,} more lines"] if len(lines) > SHOWN else []
+    rest = [f"... and {len(lines) - SHOWN:,} more lines"] if len(lines) > SHOWN else []
     again = f"if that is meant: PYTHONPATH=tests .venv/bin/python -m records write {part.name}"
-    return [*lines[:SHOWN], *left, again]
+    return [*lines[:SHOWN], *rest, again]
 
 
 def _split(text: str) -> list[str]:

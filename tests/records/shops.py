@@ -35,6 +35,7 @@ class Life:
         self.shop = shop
         self.scribe = Scribe()
         self.looks: dict[str, dict[str, str]] = {}
+        self.tallies: dict[str, Any] = {}
         self._seen = 0
         self.loop: Loop = shop.store.loop(self.name, **self.options())
 
@@ -57,6 +58,7 @@ class Life:
         seq, _ = self.loop.version()
         if seq // EVERY > self._seen // EVERY:
             self.looks[f"{seq:04}"] = known(self.loop)
+            self.tallies[f"{seq:04}"] = json.loads(self.loop._runner.tally.to_json())
         self._seen = seq
 
     def reopen(self) -> None:

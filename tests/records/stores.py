@@ -38,7 +38,7 @@ def lived(opener: Opener) -> Texts:
         for life in shop.lives:
             found = {"looks": life.looks, "before pruning": shop.before[life.name], "told": told(store, life.name)}
             texts[f"stores_{life.name}.json"] = facts(found)
-    return texts
+    return {**texts, "stores_tallies.json": facts({life.name: life.tallies for life in shop.lives})}
 
 
 def leave() -> dict[str, bytes]:
