@@ -10,11 +10,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 import armlet
 from armlet.actions.table import ActionTable
 from armlet.log.guarded import read_guarded
 from armlet.log.replaying import replay
 from armlet.stores import Control, Ledger, Loop, Store
+from armlet.stores.ledger import Row
 from armlet.stores.verify import verify
 from records.record import short
 from records.scribe import Scribe
@@ -83,6 +86,7 @@ class Shop:
         self.store = self._open()
         self.lives: list[Life] = []
         self.before: dict[str, dict[str, Any]] = {}  # what there was before rows were pruned
+        self.rows: dict[str, list[str]] = {}  # the same, as text
 
     def _open(self) -> Store:
         return Store(self.opener(), wall=self.ticks, elapsed=self.ticks)
@@ -100,6 +104,7 @@ class Shop:
                     self.reopen()
                 if i == 130:
                     self.before = {life.name: rows_of(self.store, life.name) for life in self.lives}
+                    self.rows = {life.name: [*map(line_of, read_rows(self.store, life.name))] for life in self.lives}
                     self.lives[0].scribe.call("store.prune", self.store.prune, self.ticks.now - 150.0)
 
     def reopen(self) -> None:
@@ -486,8 +491,7 @@ def _tables(loop: Loop) -> dict[str, ActionTable]:
 def rows_of(store: Store, name: str) -> dict[str, Any]:
     """Return hashes of the rows of a loop and of its log, and what they lead to when they are played again."""
     loop = store.loop(name)
-    record = next(each for each in store._ledger.loops() if each.name == name)
-    rows = list(store._ledger.rows(record.id, 0))
+    rows = read_rows(store, name)
     events = list(loop.log)
     again: Any = read_guarded(loop.log.start)
     replay(loop.log.replayable, again)
@@ -498,11 +502,18 @@ def rows_of(store: Store, name: str) -> dict[str, Any]:
         "log": short("\n".join(json.dumps(event, sort_keys=True) for event in events)),
         "rebuilt": rebuilt(store, name).digest(),
         "replayed": again.digest(),
-        "rows": short(repr([(row.seq, row.ts, row.kind, row.t, sorted_fields(row.fields), row.x) for row in rows])),
+        "rows": short("\n".join(map(line_of, rows))),
         "rows by kind": dict(Counter(row.kind for row in rows)),
     }
 
 
-def sorted_fields(fields: Any) -> str:
-    """Return the fields of a row as JSON, sorted by name."""
-    return json.dumps(dict(fields), sort_keys=True)
+def read_rows(store: Store, name: str) -> list[Row]:
+    """Return all rows of a loop that are left."""
+    record = next(each for each in store._ledger.loops() if each.name == name)
+    return list(store._ledger.rows(record.id, 0))
+
+
+def line_of(row: Row) -> str:
+    """Return all that a row holds, as text."""
+    x = "" if row.x is None else np.frombuffer(row.x, dtype="<f8").tolist()
+    return f"{row.seq} {row.ts} {row.kind} {row.t} {json.dumps(dict(row.fields), sort_keys=True)} {x}"

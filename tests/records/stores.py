@@ -38,6 +38,7 @@ def lived(opener: Opener) -> Texts:
         for life in shop.lives:
             found = {"looks": life.looks, "before pruning": shop.before[life.name], "told": told(store, life.name)}
             texts[f"stores_{life.name}.json"] = facts(found)
+    texts["stores_rows.txt"] = "".join(f"{name} {line}\n" for name, lines in shop.rows.items() for line in lines)
     return {**texts, "stores_tallies.json": facts({life.name: life.tallies for life in shop.lives})}
 
 
