@@ -53,13 +53,14 @@ test-processors: $(VENV)/installed ## The numbers once more as older processors 
 	@echo "==> numpy without vector instructions"
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python tools/processor.py)" HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n logical $(NUMBERS)
 
-lint: $(VENV)/installed ## Style, types and the arrows of the architecture
-	@echo "==> ruff, clang-format, mypy, import-linter"
+lint: $(VENV)/installed ## Style, types, the arrows of the architecture, and the size of its rooms
+	@echo "==> ruff, clang-format, mypy, import-linter, rooms"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/rooms.py --check
 
 browser: ## Find the browser that the tests open pages in, and curl for the lines of the docs; as root on Debian, install them
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import armlet
+import rooms
 from armlet import cli
 from fuzz import __main__ as fuzzer
 from fuzz import threads
@@ -245,3 +246,19 @@ def test_readme_tells_what_the_tournament_found() -> None:
     assert "it regrets 1.06 times" in readme
     assert "| occasional optimism | 1.06 [" in page
     assert "does not hold: 37 of 54 checks passed" in readme
+
+
+def test_a_room_beyond_its_budget_is_named() -> None:
+    counted = {"lines": {"log": 12, "new": 3}, "files": {"log": 2}}
+    limits = {"lines": {"log": 11, "old": 5}, "files": {"log": 2}}
+    assert [line.partition(";")[0] for line in rooms.excesses(counted, limits)] == [
+        "lines of log: 12, more than 11",
+        "lines of new: 3, without a limit",
+        "lines of old: a limit of something that is not there",
+    ]
+
+
+def test_every_module_is_in_one_room() -> None:
+    paths = rooms.rooms()
+    whole = ("library", "kernel", "laboratory", *rooms.TESTS)
+    assert sorted(path for room in paths.keys() - whole for path in paths[room]) == SOURCES

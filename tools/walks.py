@@ -1,10 +1,11 @@
-"""Count the modules that a reader of a main path has to open, and what the two packages consist of.
+"""Count the modules that a reader of a main path has to open.
 
-    python tools/walks.py               modules entered by evaluate, by a restart of a store, and by Figure (a)
-    python tools/walks.py --imports     modules with one importer, and the lines and files of both packages
+    python tools/walks.py                modules entered by evaluate, a restart of a store, requests, and Figure (a)
+    python tools/walks.py --only page    one walk
 
 A walk is called twice: the first call imports and warms caches, the second is counted by `sys.setprofile`, in every
-thread that it starts. A module counts if a Python frame of its file is entered, in the library or in the laboratory.
+thread that was started for it. A module counts if a Python frame of its file is entered, in the library or in the
+laboratory. `tools/rooms.py` counts lines, files, words and imports.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -31,22 +34,24 @@ ROOTS: Final = {package.__name__: Path(str(package.__file__)).parent for package
 """Where the files of each package are, by its name."""
 
 
-@contextlib.contextmanager
-def entered() -> Iterator[set[str]]:
-    """Collect the files in which a Python frame is entered, in this thread and in those that it starts."""
-    files: set[str] = set()
+class Frames:
+    """Collects the files in which a Python frame is entered, in this thread and in those that are started meanwhile."""
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            files.add(frame.f_code.co_filename)
+    def __init__(self) -> None:
+        self.files: set[str] = set()
 
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        yield files
-    finally:
+    def __enter__(self) -> Self:
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            self.files.add(frame.f_code.co_filename)
 
 
 def modules(files: set[str]) -> list[str]:
@@ -110,53 +115,64 @@ def figure_walk(folder: Path) -> Callable[[], object]:
     return draw
 
 
+def request_walk(method: str, path: str, body: object = None) -> Callable[[Path], Callable[[], object]]:
+    """Prepare a request to a server with a loop in a file, called as uvicorn would call it."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        from armlet.service.app import Service, create_app
+        from support.service.calls import Caller
+
+        store = armlet.open_store(folder / "loops.db")
+        loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=7)
+        for i in range(50):
+            loop.reward(loop.decide([1.0, i % 5], event=f"order-{i}").id, float(i % 2))
+        loop.decide([1.0, 2.0], event="order-51"), loop.decide([1.0, 3.0], event="order-52")
+        caller, events = Caller(create_app(Service(store, loops=[loop]))), iter(("order-51", "order-52"))
+
+        def ask() -> None:
+            data = b"" if body is None else json.dumps(body).replace("EVENT", next(events)).encode()
+            answer = caller.send(method, path, data, {"content-type": "application/json"} if data else {})
+            if answer.status != HTTPStatus.OK:
+                raise SystemExit(f"{method} {path} is answered with {answer.status}: {answer.text}")
+
+        return ask
+
+    return prepare
+
+
 WALKS: Final[dict[str, Callable[[Path], Callable[[], object]]]] = {
     "evaluate": evaluate_walk,
     "restart": restart_walk,
+    "http-decide": request_walk("POST", "/v1/loops/homepage/decide", {"context": [1.0, 2.0]}),
+    "http-reward": request_walk(
+        "POST", "/v1/rewards", {"items": [{"loop": "homepage", "event": "EVENT", "value": 1.0}]}
+    ),
+    "page": request_walk("GET", "/loops/homepage"),
     "fig-a": figure_walk,
 }
 
 
 def walk(name: str) -> list[str]:
     """Take a walk twice and name the modules that the second one entered."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Frames() as frames:
         call = WALKS[name](Path(folder))
         call()
-        with entered() as files:
-            call()
-    return modules(files)
-
-
-def print_imports() -> None:
-    """Print the modules with exactly one importer, and lines and files, of each package."""
-    import grimp
-
-    graph = grimp.build_graph("armlet", "armlet_lab")
-    for name, root in ROOTS.items():
-        files = sorted(root.rglob("*.py"))
-        lines = sum(len(path.read_text().splitlines()) for path in files)
-        mine = {module for module in graph.modules if module == name or module.startswith(f"{name}.")}
-        single = [module for module in sorted(mine) if len(graph.find_modules_that_directly_import(module)) == 1]
-        print(f"{name}: {lines:,} lines in {len(files)} files; {len(single)} modules have one importer")
-        for module in single:
-            (importer,) = graph.find_modules_that_directly_import(module)
-            print(f"    {module} <- {importer}")
+        frames.files.clear()
+        call()
+        return modules(frames.files.copy())
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(prog="tools/walks.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--imports", action="store_true", help="modules with one importer, lines and files")
     parser.add_argument("--only", choices=tuple(WALKS), help="one walk; default: all")
-    given = parser.parse_args(arguments)
-    if given.imports:
-        print_imports()
-        return 0
-    for name in WALKS if given.only is None else (given.only,):
-        found = walk(name)
-        print(f"{name}: {len(found)} modules", *found, sep=f"{os.linesep}    ")
+    options = parser.parse_args(arguments)
+    for name in WALKS if options.only is None else (options.only,):
+        entered = walk(name)
+        print(f"{name}: {len(entered)} modules", *entered, sep=f"{os.linesep}    ")
     return 0
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # what calls an application without a socket
     sys.exit(main())

@@ -23,14 +23,13 @@ from typing import Final
 import pythons
 from package import ROOT, faults, metadata_faults
 from pythons import Python
+from rooms import wheel_limit
 
 WORK: Final = ROOT / "build" / "wheels"
 DIST: Final = ROOT / "dist"
 SUPPORTED: Final = ("3.11", "3.12", "3.13", "3.14")
 PLATFORM: Final = "manylinux_2_17_x86_64"
 TARGET: Final = "x86_64-linux-gnu.2.17"
-LARGEST: Final = 1_500_000
-"""Bytes of a wheel: 0.84 MB are Python and its folder of names, 0.58 MB the kernel with its own C++ library."""
 TESTS: Final = (
     "support",
     "bandit/test_bandit_loop.py",
@@ -70,8 +69,8 @@ def attempt(python: Python | None) -> str:
     except subprocess.CalledProcessError as error:
         return f"FAILED: {' '.join(map(str, error.cmd))[:120]}"
     found = [*faults(wheel), *metadata_faults([wheel])]
-    if (size := wheel.stat().st_size) > LARGEST:
-        found.append(f"{wheel.name} has {size:,} bytes, above {LARGEST:,}")
+    if (size := wheel.stat().st_size) > (most := wheel_limit()):
+        found.append(f"{wheel.name} has {size:,} bytes, above {most:,}")
     return f"FAILED: {'; '.join(found)}" if found else f"{wheel.name}, {size:,} bytes; {passed} ({python.origin})"
 
 
