@@ -129,7 +129,7 @@ def test_slice_of_the_fuzzer_of_logs_finds_no_fault(kind: str) -> None:
 
 
 def test_fuzzer_finds_a_reader_of_logs_that_trusts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("armlet.log.events.check_event", lambda *_: None)
+    monkeypatch.setattr("armlet.record.jsonl.check_event", lambda *_: None)
     assert finds("logs", range(40), "raised ")
 
 

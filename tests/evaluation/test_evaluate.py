@@ -19,8 +19,8 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import read_target
-from armlet.log.events import EXPLORATION
 from armlet.parallel import make_pool
+from armlet.record.kinds import EXPLORATION
 from armlet.reference.evaluate import Parts
 from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64

@@ -14,7 +14,8 @@ from armlet.evaluation import compacted, spooled
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.sources import open_rows
 from armlet.log import compact, from_dsjson, from_obp
-from armlet.log.events import FORMAT, SCHEMA
+from armlet.record.contradictions import SCHEMA
+from armlet.record.kinds import FORMAT
 
 
 def same(one: Rows, other: Rows) -> bool:

@@ -18,6 +18,7 @@ from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import FOLDS, OpenUnits, fold_of
 from armlet.inputs.outcomes import Outcomes
 from armlet.log.tables import Roles
+from armlet.record.kinds import EXPLORATION
 from armlet.testing.logs import HeldBlocks
 
 MOST = 6
@@ -194,7 +195,7 @@ class Told:
     def __iter__(self) -> Any:
         yield {"seq": 0, "kind": "start", "at": 0, **self.about}
         for t, arm in enumerate("abba", 1):
-            unknown = dict.fromkeys(("explored", "optimistic", *armlet.log.events.EXPLORATION, "greedy", "design"))
+            unknown = dict.fromkeys(("explored", "optimistic", *EXPLORATION, "greedy", "design"))
             told = {
                 "id": f"{t}-{t:016x}",
                 "t": t,

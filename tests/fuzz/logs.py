@@ -28,9 +28,10 @@ from armlet import ArmletError, cli
 from armlet.errors import EvaluationError, LogError, ModelFileError
 from armlet.evaluation.learners import rejection_replay
 from armlet.log import log as logs
-from armlet.log.events import Event, encode_event
 from armlet.log.exporting import compact
 from armlet.log.parquet import events_beside
+from armlet.record.jsonl import encode_event
+from armlet.record.values import Event
 from fuzz import files
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER

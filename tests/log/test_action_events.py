@@ -16,11 +16,14 @@ from armlet.actions.table import ActionTable
 from armlet.errors import ArgumentError, LogError
 from armlet.log import action_tables
 from armlet.log.action_tables import Tables
-from armlet.log.events import ACTION_DECIDE, KINDS, VARIANTS, Event, InvalidEventError, Shape, check_event
 from armlet.log.exporting import compact
 from armlet.log.parquet import Contexts, ParquetLog
 from armlet.log.reader import LogFile
-from armlet.log.values import Optional
+from armlet.record.contradictions import Shape
+from armlet.record.events import check_event
+from armlet.record.faults import InvalidEventError
+from armlet.record.kinds import ACTION_DECIDE, KINDS, fields_of
+from armlet.record.values import Event
 from support.actions.lives import ACTION_DIM, DIM, drawn_table, made_action_events, next_table
 from support.logs import made_events, write_events
 
@@ -42,16 +45,16 @@ def test_events_of_actions_are_what_their_kinds_allow() -> None:
         check_event(event, seq, "a.jsonl", SHAPE)
 
 
-@pytest.mark.parametrize("kind", VARIANTS)
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.mark])
 def test_what_a_kind_does_not_allow_is_refused_by_field(by_kind: dict[str, Event], kind: str) -> None:
-    event, (told_by, fields) = by_kind[kind], VARIANTS[kind]
-    for name, check in fields.items():
+    event = by_kind[kind]
+    for name, field in fields_of(kind, "actions").items():
         with pytest.raises(InvalidEventError, match=f"{name} is "):
             check_event({**event, name: [{}]}, event["seq"], "a.jsonl")
-        without = {field: value for field, value in event.items() if field != name}
-        if isinstance(check, Optional):
+        without = {other: value for other, value in event.items() if other != name}
+        if field.is_optional:
             check_event(without, event["seq"], "a.jsonl")
-        elif name != told_by:
+        elif name != KINDS[kind].mark:
             with pytest.raises(InvalidEventError, match=f"{name} is missing"):
                 check_event(without, event["seq"], "a.jsonl")
 
@@ -116,7 +119,7 @@ def test_logs_with_arms_keep_their_schema(tmp_path: Path) -> None:
     with armlet.Log(tmp_path / "a.jsonl") as log:
         armlet.Bandit(["a", "b"], 1, seed=1, log=log)
     assert (log.about["schema"], "action_dim" in log.about) == (3, False)
-    assert KINDS["decide"].keys() & {"z", "support", "actions"} == set()
+    assert fields_of("decide").keys() & {"z", "support", "actions"} == set()
 
 
 # ---- tables

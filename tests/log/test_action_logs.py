@@ -16,9 +16,11 @@ from armlet.actions.policies import ActionPolicy
 from armlet.errors import DecisionError, InvalidValueError, LogError, UnknownNameError
 from armlet.log import action_tables, replaying
 from armlet.log import log as logs
-from armlet.log.events import KINDS, OF_ARMS, UNPLAYED, Event, encode_event
 from armlet.log.exporting import compact
 from armlet.log.reader import LogFile, read
+from armlet.record.jsonl import encode_event
+from armlet.record.kinds import KINDS, LOGGED
+from armlet.record.values import Event
 from support.actions.lives import ACTION_DIM, DIM, ActionLife, drawn_table, new_action_bandit, next_table
 
 POLICIES = [SharedOptimism(), SharedThompson(draws=5), SharedOptimism(intercepts=False, interactions="none")]
@@ -44,7 +46,7 @@ def lived(path: Path, decisions: int, policy: ActionPolicy | None = None, seed: 
 def test_a_log_is_replayed_bit_for_bit(policy: ActionPolicy, path: Path) -> None:
     bandit = lived(path, 100, policy)
     kinds = {event["kind"] for event in LogFile(path)}
-    assert kinds == set(KINDS) - OF_ARMS - {"note", "bill", "resync"}
+    assert kinds == {name for name in LOGGED if KINDS[name].of != "arms"} - {"note", "bill", "resync"}
     for each in (path, compact(path)):
         found = armlet.audit(each, start_of(path))
         assert found.ok, str(found)
@@ -282,10 +284,6 @@ def test_the_start_cannot_say_that_it_has_arms(honest: Path, tmp_path: Path) -> 
     about = {name: value for name, value in events[0].items() if not name.startswith("action_")}
     found = forged(honest, tmp_path, [{**about, "schema": 3, "arms": ["a"]}, *events[1:]])
     assert "it is about actions with features, but the log has arms" in str(found.mismatch)
-
-
-def test_every_kind_is_played_or_changes_nothing() -> None:
-    assert set(KINDS) == {*UNPLAYED, *replaying.PLAYS}
 
 
 def test_a_log_can_be_shown(honest: Path, capsys: pytest.CaptureFixture[str]) -> None:

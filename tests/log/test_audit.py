@@ -8,9 +8,9 @@ import pytest
 
 import armlet
 from armlet.log import replaying
-from armlet.log.events import Event
 from armlet.log.exporting import compact
 from armlet.log.reader import read
+from armlet.record.values import Event
 from armlet.types import Policy
 from support.lives import Life, new_bandit
 from support.policies import every_policy

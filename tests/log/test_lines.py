@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armlet.kernel import json_bytes, json_line
-from armlet.log.events import DamagedLineError, Event, InvalidEventError, decode, encode_event
+from armlet.record.faults import DamagedLineError, InvalidEventError
+from armlet.record.jsonl import decode, encode_event
+from armlet.record.values import Event
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.recursive(

@@ -19,9 +19,11 @@ from armlet.evaluation import spooled
 from armlet.evaluation.sources import open_rows
 from armlet.inputs.feature_change import FeatureChange
 from armlet.log import compact, replaying, resume
-from armlet.log.events import InvalidEventError, check_event, encode_event
 from armlet.log.reader import LogFile
 from armlet.log.replaying import replay
+from armlet.record.events import check_event
+from armlet.record.faults import InvalidEventError
+from armlet.record.jsonl import encode_event
 from armlet.types import Float64
 
 CHANGES: list[dict[str, Any]] = [

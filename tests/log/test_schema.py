@@ -8,11 +8,13 @@ import pytest
 
 import armlet
 from armlet.errors import LogError
-from armlet.log.events import KINDS, OF_TABLES, UNPLAYED, Event, InvalidEventError, Shape, check_event
 from armlet.log.reader import LogFile
-from armlet.log.replaying import PLAYS
-from armlet.log.values import Optional
 from armlet.log.writer import Flush
+from armlet.record.contradictions import Shape
+from armlet.record.events import check_event
+from armlet.record.faults import InvalidEventError
+from armlet.record.kinds import LOGGED, OF_TABLES, fields_of
+from armlet.record.values import Event
 from support.lives import Life, new_bandit
 
 WEIGHED: Event = {"weights": [["quality", 1.0], ["cost", -2.0]]}
@@ -46,19 +48,18 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     return [*LogFile(path), {"seq": 1, "kind": "bill", "at": 0, "id": decision.id, "cost": 0.5}]  # of a budget
 
 
-def test_every_kind_is_written_checked_and_played(events: list[Event]) -> None:
-    assert {event["kind"] for event in events} == set(KINDS) - OF_TABLES - {"resync"}
-    assert set(KINDS) == {*UNPLAYED, *PLAYS}
+def test_every_kind_is_written_and_checked(events: list[Event]) -> None:
+    assert {event["kind"] for event in events} == LOGGED - OF_TABLES - {"resync"}
 
 
 def test_what_a_kind_does_not_allow_is_refused_by_field(events: list[Event]) -> None:
     by_kind = {event["kind"]: event for event in events}
     for kind, event in by_kind.items():
-        for name, check in KINDS[kind].items():
+        for name, field in fields_of(kind).items():
             with pytest.raises(InvalidEventError, match=rf"event {event['seq']} of a\.jsonl \({kind}\).*{name} is "):
                 check_event({**event, name: [{}]}, event["seq"], "a.jsonl")
-            without = {field: value for field, value in event.items() if field != name}
-            if isinstance(check, Optional) and (kind, name) != ("replace", "policy"):  # one thing is replaced
+            without = {other: value for other, value in event.items() if other != name}
+            if field.is_optional and (kind, name) != ("replace", "policy"):  # one thing is replaced
                 check_event(without, event["seq"], "a.jsonl")
             elif kind == "replace":
                 with pytest.raises(InvalidEventError, match="it has nothing"):

@@ -15,8 +15,9 @@ import pytest
 import armlet
 from armlet.kernel import json_bytes
 from armlet.log import log as logs
-from armlet.log.events import Event, encode_event
 from armlet.log.reader import LogFile
+from armlet.record.jsonl import encode_event
+from armlet.record.values import Event
 from support.lives import Life, RouterLife, new_bandit, new_router
 
 Lines = list[bytes]

@@ -10,9 +10,11 @@ import pytest
 
 import armlet
 from armlet.log import replay
-from armlet.log.events import DECIDE, Event, Events, check_start
 from armlet.log.exporting import write
 from armlet.log.reader import read
+from armlet.record.events import Events, check_start
+from armlet.record.kinds import DECIDE
+from armlet.record.values import Event
 from armlet.stores import Loop, Store
 from armlet.stores.rows.log import LoopLog
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from armlet.log.events import SCHEMA, Event, encode_event
+from armlet.record.contradictions import SCHEMA
+from armlet.record.jsonl import encode_event
+from armlet.record.values import Event
 from armlet.types import Arm
 
 DIM = 3

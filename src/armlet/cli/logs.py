@@ -18,8 +18,8 @@ from armlet.errors import ArgumentError, InvalidValueError, choices
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
-    from armlet.log.events import Event
     from armlet.log.imports import Imported
+    from armlet.record.values import Event
 
 
 def chance(text: str) -> str | float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from armlet.inputs.outcomes import Outcomes
-from armlet.log.events import Event
+from armlet.record.values import Event
 from armlet.types import Float64
 
 

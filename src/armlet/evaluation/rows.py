@@ -18,7 +18,7 @@ from armlet.errors import ArgumentError, LogError
 from armlet.evaluation.provenance import RowDigest
 from armlet.inputs.columns import LEAST_CHANCE
 from armlet.inputs.settings import Objective
-from armlet.log.events import EXPLORATION
+from armlet.record.kinds import EXPLORATION
 from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16

@@ -9,8 +9,8 @@ from armlet.evaluation.actions.rows import LoggedActions
 from armlet.evaluation.compacted import CompactedBlocks
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.spooled import SpooledBlocks
-from armlet.log.events import check_ordinary
 from armlet.log.reader import Source, read
+from armlet.record.faults import check_ordinary
 
 
 def open_rows(log: Source | Blocks) -> Blocks:

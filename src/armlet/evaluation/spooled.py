@@ -20,7 +20,11 @@ from armlet.evaluation.paid import Paid, widen_range
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.evaluation.units import unit_codes
 from armlet.inputs.feature_change import FeatureChange
-from armlet.log.events import EXPLORATION, Event, Events, Roster, reading
+from armlet.record.arms import Roster
+from armlet.record.events import Events
+from armlet.record.faults import reading
+from armlet.record.kinds import EXPLORATION
+from armlet.record.values import Event
 from armlet.types import Float64, Int64
 
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])

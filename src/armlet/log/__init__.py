@@ -2,13 +2,14 @@
 
 from armlet.log.action_tables import with_tables
 from armlet.log.auditing import Audit, Mismatch, audit
-from armlet.log.events import Event, Events
 from armlet.log.exporting import compact, write
 from armlet.log.imports import from_dataset, from_dsjson, from_obp, from_table
 from armlet.log.log import Log, resume
 from armlet.log.reader import read
 from armlet.log.replaying import replay
 from armlet.log.tables import Roles
+from armlet.record.events import Events
+from armlet.record.values import Event
 
 __all__ = [
     "Audit",

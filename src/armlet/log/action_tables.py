@@ -17,8 +17,10 @@ import numpy as np
 
 from armlet.actions.table import ActionTable
 from armlet.errors import ArmletError, LogError
-from armlet.log.events import OF_TABLES, Event, explain
 from armlet.log.reader import Source, read
+from armlet.record.faults import explain
+from armlet.record.kinds import OF_TABLES
+from armlet.record.values import Event
 
 KEPT: Final = 64
 """Tables without a name that a reader keeps."""

@@ -19,23 +19,16 @@ from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, LogError
 from armlet.kernel import Decision
-from armlet.log.events import (
-    OPTIONAL,
-    Event,
-    Events,
-    InvalidEventError,
-    MissingFileError,
-    NotALogError,
-    Sealer,
-    carried,
-    encode_checked,
-    encode_event,
-    explain,
-)
 from armlet.log.guarded import read_guarded
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast, is_unplayable, play
+from armlet.record.events import Events
+from armlet.record.faults import InvalidEventError, MissingFileError, NotALogError, explain
+from armlet.record.jsonl import carried, encode_checked, encode_event
+from armlet.record.kinds import OPTIONAL
+from armlet.record.seals import Sealer
+from armlet.record.values import Event
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, fields_of
 from armlet.types import Policy

@@ -20,10 +20,13 @@ from typing import IO, Any, Final, Self
 import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
-from armlet.log.events import Event, Events, carried, encode_checked, reading
 from armlet.log.parquet import Contexts, Labels, Layout, Rewarded, events_beside, feature_names, names_of, note_columns
 from armlet.log.parts import Prices, parts_of
 from armlet.log.reader import LogFile, Source, read
+from armlet.record.events import Events
+from armlet.record.faults import reading
+from armlet.record.jsonl import carried, encode_checked
+from armlet.record.values import Event
 from armlet.types import Float64, Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs

@@ -22,24 +22,16 @@ from armlet.errors import InvalidTypeError, InvalidValueError, LogError, suggest
 from armlet.kernel import Decision, Decisions, Lines, commit, json_bytes
 from armlet.loading import EitherBandit, check_kind, from_bytes, load
 from armlet.log.action_tables import Tables
-from armlet.log.events import (
-    ACTION_SCHEMA,
-    FORMAT,
-    RESERVED,
-    SCHEMA,
-    ArmLabels,
-    Event,
-    InvalidEventError,
-    MissingFileError,
-    check_ordinary,
-    explain,
-    is_beginning,
-    reading,
-)
 from armlet.log.reader import LogFile, last_stretch, log_html, read_file
 from armlet.log.relearning import Relearning
 from armlet.log.replaying import replay
 from armlet.log.writer import Flush, Journal
+from armlet.record.arms import ArmLabels
+from armlet.record.contradictions import ACTION_SCHEMA, SCHEMA
+from armlet.record.faults import InvalidEventError, MissingFileError, check_ordinary, explain, reading
+from armlet.record.jsonl import is_beginning
+from armlet.record.kinds import FORMAT, RESERVED
+from armlet.record.values import Event
 from armlet.types import Policy
 
 if TYPE_CHECKING:

@@ -23,31 +23,15 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_arg
 
 from armlet.errors import LogError, load_pyarrow
 from armlet.inputs.outcomes import Outcomes
-from armlet.log.events import (
-    ACTION_DECIDE,
-    CHANGED,
-    DECIDE,
-    EXPLORATION,
-    HEAD,
-    LEARN,
-    OPTIONAL,
-    ArmLabels,
-    DamagedLineError,
-    Event,
-    MissingFileError,
-    NotALogError,
-    Shape,
-    carried,
-    check_event,
-    check_ordinary,
-    check_start,
-    encode_event,
-    parse,
-    read_lines,
-    reading,
-)
 from armlet.log.parts import FIRST, PART, Prices, folded
 from armlet.log.reader import log_html
+from armlet.record.arms import ArmLabels
+from armlet.record.contradictions import Shape
+from armlet.record.events import check_event, check_start
+from armlet.record.faults import DamagedLineError, MissingFileError, NotALogError, check_ordinary, reading
+from armlet.record.jsonl import CHANGED, carried, encode_event, parse, read_lines
+from armlet.record.kinds import ACTION_DECIDE, DECIDE, EXPLORATION, LEARN, OPTIONAL
+from armlet.record.values import HEAD, Event
 from armlet.types import Arm
 
 Labels: TypeAlias = Literal["str", "int", "json"]

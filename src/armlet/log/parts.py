@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from armlet.errors import LogError
 from armlet.inputs.outcomes import Outcomes
-from armlet.log.events import Event
+from armlet.record.values import Event
 from armlet.types import Arm
 
 PART: Final = "reward_"

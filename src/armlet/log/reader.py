@@ -13,21 +13,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, LogError
-from armlet.log.events import (
-    PIECE,
-    ArmLabels,
-    Event,
-    Events,
-    Shape,
-    carried,
-    check_head,
-    check_ordinary,
-    decode,
-    parse,
-    read_lines,
-    reading,
-    shape_after,
-)
+from armlet.record.arms import ArmLabels
+from armlet.record.contradictions import Shape
+from armlet.record.events import Events, shape_after
+from armlet.record.faults import check_ordinary, reading
+from armlet.record.jsonl import PIECE, carried, check_head, decode, parse, read_lines
+from armlet.record.values import Event
 
 if TYPE_CHECKING:
     from armlet.log.parquet import ParquetLog

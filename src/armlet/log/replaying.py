@@ -23,11 +23,13 @@ from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision
 from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
-from armlet.log.events import HEAD, UNPLAYED, Event, explain, is_fault
 from armlet.log.guarded import GuardedBandit
 from armlet.lost_digits import keeping_rows
 from armlet.policies import find_policy
 from armlet.policies.discounts import fades_by_time, reach_time, time_of
+from armlet.record.faults import explain, is_fault
+from armlet.record.kinds import LOGGED
+from armlet.record.values import HEAD, Event
 from armlet.types import Reward
 
 if TYPE_CHECKING:
@@ -279,7 +281,7 @@ PLAYS: Final[Mapping[str, Callable[[Any, Event, Past], object]]] = {
     "merge": _merge,
     "resync": lambda bandit, event, _: bandit._resync(from_bytes(base64.b64decode(event["model"]))),
 }
-"""How an event of a kind changes a bandit; kinds that change nothing are `UNPLAYED`."""
+"""How an event of a kind changes a bandit; all others change nothing."""
 
 
 def play(bandit: Bandit | ActionBandit, event: Event, past: Past) -> object:
@@ -287,7 +289,7 @@ def play(bandit: Bandit | ActionBandit, event: Event, past: Past) -> object:
     kind = event["kind"]
     if kind in PLAYS:
         return PLAYS[kind](bandit, event, past)
-    if kind not in UNPLAYED:
+    if kind not in LOGGED:
         raise LogError(f"event {event['seq']:,} is of kind {kind!r}, which this version cannot play", event["seq"])
     return None
 

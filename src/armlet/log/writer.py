@@ -18,8 +18,11 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.disk import LockedFile, give_up_in_children
 from armlet.errors import LogError
 from armlet.kernel import Lines, commit, json_line
-from armlet.log.events import Event, Sealer, check_fields, explain
 from armlet.log.reader import Stretch
+from armlet.record.events import check_fields
+from armlet.record.faults import explain
+from armlet.record.seals import Sealer
+from armlet.record.values import Event
 from armlet.types import __version__
 
 Flush: TypeAlias = Literal["block", "line", "disk"]

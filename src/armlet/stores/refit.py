@@ -16,10 +16,10 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.settings import Objective, Range
-from armlet.log.events import Event
 from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
 from armlet.policies.discounts import MINUTE, reach_time
+from armlet.record.values import Event
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
 from armlet.stores.rows.replay import Replay, plays_of
 from armlet.stores.spec import is_action_policy

@@ -13,7 +13,8 @@ from armlet.actions.decision import ActionDecision
 from armlet.actions.policies import ActionPolicy
 from armlet.actions.table import ActionTable
 from armlet.log.action_tables import Tables
-from armlet.log.events import ACTION_SCHEMA, Event
+from armlet.record.contradictions import ACTION_SCHEMA
+from armlet.record.values import Event
 from armlet.types import Arm
 
 DIM, ACTION_DIM = 2, 3

@@ -19,7 +19,10 @@ from armlet.errors import EvaluationError, LogError
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.spooled import name_of
 from armlet.log.action_tables import Tables
-from armlet.log.events import OF_TABLES, Event, Events, reading
+from armlet.record.events import Events
+from armlet.record.faults import reading
+from armlet.record.kinds import OF_TABLES
+from armlet.record.values import Event
 from armlet.types import Arm, Bool, Float64
 
 EVEN: Final = 1e-9  # by which probabilities may miss a sum of 1, or their propensity

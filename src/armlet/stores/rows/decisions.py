@@ -17,8 +17,8 @@ import numpy as np
 from armlet.actions.decision import ActionDecision
 from armlet.errors import StoreError
 from armlet.kernel import Decision
-from armlet.log.values import CONTROL, SHADOW
 from armlet.policies.discounts import MINUTE
+from armlet.record.values import CONTROL, SHADOW
 from armlet.stores.ledger import Row
 from armlet.types import Arm, Float64, Reward
 

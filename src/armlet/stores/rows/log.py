@@ -17,9 +17,12 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.log.action_tables import KEPT, Tables
-from armlet.log.events import ACTION_SCHEMA, FORMAT, OF_TABLES, SCHEMA, ArmLabels, Event
 from armlet.log.guarded import guards_of, read_guarded
 from armlet.policies.discounts import fades_by_time
+from armlet.record.arms import ArmLabels
+from armlet.record.contradictions import ACTION_SCHEMA, SCHEMA
+from armlet.record.kinds import FORMAT, OF_TABLES
+from armlet.record.values import Event
 from armlet.stores.ledger import LedgerReader, LoopRecord, Row
 from armlet.stores.rows.decisions import checked, context_of, decision_of, had_of, pair_of, substitute, timed
 from armlet.stores.rows.tables import table_of

@@ -18,11 +18,11 @@ from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision, json_bytes
-from armlet.log.events import Event
 from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
 from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import fades_by_time, reach_time
+from armlet.record.values import Event
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
 from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute, timed
 from armlet.stores.tally import CHANGING, Tally

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from types import NoneType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from armlet.inputs.columns import LARGEST
+
+Event: TypeAlias = dict[str, Any]
+"""`seq`, `kind`, `at` and the fields of its kind: plain JSON types."""
+
+HEAD: Final = ("seq", "kind", "at")
 
 MOST: Final = 2**63 - 1
 WIDEST: Final = 2**20
@@ -18,18 +24,13 @@ class Check(NamedTuple):
 
     holds: Callable[[Any], bool]
     words: str
-
-
-class Optional(NamedTuple):
-    """A field that may be left out."""
-
-    check: Check
+    types: tuple[type, ...]  # of such values: what is quick to look at
 
 
 def or_null(check: Check) -> Check:
     """Allow null as well."""
     holds = check.holds
-    return Check(lambda value: value is None or holds(value), f"{check.words}, or null")
+    return Check(lambda value: value is None or holds(value), f"{check.words}, or null", (*check.types, NoneType))
 
 
 def _list_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -142,51 +143,69 @@ _ID: Final = re.compile(r"[0-9]{1,19}-[0-9a-f]{16}").fullmatch
 _HEX: Final = re.compile(r"[0-9a-f]+").fullmatch
 _HASH: Final = re.compile(r"[0-9a-f]{64}").fullmatch
 
-ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
-COUNT: Final = Check(lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0 to 2^63 - 1")
-WHOLE: Final = Check(lambda value: type(value) is int and -MOST - 1 <= value <= MOST, "a whole number of 64 bits")
+ID: Final = Check(_is_id, "a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff", (str,))
+COUNT: Final = Check(
+    lambda value: type(value) is int and 0 <= value <= MOST, "a whole number from 0 to 2^63 - 1", (int,)
+)
+WHOLE: Final = Check(
+    lambda value: type(value) is int and -MOST - 1 <= value <= MOST, "a whole number of 64 bits", (int,)
+)
 NUMBER: Final = Check(
     lambda value: type(value) is float and -LARGEST <= value <= LARGEST,
     "a number with a point or an exponent, up to 1e40 in size",
+    (float,),
 )
-WEIGHT: Final = Check(lambda value: type(value) is float and 0.0 < value <= LARGEST, "a number above 0, with a point")
-SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0")
-TRUTH: Final = Check(lambda value: type(value) is bool, "true or false")
-TEXT: Final = Check(_is_text, "a text")
-DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits")
-HASH: Final = Check(lambda value: type(value) is str and _HASH(value) is not None, "64 hexadecimal digits")
-LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named")
-NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}")
-SHARES: Final = Check(_list_of(_is_share), "a list of numbers from 0.0 to 1.0")
-TEXTS: Final = Check(_list_of(_is_text), "a list of texts")
-LABELS: Final = Check(_is_labels, "a list of arms")
-ELIGIBLE: Final = Check(lambda value: bool(value) and _is_labels(value), "a list of at least one arm")
-ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike")
-TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}")
-RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers")
+WEIGHT: Final = Check(
+    lambda value: type(value) is float and 0.0 < value <= LARGEST, "a number above 0, with a point", (float,)
+)
+SHARE: Final = Check(_is_share, "a number from 0.0 to 1.0", (float,))
+TRUTH: Final = Check(lambda value: type(value) is bool, "true or false", (bool,))
+TEXT: Final = Check(_is_text, "a text", (str,))
+DIGEST: Final = Check(lambda value: type(value) is str and _HEX(value) is not None, "hexadecimal digits", (str,))
+HASH: Final = Check(lambda value: type(value) is str and _HASH(value) is not None, "64 hexadecimal digits", (str,))
+LABEL: Final = Check(_is_label, "a text or a whole number, as arms are named", (str, int))
+NUMBERS: Final = Check(_is_numbers, f"a list of {_NUMBERS}", (list,))
+SHARES: Final = Check(_list_of(_is_share), "a list of numbers from 0.0 to 1.0", (list,))
+TEXTS: Final = Check(_list_of(_is_text), "a list of texts", (list,))
+LABELS: Final = Check(_is_labels, "a list of arms", (list,))
+ELIGIBLE: Final = Check(lambda value: bool(value) and _is_labels(value), "a list of at least one arm", (list,))
+ARMS: Final = Check(_is_arms, "a list of at least one arm, no two alike", (list,))
+TABLE: Final = Check(_list_of(_is_numbers), f"a list of rows of {_NUMBERS}", (list,))
+RANGE: Final = Check(lambda value: _list_of(_is_real)(value) and len(value) == 2, "two numbers", (list,))
 FEATURE_RANGES: Final = Check(
     lambda value: type(value) is dict and all(map(_is_feature_range, value.values())),
     "an object of features and two numbers each, perhaps with clip",
+    (dict,),
 )
-DIM: Final = Check(lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}")
-OBJECT: Final = Check(lambda value: type(value) is dict, "an object")
-FILL: Final = Check(_is_fill, f"an object of features and {_NUMBERS}")
-POLICY: Final = Check(_is_policy, "an object with a name and settings")
-TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false")
-CONTROL: Final = Check(_is_control, "an object with share, played, live, propensity and arm")
-SHADOW: Final = Check(lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm")
-EPOCH: Final = Check(_is_epoch, "a number of decisions, or an object with seconds")
-REWARD: Final = Check(_is_reward, f"{NUMBER.words}, or an object of outcomes and such numbers")
-WEIGHTS: Final = Check(_is_named, f"an object of outcomes and {_NUMBERS}")
+DIM: Final = Check(
+    lambda value: type(value) is int and 0 <= value <= WIDEST, f"a whole number from 0 to {2**20:,}", (int,)
+)
+OBJECT: Final = Check(lambda value: type(value) is dict, "an object", (dict,))
+FILL: Final = Check(_is_fill, f"an object of features and {_NUMBERS}", (dict,))
+POLICY: Final = Check(_is_policy, "an object with a name and settings", (dict,))
+TRUTHS: Final = Check(_list_of(TRUTH.holds), "a list of true and false", (list,))
+CONTROL: Final = Check(_is_control, "an object with share, played, live, propensity and arm", (dict,))
+SHADOW: Final = Check(
+    lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm", (dict,)
+)
+EPOCH: Final = Check(_is_epoch, "a number of decisions, or an object with seconds", (int, dict))
+REWARD: Final = Check(_is_reward, f"{NUMBER.words}, or an object of outcomes and such numbers", (float, dict))
+WEIGHTS: Final = Check(_is_named, f"an object of outcomes and {_NUMBERS}", (dict,))
 OUTCOMES: Final = Check(
-    _is_outcomes, "an object with weights, pairs of a name and a number; known, pairs of an arm and one; and ranges"
+    _is_outcomes,
+    "an object with weights, pairs of a name and a number; known, pairs of an arm and one; and ranges",
+    (dict,),
 )
 COLUMNS: Final = Check(
     lambda value: _is_numbers(value) or (type(value) is dict and all(map(_is_numbers, value.values()))),
     f"a list of {_NUMBERS}, or an object of outcomes and such lists",
+    (list, dict),
 )
-BUDGET: Final = Check(_is_budget, "an object with outcome, total, and horizon or period")
-PAIR: Final = Check(lambda value: _list_of(COUNT.holds)(value) and len(value) == 2, "two whole numbers")
-ADDED: Final = Check(_is_added, f"an object with labels, no two alike, and Z, as many rows of {_NUMBERS}")
-SUPPORT: Final = Check(_is_support, "a list of pairs of an action, no two alike, and a number above 0.0 and up to 1.0")
-OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min")
+BUDGET: Final = Check(_is_budget, "an object with outcome, total, and horizon or period", (dict,))
+PAIR: Final = Check(lambda value: _list_of(COUNT.holds)(value) and len(value) == 2, "two whole numbers", (list,))
+ADDED: Final = Check(_is_added, f"an object with labels, no two alike, and Z, as many rows of {_NUMBERS}", (dict,))
+SUPPORT: Final = Check(
+    _is_support, "a list of pairs of an action, no two alike, and a number above 0.0 and up to 1.0", (list,)
+)
+OBJECTIVE: Final = Check(lambda value: value in ("max", "min"), "max or min", (str,))
+OBJECTS: Final = Check(_list_of(OBJECT.holds), "a list of objects", (list,))

@@ -1,0 +1,498 @@
+"""The one table of what can happen to a bandit: an event kind is one entry of `KINDS`.
+
+An entry has the fields of such events, in a log and in a row of a store, each with its check and its text in the
+documentation; how fields can contradict each other; and which arms there are after it. A log has a `schema`, counted up
+whenever an older reader would misread what is written; a log says the least that it needs, and fields that a reader
+does not know are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from armlet.record import contradictions
+from armlet.record.contradictions import Shape
+from armlet.record.values import (
+    ADDED,
+    ARMS,
+    BUDGET,
+    COLUMNS,
+    CONTROL,
+    COUNT,
+    DIGEST,
+    DIM,
+    ELIGIBLE,
+    EPOCH,
+    FEATURE_RANGES,
+    FILL,
+    HASH,
+    HEAD,
+    ID,
+    LABEL,
+    LABELS,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    OBJECTIVE,
+    OBJECTS,
+    OUTCOMES,
+    PAIR,
+    POLICY,
+    RANGE,
+    REWARD,
+    SHADOW,
+    SHARE,
+    SHARES,
+    SUPPORT,
+    TABLE,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    TRUTHS,
+    WEIGHT,
+    WEIGHTS,
+    WHOLE,
+    Check,
+    Event,
+    or_null,
+)
+
+if TYPE_CHECKING:
+    from armlet.record.arms import Roster
+
+FORMAT: Final = "armlet log"
+
+EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_exploration_probability")
+RESERVED: Final = frozenset({*HEAD, "crc", "id"})
+"""Names that a note cannot give to fields of its own."""
+
+Whose: TypeAlias = Literal["arms", "actions"]
+"""What a log is of: arms, or actions with features."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an event."""
+
+    check: Check
+    text: str = ""
+    """What the documentation says of it, after its name."""
+    is_optional: bool = False
+    of: Whose | None = None
+    """What logs are of that have it, if not all have it."""
+
+
+Fields: TypeAlias = Mapping[str, Field]
+
+
+def _optional(check: Check, text: str = "", of: Whose | None = None) -> Field:
+    return Field(check, text, True, of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What events of a kind are, and what they do."""
+
+    text: str
+    """What a replay does with it, for the documentation."""
+    fields: Fields | None = None
+    """In a log; None: logs have no such events."""
+    row: Fields | None = None
+    """In a row of a store; None: stores have no such rows."""
+    of: Whose | None = None
+    """What logs are of that have it, if not all have it."""
+    mark: str = ""
+    """The field by which one of actions with features is recognized, if they have other fields."""
+    contradiction: Callable[[Event, Shape | None], str | None] | None = None
+    """Returns how fields contradict each other, if they do."""
+    roster: Callable[[Roster, Event], None] | None = None
+    """Changes which arms there are."""
+
+
+# ---- decisions
+
+_EXPLORATION_TEXTS: Final = (
+    "how likely this step was to explore; null if the policy has no such thing",
+    "the probability of this arm given that the step explores, which no context moves; or null",
+    "the smallest such probability among the eligible arms; or null",
+)
+_DECIDE: Final[Fields] = {
+    "id": Field(ID, "the step and 64 bits that tell bandits apart, `12-00ff00ff00ff00ff`"),
+    "t": Field(COUNT, "the step"),
+    "x": Field(or_null(NUMBERS), "the context as the bandit saw it, before `normalize` and units; null if not stored"),
+    "z": Field(or_null(NUMBERS), "the numbers of the action that was played; null if not stored", of="actions"),
+    "actions": Field(HASH, "the hash of the table that it was chosen from", of="actions"),
+    "n_actions": Field(COUNT, "how many actions that table has", of="actions"),
+    "eligible": Field(or_null(ELIGIBLE), "the labels that might be played; null: all that were not retired"),
+    "arm": Field(LABEL, "the label that was"),
+    "propensity": Field(SHARE, "the probability with which it was to be played, over all coins"),
+    "support": Field(
+        or_null(SUPPORT),
+        "pairs of a label and its probability, of all actions that had one, which add up to 1; null: all that were "
+        "eligible, or all of the table, had the same",
+        of="actions",
+    ),
+    "explored": Field(
+        or_null(TRUTH), "whether turn or coins chose, not the estimates; null if another system logged it"
+    ),
+    "optimistic": Field(
+        or_null(TRUTH),
+        "whether the coin made it a step that plays the highest bound; false if it explored, and for policies without "
+        "such steps; null if another system logged it",
+    ),
+    **{name: Field(or_null(SHARE), text) for name, text in zip(EXPLORATION, _EXPLORATION_TEXTS, strict=True)},
+    "greedy": Field(
+        or_null(TRUTH),
+        "whether it is the arm that looked best, or one of those that a step which does not explore may play; null if "
+        "not known",
+    ),
+    "design": Field(
+        or_null(TEXT),
+        '`"turn"`: a round-robin had it, so that its propensity is 1; `"coin"`: it explored; `"choice"`: it did not',
+    ),
+    "probabilities": _optional(SHARES, "those of all arms at that very step; only if requested", of="arms"),
+    "tag": Field(
+        WHOLE, "a number of the policy's own; minutes since 1970 for one that [forgets by time](../how-to/drift.md)"
+    ),
+    "weights": _optional(
+        WEIGHTS, "the dial: what each outcome was worth in this decision; only if it was given one", of="arms"
+    ),
+    "unit": _optional(TEXT, "the unit that it is of; only if it is of one", of="arms"),
+    "epoch": _optional(
+        COUNT,
+        "the number of the epoch whose first state and clock it met; only with a unit. The state of an epoch is that "
+        "before the first such decision",
+        of="arms",
+    ),
+    "event": _optional(TEXT, "what the environment calls the decision; only if it has a name"),
+}
+_GUARDED: Final[Fields] = {
+    "control": _optional(CONTROL, "of a loop with a control, as above", of="arms"),
+    "shadow": _optional(SHADOW, "of a loop with a shadow or a baseline, as above"),
+    "deferred": _optional(TRUTH, "true: its reward counts once a `note` of its `id` says `activated`", of="actions"),
+}
+_REQUIRED_IN_ROWS: Final[Fields] = {
+    **{name: _DECIDE[name] for name in ("id", "arm", "eligible")},
+    **{name: replace(_DECIDE[name], check=TRUTH) for name in ("explored", "optimistic")},
+}
+_DECIDE_ROW: Final[Fields] = {
+    **{name: replace(each, is_optional=True) for name, each in _DECIDE.items() if name not in ("t", "x", "z")},
+    **_GUARDED,
+    **_REQUIRED_IN_ROWS,
+    "dim": _optional(COUNT, "how many numbers of `x` are the context's, where those of an action follow"),
+    "table": _optional(COUNT, "the row of the table"),
+    "prepared": _optional(TEXT, "the name by which the table was requested"),
+}
+
+# ---- the start
+
+_OUTCOMES: Final = _optional(OUTCOMES, "[if there are several](#several-outcomes)")
+_START: Final[Fields] = {
+    "format": Field(TEXT),
+    "schema": Field(COUNT),
+    "arms": Field(ARMS, of="arms"),
+    "dim": Field(DIM),
+    "digest": Field(or_null(TEXT), "of the bandit as the log begins"),
+    "features": _optional(or_null(TEXTS)),
+    "retired": _optional(LABELS, of="arms"),
+    "objective": _optional(OBJECTIVE),
+    "normalize": _optional(or_null(TEXT)),
+    "units": _optional(or_null(TEXT)),
+    "reward_range": _optional(or_null(RANGE)),
+    "feature_range": _optional(FEATURE_RANGES, "if there is one"),
+    "epoch": _optional(EPOCH, "how long units keep their arm, if there are any"),
+    "epoch_start": _optional(PAIR, "the number and the first step of the epoch that has begun"),
+    "epoch_price": _optional(NUMBER),
+    "outcomes": _OUTCOMES,
+    "budget": _optional(BUDGET),
+    "spending": _optional(NUMBERS),
+    "policy": _optional(or_null(POLICY)),
+    "version": _optional(TEXT),
+    "t": _optional(COUNT),
+    "start_model": _optional(DIGEST, "SHA-256 of the start model's file"),
+    "origin": _optional(TEXT),
+    "guards": _optional(OBJECT, "those of a loop"),
+    "action_dim": Field(DIM, of="actions"),
+    "action_features": _optional(or_null(TEXTS), of="actions"),
+}
+
+# ---- rewards
+
+_ID: Final[Fields] = {"id": Field(ID)}
+_DECISION: Final[Fields] = {"decision": _optional(OBJECT, "if it was not made in this log")}
+_BILLED: Final[Fields] = {"billed": _optional(NUMBER, "if the decision was billed before")}
+_ABOUT: Final[Fields] = {**_ID, **_DECISION, **_BILLED}
+_WEIGHT: Final[Fields] = {"weight": _optional(WEIGHT)}
+_REWARD: Final[Fields] = {"reward": Field(REWARD), "weight": Field(WEIGHT)}
+_PLAYED: Final[Fields] = {
+    "played": _optional(
+        LABEL, "the arm that was shown instead of the one that was decided, with a `decision` of that arm"
+    )
+}
+_EXPIRED: Final[Fields] = {"expired": _optional(TRUTH, "true, if its reward was no longer waited for")}
+_OLD_AND_NEW: Final[Fields] = {"old_reward": Field(REWARD), "new_reward": Field(REWARD)}
+
+_OF: Final[Fields] = {"of": Field(COUNT, "the row of its decision"), **_ID}
+_HAD: Final[Fields] = {"had": _optional(REWARD, "what the bandit had been given before")}
+_WAITS: Final[Fields] = {"waits": _optional(TRUTH, "while it waits for more")}
+_STATUS: Final[Fields] = {"status": _optional(TEXT, "of the call that it answered")}
+_LATER: Final[Fields] = {"later": _optional(TRUTH, "if a part was reported before")}
+_ROW_PLAYED: Final[Fields] = {"played": _optional(LABEL, "the arm that was shown instead of the one that was decided")}
+
+# ---- changes
+
+_ARM: Final[Fields] = {"arm": Field(LABEL)}
+_TABLE_NAME: Final[Fields] = {"name": Field(TEXT, "of a table that was prepared")}
+_ROWS: Final[Fields] = {
+    "X": Field(TABLE),
+    "arms": Field(LABELS),
+    "rewards": Field(COLUMNS),
+    "weights": Field(NUMBERS),
+    "steps": Field(COUNT),
+    "explored": Field(TRUTHS),
+}
+_ACTIONS: Final[Fields] = {
+    "hash": Field(HASH),
+    "names": _optional(or_null(TEXTS)),
+    "labels": _optional(ARMS),
+    "Z": _optional(TABLE),
+    "from": _optional(HASH),
+    "add": _optional(ADDED),
+    "remove": _optional(LABELS),
+    "name": _optional(TEXT),
+}
+_ACTIONS_ROW: Final[Fields] = {
+    "hash": Field(HASH),
+    "width": Field(COUNT),
+    **{name: _ACTIONS[name] for name in ("labels", "names", "name")},
+    "base": _optional(COUNT),
+    **{name: _ACTIONS[name] for name in ("from", "remove")},
+}
+_REPLACE: Final[Fields] = {
+    "policy": _optional(POLICY, "its name and settings"),
+    "features": _optional(TEXTS, "the names from now on"),
+    "fill": _optional(FILL, "an object of the new features and what rows from before have there"),
+    "encoder": _optional(OBJECT, "if one makes the features"),
+    "reward_range": _optional(RANGE),
+    "feature_range": _optional(or_null(FEATURE_RANGES), "all of them, or null"),
+    "outcomes": _optional(OUTCOMES, "all of what they are from now on"),
+    "budget": _optional(or_null(BUDGET)),
+    "guards": _optional(OBJECT, "those of a loop from now on"),
+}
+_MODEL: Final[Fields] = {"model": Field(TEXT)}
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "start": Kind(
+        text="compares the digest",
+        fields=_START,
+        mark="action_dim",
+        contradiction=contradictions.of_start,
+    ),
+    "actions": Kind(
+        text="`prepare(name, table)`, if it has a name",
+        fields=_ACTIONS,
+        row=_ACTIONS_ROW,
+        of="actions",
+        contradiction=contradictions.of_table,
+    ),
+    "remove_table": Kind(
+        text="`remove_table(name)`",
+        fields=_TABLE_NAME,
+        row=_TABLE_NAME,
+        of="actions",
+    ),
+    "decide": Kind(
+        text='`decide(x, eligible=..., t=t, weights=..., unit=..., epoch=..., propensity="marginal")`, and compares '
+        "everything",
+        fields={**_DECIDE, **_GUARDED},
+        row=_DECIDE_ROW,
+        mark="actions",
+        contradiction=contradictions.of_decision,
+    ),
+    "reward": Kind(
+        text="nothing yet: it waits for its window to close",
+        row={**_OF, "reward": Field(REWARD), **_STATUS, **_LATER},
+    ),
+    "learn": Kind(
+        text="`learn`",
+        fields={**_ID, **_REWARD, **_DECISION, **_BILLED, **_EXPIRED, **_PLAYED},
+        row={
+            **_OF,
+            "reward": Field(REWARD),
+            **_WEIGHT,
+            **_HAD,
+            **_WAITS,
+            **_STATUS,
+            "source": _optional(TEXT, '`"reward"` or `"default"`, if a window closed'),
+            **_LATER,
+            **_EXPIRED,
+            **_ROW_PLAYED,
+            **_BILLED,
+        },
+    ),
+    "correct": Kind(
+        text="`correct`",
+        fields={**_ID, **_OLD_AND_NEW, **_WEIGHT, **_DECISION, **_BILLED, **_PLAYED},
+        row={**_OF, **_OLD_AND_NEW, **_STATUS, **_LATER, **_HAD, **_WAITS, **_EXPIRED, **_ROW_PLAYED, **_BILLED},
+        contradiction=contradictions.of_correction,
+    ),
+    "forget": Kind(
+        text="`forget`",
+        fields={**_ID, "reward": Field(REWARD), **_WEIGHT, **_DECISION, **_BILLED},
+        row={**_OF, "reward": Field(REWARD), **_BILLED},
+    ),
+    "expire": Kind(
+        text="`expire`",
+        fields=_ABOUT,
+        row={**_OF, **_HAD, **_BILLED},
+    ),
+    "bill": Kind(
+        text="`bill`: counts its cost in the budget, and learns nothing",
+        fields={
+            **_ID,
+            "cost": Field(NUMBER, "what counts as its cost in the budget"),
+            **_DECISION,
+            **_BILLED,
+            "reward": _optional(REWARD, "if it has outcomes"),
+            "weight": _optional(WEIGHT, "if it was learned"),
+            **_PLAYED,
+        },
+        row={
+            **_OF,
+            "cost": Field(NUMBER),
+            **_STATUS,
+            **_LATER,
+            **_HAD,
+            **_WAITS,
+            **_EXPIRED,
+            **_ROW_PLAYED,
+            **_BILLED,
+        },
+        of="arms",
+    ),
+    "activate": Kind(
+        text="nothing to the bandit: its window begins, and rewards count",
+        row=_OF,
+    ),
+    "add_arm": Kind(
+        text="`add_arm`",
+        fields=_ARM,
+        row=_ARM,
+        of="arms",
+        roster=lambda roster, event: roster.add(event["arm"]),
+    ),
+    "retire_arm": Kind(
+        text="`retire_arm`",
+        fields=_ARM,
+        row=_ARM,
+        of="arms",
+        roster=lambda roster, event: roster.retire(roster.place(event)),
+    ),
+    "restore_arm": Kind(
+        text="`restore_arm`",
+        fields=_ARM,
+        row=_ARM,
+        of="arms",
+        roster=lambda roster, event: roster.restore(roster.place(event)),
+    ),
+    "remove_arm": Kind(
+        text="`remove_arm`",
+        fields=_ARM,
+        of="arms",
+        roster=lambda roster, event: roster.remove(roster.place(event)),
+    ),
+    "advance": Kind(
+        text="`replace(t=...)`",
+        fields={"t": Field(COUNT)},
+    ),
+    "partial_fit": Kind(
+        text="`partial_fit`",
+        fields=_ROWS,
+        of="arms",
+    ),
+    "learn_logged": Kind(
+        text="`partial_fit(columns)`",
+        fields={"columns": Field(OBJECT)},
+    ),
+    "merge": Kind(
+        text="`merge`",
+        fields={"model": Field(TEXT, "the other bandit, as a [model file](file-format.md) in base64")},
+        roster=lambda roster, event: roster.merge(event),
+    ),
+    "resync": Kind(
+        text="goes on in that state, with its own seed",
+        fields={
+            "model": Field(
+                TEXT,
+                "the whole bandit as a [model file](file-format.md) in base64, with an unused seed: a change was "
+                "interrupted while a recorder received it, so that bandit and log may differ, and the log goes on from "
+                "this state; or a row was taken back that had cost the sums their digits, and the bandit has learned "
+                "its log again without it",
+            )
+        },
+        roster=lambda roster, event: roster.start_over(event),
+    ),
+    "replace": Kind(
+        text="the call of that name; `guards` cannot be replayed: events after them go on from a model",
+        fields=_REPLACE,
+        contradiction=contradictions.of_replacement,
+    ),
+    "change": Kind(
+        text="the `replace` events, one after the other",
+        row={
+            "rules": Field(OBJECT, "those of rewards that changed"),
+            "replaces": Field(OBJECTS, "a list of the `replace` events of a log"),
+        },
+    ),
+    "checkpoint": Kind(
+        text="compares digest and seal",
+        fields={
+            "digest": Field(TEXT, "of the bandit after all events before"),
+            "version": _optional(TEXT),
+            "seal": _optional(DIGEST),
+            "closed": _optional(TRUTH, "true, if it was written when the log was closed"),
+        },
+    ),
+    "note": Kind(
+        text="nothing",
+        fields={
+            **_ID,
+            "outcomes": _optional(or_null(OBJECT), "an object"),
+            "source": _optional(or_null(TEXT), "of the reward: a text. Other names are free"),
+        },
+    ),
+}
+"""What an event of a kind is. A new kind is one entry here, and a call that records it."""
+
+
+def fields_of(kind: str, of: Whose = "arms") -> Fields:
+    """Return the fields of a kind in a log of arms, or of actions with features.
+
+    Examples
+    --------
+    >>> [name for name in fields_of("start", "actions") if name.startswith("a")]
+    ['action_dim', 'action_features']
+    """
+    return {name: field for name, field in (KINDS[kind].fields or {}).items() if field.of in (None, of)}
+
+
+def _decision_fields(of: Whose) -> tuple[str, ...]:
+    return tuple(name for name, field in _DECIDE.items() if field.of in (None, of))
+
+
+DECIDE: Final = _decision_fields("arms")
+"""The fields of a decision, in the order in which they are written."""
+ACTION_DECIDE: Final = _decision_fields("actions")
+"""Those of a decision among actions with features."""
+OPTIONAL: Final = frozenset(name for name, field in _DECIDE.items() if field.is_optional)
+"""Left out where there are none: the probabilities of all arms, a dial, a unit, and what others call the decision."""
+LEARN: Final = ("id", "reward", "weight")
+
+LOGGED: Final = frozenset(name for name, kind in KINDS.items() if kind.fields is not None)
+"""Kinds of events that logs have."""
+ARM_CHANGES: Final = frozenset(name for name, kind in KINDS.items() if kind.roster is not None)
+"""Kinds of events that change which arms there are."""
+OF_TABLES: Final = frozenset(name for name, kind in KINDS.items() if kind.of == "actions")
+"""Kinds that only a log of actions with features has."""
