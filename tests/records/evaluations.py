@@ -1,4 +1,4 @@
-"""The part `evaluations`: what off-policy evaluation says of logs in memory, as JSON with 12 digits."""
+"""The part `evaluations`: what off-policy evaluation says, as JSON with 12 digits, of curves with 4."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ def make() -> Texts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of logs that are too short for some
         found = {**_in_memory(), **_of_files()}
-    return {f"evaluations_{name}.json": facts(rounded(result.to_dict())) for name, result in found.items()}
+    return {
+        f"evaluations_{name}.json": facts(rounded(result.to_dict(), 4 if isinstance(result, ParetoCurve) else 12))
+        for name, result in found.items()
+    }
 
 
-def rounded(value: Any) -> Any:
-    """Return numbers with 12 digits: sums of linear algebra have their last ones from the processor."""
+def rounded(value: Any, digits: int) -> Any:
+    """Return numbers with so many digits: the last ones, of a band many, depend on the processor."""
     if isinstance(value, float):
-        return float(f"{value:.12g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items() if name != "made"}
-    return [rounded(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: rounded(each, digits) for name, each in value.items() if name != "made"}
+    return [rounded(each, digits) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _in_memory() -> dict[str, Any]:

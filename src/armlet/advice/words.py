@@ -162,7 +162,8 @@ def listed(advice: Advice) -> list[Played]:
     """Return all choices: the recommended one, then by what they earn."""
     o = advice.policies
     others = [*(row for row in o.rows if row is not o.recommended), o.ab_test.played, o.nothing, o.random]
-    return [o.recommended, *sorted(others, key=lambda row: -row.gain.value)]
+    # doing nothing may be random play: the last bits of equal gains depend on the processor
+    return [o.recommended, *sorted(others, key=lambda row: -float(f"{row.gain.value:.9g}"))]
 
 
 def policies(advice: Advice) -> Table:
