@@ -2,9 +2,10 @@
 
     python tools/rooms.py            the counts, next to their limits
     python tools/rooms.py --imports  the modules that only one other imports
-    python tools/rooms.py --check    the limits alone; ends with 1 if a count exceeds its own (`make lint`)
+    python tools/rooms.py --check    the limits, and the table of rooms; ends with 1 if one is not kept (`make lint`)
+    python tools/rooms.py --write    the table of rooms, from the import contracts, into CONTRIBUTING.md
 
-Limits stand in `pyproject.toml`, `[tool.armlet.budget]`. Whoever raises one gives the reason in the commit.
+Limits stand in `pyproject.toml`, `[tool.armlet.budget]`: to raise one, edit it and give the reason in the commit.
 `tools/walks.py` counts the modules that a main path enters.
 """
 
@@ -12,18 +13,21 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
 LIBRARY: Final = ROOT / "src" / "armlet"
 LABORATORY: Final = ROOT / "lab" / "armlet_lab"
 CODE: Final = (".py", ".cpp", ".hpp")
+BEGIN: Final = "<!-- rooms: python tools/rooms.py --write -->"
+END: Final = "<!-- end of rooms -->"
 TESTS: Final = ("tests", "lab/tests")
 MODULES: Final = "modules"
 """The room of files that lie in no folder of the library."""
@@ -147,7 +151,57 @@ def _imported(body: list[ast.stmt]) -> set[str]:
     return names
 
 
+# ---- the table of rooms
+
+
+def contracts() -> list[list[list[str]]]:
+    """Return the layers of modules, from the top, of every import contract that has some."""
+    contracts: list[dict[str, Any]] = settings()["tool"]["importlinter"]["contracts"]
+    return [
+        [[name.strip() for name in layer.split("|")] for layer in contract["layers"]]
+        for contract in contracts
+        if contract["type"] == "layers"
+    ]
+
+
+def table_of_rooms() -> str:
+    """Lay out the rooms of both packages, those above others first, with what their docstrings say they are."""
+    lines = ["| room | holds |", "|---|---|"]
+    for layers in contracts():
+        for names in layers:
+            lines += [f"| {', '.join(f'`{name}`' for name in names)} | {'<br>'.join(map(summary, names))} |"]
+    return "\n".join(lines)
+
+
+def summary(name: str) -> str:
+    """Return the first sentence of a module's docstring.
+
+    Examples
+    --------
+    >>> summary("armlet.report")
+    'What every HTML page is made of: document, tables, pictures, plots.'
+    """
+    parts = name.split(".")
+    place = (LIBRARY if parts[0] == LIBRARY.name else LABORATORY).joinpath(*parts[1:])
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    if not text:
+        raise SystemExit(f"{path.relative_to(ROOT)} has no docstring; say in a sentence what the room holds")
+    return re.split(r"(?<=\.)\s", " ".join(text.split("\n\n")[0].split()))[0].replace("|", "\\|")
+
+
+def with_rooms(page: str) -> str:
+    """Return CONTRIBUTING.md with the table of rooms as it follows from the contracts."""
+    start, rest = page.split(BEGIN)
+    return f"{start}{BEGIN}\n\n{table_of_rooms()}\n\n{END}{rest.split(END)[1]}"
+
+
 # ---- limits
+
+
+def settings() -> dict[str, Any]:
+    """Read pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def counts() -> dict[str, dict[str, int]]:
@@ -168,8 +222,7 @@ def counts() -> dict[str, dict[str, int]]:
 
 def limits() -> dict[str, dict[str, int]]:
     """Read the limits."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    budget: dict[str, dict[str, int]] = settings["tool"]["armlet"]["budget"]
+    budget: dict[str, dict[str, int]] = settings()["tool"]["armlet"]["budget"]
     return budget
 
 
@@ -208,10 +261,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the counts, or compare them with their limits."""
     parser = argparse.ArgumentParser(prog="tools/rooms.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="say which counts exceed their limits, and nothing else")
+    parser.add_argument("--write", action="store_true", help="write the table of rooms into CONTRIBUTING.md")
     parser.add_argument("--imports", action="store_true", help="list the modules that only one other imports")
     options = parser.parse_args(arguments)
     if options.imports:
         print(*(f"{module} <- {importer}" for module, importer in single_importers().items()), sep="\n")
+        return 0
+    path = ROOT / "CONTRIBUTING.md"
+    page = path.read_text(encoding="utf-8")
+    if options.write:
+        path.write_text(with_rooms(page), encoding="utf-8")
         return 0
     counted, allowed = counts(), limits()
     if not options.check:
@@ -220,6 +279,8 @@ def main(arguments: list[str] | None = None) -> int:
             for name, number in numbers.items():
                 print(f"    {name:28}{number:>9,}{allowed.get(table, {}).get(name, 0):>9,}")
     lines = list(excesses(counted, allowed))
+    if with_rooms(page) != page:
+        lines.append("CONTRIBUTING.md has other rooms than the import contracts; call python tools/rooms.py --write")
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     return 1 if lines else 0
 

@@ -1,0 +1,1 @@
+"""Contests of policies: one machine, and a file of settings for each."""

@@ -1,0 +1,1 @@
+"""What runs experiments: arenas, seeds, verdicts, and the environments of rivals."""

@@ -1,0 +1,1 @@
+"""Validation: whether intervals cover, whether gates err, and what others have printed."""
