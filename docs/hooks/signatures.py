@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from armlet.stores import Loop
+from armlet.stores import loop as loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +76,19 @@ def _read(app: Sphinx, *_: object) -> None:
     app.config.kernel_signatures = dict(signatures(STUB.read_text()))
 
 
+def _drop_overloads(_: Sphinx) -> None:
+    """Show a method whose signature is made of declared options by that signature, not by what checkers read."""
+    from sphinx.pycode import ModuleAnalyzer
+
+    analyzer = ModuleAnalyzer.for_module(Loop.__module__)
+    analyzer.analyze()
+    for name in [name for name in analyzer.overloads if hasattr(attrgetter(name)(loops), "__signature__")]:
+        del analyzer.overloads[name]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Return compiled methods the signatures of their stub."""
+    app.connect("builder-inited", _drop_overloads)
     app.add_config_value("kernel_signatures", {}, "", dict)
     app.connect("config-inited", _read)
     app.connect("autodoc-process-signature", _on_signature, priority=BEFORE_NUMPYDOC)

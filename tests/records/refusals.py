@@ -19,6 +19,7 @@ from unittest import mock
 import armlet
 from armlet import cli
 from armlet.errors import ArmletError
+from armlet.inputs.ask import MANY, OPTIONS
 from armlet.service.app import Service, create_app
 from armlet.service.settings import load
 from armlet.stores import Control, Memory, Store
@@ -68,7 +69,7 @@ CHANGE: Final = (
     *("policy", "window", "default_reward", "aggregation", "early_window", "reward_range", "feature_range"),
     *("outcomes", "known", "budget", "features", "encoder", "fill", "arms", "control", "shadow", "how"),
 )
-DECIDE: Final = ("event", "eligible", "probabilities", "unit", "weights", "actions", "baseline", "defer")
+DECIDE: Final = (*OPTIONS, "actions")
 REWARD: Final = ("name", "rank", "played")
 TOLD: Final = 90  # characters of a call
 
@@ -198,7 +199,7 @@ def _verbs(loop: Any, base: str) -> Iterator[tuple[str, Said]]:
     yield "decide(x)", {_text(value): said(loop.decide, value, *tables) for value in BAD}
     yield "decide_many(X)", {_text(value): said(loop.decide_many, value, *tables) for value in BAD}
     X = [[0.5, 0.25], [0.5, 0.5]]
-    for name in ("events", "units", "weights", "eligible", "probabilities", "defer"):
+    for name in MANY:
         yield (
             f"decide_many({name})",
             {_text(value): said(loop.decide_many, X, *tables, **{name: value}) for value in BAD},

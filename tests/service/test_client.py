@@ -102,7 +102,7 @@ def test_a_decision_is_asked_for_with_an_event_and_a_key(server: Server, client:
 
 def test_an_answer_to_a_key_without_propensities_has_none(server: Server, client: Client) -> None:
     server.answers = [{"event": "order-1", "arm": 7}]
-    assert client.decide("home", [1.0], "order-1") == Answer("order-1", 7, None, None)
+    assert client.decide("home", [1.0], event="order-1") == Answer("order-1", 7, None, None)
 
 
 def test_events_are_uuids_that_grow_with_time(clock: Clock) -> None:
@@ -141,12 +141,12 @@ def test_contexts_may_be_of_numpy(server: Server, client: Client) -> None:
 def test_each_of_many_has_an_event(server: Server, client: Client) -> None:
     server.answers = [{"items": [DECIDED, DECIDED]}]
     assert client.decide_many("home", iter([[1.0], [2.0]])) == [Answer("order-1", "sale", 0.5, True)] * 2
-    client.decide_many("home", [[1.0], [2.0]], ["a", "b"])
+    client.decide_many("home", [[1.0], [2.0]], events=["a", "b"])
     made, given = ([item["event"] for item in body["items"]] for body in server.bodies)
     assert len(set(made)) == 2
     assert given == ["a", "b"]
     with pytest.raises(InvalidValueError, match="events has 1 names for 2 contexts"):
-        client.decide_many("home", [[1.0], [2.0]], ["a"])
+        client.decide_many("home", [[1.0], [2.0]], events=["a"])
 
 
 def test_units_are_sent_and_told(server: Server, client: Client) -> None:
@@ -180,10 +180,10 @@ def test_a_bill_is_sent(server: Server, client: Client) -> None:
 def test_actions_are_sent_prepared_and_activated(server: Server, client: Client) -> None:
     server.answers = [DECIDED]
     films: Any = {"Up": {"year": np.int64(2009)}, "Heat": np.array([1995.0])}
-    client.decide("films", [1.0], "e", actions=films, baseline="Up", defer=True)
-    client.decide("films", [1.0], "e", actions="cinema")
+    client.decide("films", [1.0], event="e", actions=films, baseline="Up", defer=True)
+    client.decide("films", [1.0], event="e", actions="cinema")
     server.answers = [{"items": [DECIDED]}]
-    client.decide_many("films", [[1.0]], ["e"], actions="cinema")
+    client.decide_many("films", [[1.0]], events=["e"], actions="cinema")
     server.answers = [BUSY, {"status": "done"}]
     client.prepare("films", "a/b", films)
     server.answers = [{"activated": True}]
@@ -192,7 +192,7 @@ def test_actions_are_sent_prepared_and_activated(server: Server, client: Client)
     client.remove_table("films", "a/b")
     one, other, many, _, table, activated = server.bodies
     rows = {"Up": {"year": 2009}, "Heat": [1995.0]}
-    same = {"context": [1.0], "event": "e", "eligible": None}
+    same = {"context": [1.0], "event": "e"}
     assert one == {**same, "actions": rows, "baseline": "Up", "defer": True}
     assert other == {**same, "actions": "cinema"}
     assert many["actions"] == "cinema"
@@ -300,12 +300,10 @@ def test_an_error_says_whether_the_call_may_have_been_kept(server: Server, clien
     assert refused(lambda: client.decide("home", [1.0])).type == "urn:x"
 
 
-def test_names_that_are_empty_are_the_server_s_to_refuse(server: Server, client: Client) -> None:
+def test_an_empty_name_of_a_reward_is_the_server_s_to_refuse(server: Server, client: Client) -> None:
     server.answers = [(422, {"detail": "no"}, {})]
-    refused(lambda: client.decide("home", [1.0], event=""))
     refused(lambda: client.reward("home", "order-1", 1.0, name=""))
-    assert server.bodies[0]["event"] == ""
-    assert server.bodies[1]["items"][0]["name"] == ""
+    assert server.bodies[0]["items"][0]["name"] == ""
 
 
 def test_only_rewards_that_were_not_kept_are_sent_again(server: Server, client: Client) -> None:

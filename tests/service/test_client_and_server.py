@@ -100,9 +100,9 @@ def restarted(tmp_path: Path) -> Iterator[Restarted]:
 def test_a_server_killed_between_commit_and_answer_decides_and_counts_once(restarted: Restarted) -> None:
     with Client(restarted.server.url, timeout=PATIENCE) as client:
         answer = restarted.answer_after_a_restart(
-            "/v1/loops/basket/decide", lambda: client.decide("basket", [1.0], "order-1")
+            "/v1/loops/basket/decide", lambda: client.decide("basket", [1.0], event="order-1")
         )
-        assert client.decide("basket", [1.0], "order-1") == answer
+        assert client.decide("basket", [1.0], event="order-1") == answer
         status = restarted.answer_after_a_restart("/v1/rewards", lambda: client.reward("basket", "order-1", 2.0))
         assert status == "duplicate"  # the first attempt was kept
         assert client.reward("basket", "order-1", 3.0) == "accepted"
@@ -124,11 +124,13 @@ def test_a_killed_server_goes_on_with_its_price_its_units_and_what_has_come_of_a
                 assert told[-1] == told[-2]
                 assert client.reward("router", f"held-{part - 1}", {"quality": 0.5}) == "accepted"
             for at in range(30):
-                answer = client.decide("router", [1.0], f"{part}-{at}", weights={"delay": 0.0}, unit=f"session-{at}")
+                answer = client.decide(
+                    "router", [1.0], event=f"{part}-{at}", weights={"delay": 0.0}, unit=f"session-{at}"
+                )
                 assert arms.setdefault(answer.unit, answer.arm) == answer.arm
                 reward = {"quality": 0.8 if answer.arm == "large" else 0.1, "delay": 1.0}
                 assert client.reward("router", answer.event, reward) == "accepted"
-            client.decide("router", [1.0], f"held-{part}")
+            client.decide("router", [1.0], event=f"held-{part}")
             assert client.reward("router", f"held-{part}", {"delay": 0.5}) == "accepted"  # a part that waits
             told[-1] = ask(server.url, "GET", "/v1/loops/router/stats").json["budget"]
             server.process.kill()
@@ -169,7 +171,9 @@ def test_two_hundred_calls_at_once_have_an_answer_each(server: ServerProcess, ke
 
 def test_batches_are_answered_in_order(server: ServerProcess, keys: dict[str, str]) -> None:
     with Client(server.url, keys["all"]) as client:
-        answers = client.decide_many("home", [{"age": 1.0}, {"age": 2.0}], ["batch-2", "batch-1"], ["new"])
+        answers = client.decide_many(
+            "home", [{"age": 1.0}, {"age": 2.0}], events=["batch-2", "batch-1"], eligible=["new"]
+        )
         assert [(answer.event, answer.arm) for answer in answers] == [("batch-2", "new"), ("batch-1", "new")]
         judged = client.rewards(
             [
@@ -190,7 +194,7 @@ def test_keys_allow_what_they_were_made_for(server: ServerProcess, keys: dict[st
         return caught.value.status, str(caught.value)
 
     with Client(server.url, keys["browser"]) as browser:
-        assert browser.decide("home", [1.0], "seen").propensity is None
+        assert browser.decide("home", [1.0], event="seen").propensity is None
     assert refused(keys["browser"], "basket") == (403, "the key lacks the scope 'decide' for loop 'basket' (403)")
     assert refused(keys["rewards"], "home")[0] == 403
     assert [refused(key, "home")[0] for key in (None, "armlet_guess", keys["old"])] == [401, 401, 401]
@@ -206,7 +210,7 @@ def test_what_a_server_refuses_names_the_field(server: ServerProcess, keys: dict
             client.decide("home", {"age": "thirty"})
         assert (caught.value.status, caught.value.field) == (422, "context.age")
         assert caught.value.type == "urn:armlet:problem:invalid"
-        client.decide("home", {"age": 1.0}, "order-7")
+        client.decide("home", {"age": 1.0}, event="order-7")
         with pytest.raises(ServiceError) as caught:
-            client.decide("home", {"age": 2.0}, "order-7")
+            client.decide("home", {"age": 2.0}, event="order-7")
         assert (caught.value.status, caught.value.field) == (409, "event")

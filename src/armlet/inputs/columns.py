@@ -29,6 +29,7 @@ LARGEST = 1e40
 # Weights. One over the sum of any stays finite, and so do means, deviations and scores.
 LEAST_WEIGHT = 1e-40
 EXACT = 2**53  # every integer up to here is a float64; beyond, neighbours fall together
+LONGEST = 256  # characters of a name
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
@@ -301,6 +302,20 @@ def check_utf8(argument: str, value: str) -> str:
 def plain_label(label: Arm) -> Arm:
     """Return a label that compares as what it is, whatever its class says."""
     return str.__str__(label) if isinstance(label, str) else label
+
+
+def check_text(argument: str, value: object) -> str:
+    """Return a name, or refuse what is not one.
+
+    Examples
+    --------
+    >>> check_text("event", "")
+    Traceback (most recent call last):
+    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
+    """
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST:
+        raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {LONGEST} characters")
+    return check_utf8(argument, value)
 
 
 def check_label(label: object) -> Arm:

@@ -14,11 +14,13 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote
 from uuid import UUID
 
 from armlet.errors import InvalidTypeError, InvalidValueError, ServiceError, require_package
+from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, Ask, AskMany, read, read_many
+from armlet.inputs.options import with_options
 from armlet.types import Arm
 
 require_package("httpx2", "a client needs")
@@ -56,16 +58,26 @@ FAULTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Probability:
+    """How likely an arm or an action was."""
+
+    arm: Arm
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A decision, which is durable. `propensity` and `explored` are None if the key was made without them.
 
-    So are the epoch of a unit and the weights of outcomes; decisions without a unit, or without weights, have none.
+    So are the epoch of a unit, the weights of outcomes and the probabilities of all arms, of decisions that were asked
+    with a unit, weights or probabilities.
     """
 
     event: str
     arm: Arm
     propensity: float | None = None
     explored: bool | None = None
+    probabilities: Sequence[Probability] | None = None
     unit: str | None = None
     epoch: int | None = None
     weights: Mapping[str, float] | None = None
@@ -129,35 +141,20 @@ class _Calls:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"  # without the key
 
-    def _decide(
-        self, loop: str, context: Context, event: str | None, eligible: Sequence[Arm] | None, **given: object
-    ) -> Steps[Answer]:
-        name = new_event() if event is None else event
-        asked = {"context": context, "event": name, "eligible": eligible, **_given(given)}
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", asked, self._end())
+    def _decide(self, loop: str, context: Context, actions: Actions | None, ask: Ask) -> Steps[Answer]:
+        options = read(ask, has_actions=actions is not None)
+        body = {"context": context, "event": new_event(), **options, **_among(actions)}
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", body, self._end())
         return _decode(found, Answer)
 
     def _decide_many(
-        self,
-        loop: str,
-        contexts: Iterable[Context],
-        events: Sequence[str] | None,
-        eligible: Sequence[Arm] | None,
-        units: Sequence[str | None] | None,
-        **given: object,
+        self, loop: str, contexts: Iterable[Context], actions: Actions | None, ask: AskMany
     ) -> Steps[list[Answer]]:
-        rows = list(contexts)
-        names = [new_event() for _ in rows] if events is None else events
-        of = [None] * len(rows) if units is None else units
-        for argument, each in (("events", names), ("units", of)):
-            if len(each) != len(rows):
-                raise InvalidValueError(f"{argument} has {len(each)} names for {len(rows)} contexts; give one for each")
-        items = [
-            {"context": context, "event": event, **_given({"unit": unit})}
-            for context, event, unit in zip(rows, names, of, strict=True)
-        ]
-        asked = {"items": items, "eligible": eligible, **_given(given)}
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", asked, self._end())
+        asks, rows = read_many(ask, has_actions=actions is not None), list(contexts)
+        own = asks._replace(shared={}).of(len(rows))
+        items = [{"context": row, "event": new_event(), **each} for row, each in zip(rows, own, strict=True)]
+        body = {"items": items, **asks.shared, **_among(actions)}
+        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", body, self._end())
         return _decode(found, dict[str, list[Answer]])["items"]
 
     def _prepare(self, loop: str, table: str, actions: Mapping[str, object]) -> Steps[None]:
@@ -252,8 +249,8 @@ def _word(error: ServiceError) -> str:
     return "outcome_unknown" if error.type == UNKNOWN else "unavailable"
 
 
-def _given(options: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if value is not None}
+def _among(actions: Actions | None) -> dict[str, Actions]:
+    return {} if actions is None else {"actions": actions}
 
 
 def _encode(asked: object) -> bytes:
@@ -317,20 +314,9 @@ class Client(_Calls):
         super().__init__(url, key, timeout)
         self._http = httpx2.Client(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
 
-    def decide(
-        self,
-        loop: str,
-        context: Context,
-        event: str | None = None,
-        eligible: Sequence[Arm] | None = None,
-        *,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
-    ) -> Answer:
-        """Choose an arm for a context.
+    @with_options(OPTIONS, actions=ACTIONS)
+    def decide(self, loop: str, context: Context, actions: Actions | None = None, **ask: Unpack[Ask]) -> Answer:
+        """Choose an arm for a context, or an action.
 
         Parameters
         ----------
@@ -338,43 +324,24 @@ class Client(_Calls):
             Its name.
         context
             Values by feature, or numbers in the order of the features.
-        event
-            Your name for the decision; asked for again, it has the same answer. A new one is made if left out.
-        eligible
-            The arms that may be played this time; all if left out.
-        unit
-            A session or a user that keeps its arm within an epoch, if the loop was made with one.
-        weights
-            What one of each outcome is worth in this decision, for a loop with several; those left out are the loop's.
-        actions
-            What to choose from, for a loop that was made for actions: their features, or the name of a prepared table.
-        baseline
-            The action to play in any case; what the policy would have played is kept next to it.
-        defer
-            Whether no reward is waited for until `activate` is called for the event.
+        {options}
 
         Raises
         ------
         armlet.errors.ServiceError
             If it was refused, or if there was no answer in time.
         """
-        more = {"actions": actions, "baseline": baseline, "defer": defer or None}
-        return self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights, **more))
+        return self._run(self._decide(loop, context, actions, ask))
 
+    @with_options(MANY)
     def decide_many(
-        self,
-        loop: str,
-        contexts: Iterable[Context],
-        events: Sequence[str] | None = None,
-        eligible: Sequence[Arm] | None = None,
-        *,
-        units: Sequence[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
+        self, loop: str, contexts: Iterable[Context], actions: Actions | None = None, **ask: Unpack[AskMany]
     ) -> list[Answer]:
-        """Choose an arm for each context in one transaction, all or none; `weights` and `actions` are for all."""
-        steps = self._decide_many(loop, contexts, events, eligible, units, weights=weights, actions=actions)
-        return self._run(steps)
+        """Choose for many contexts in one transaction, all or none.
+
+        Options in the plural have one value for each of them, or None; they share the others, and the actions.
+        """
+        return self._run(self._decide_many(loop, contexts, actions, ask))
 
     def prepare(self, loop: str, table: str, actions: Mapping[str, Mapping[str, object] | ArrayLike]) -> None:
         """Give actions a name, by which later decisions choose among them; the key needs the scope `admin`."""
@@ -479,37 +446,17 @@ class AsyncClient(_Calls):
         self._http = httpx2.AsyncClient(base_url=url, headers=self._headers, limits=LIMITS, transport=transport)
         self._turns = asyncio.Semaphore(CONNECTIONS)  # httpx2 would look at all that wait, too
 
-    async def decide(
-        self,
-        loop: str,
-        context: Context,
-        event: str | None = None,
-        eligible: Sequence[Arm] | None = None,
-        *,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
-    ) -> Answer:
-        """Choose an arm for a context."""
-        more = {"actions": actions, "baseline": baseline, "defer": defer or None}
-        return await self._run(self._decide(loop, context, event, eligible, unit=unit, weights=weights, **more))
+    @with_options(OPTIONS)
+    async def decide(self, loop: str, context: Context, actions: Actions | None = None, **ask: Unpack[Ask]) -> Answer:
+        """Choose an arm for a context, or an action."""
+        return await self._run(self._decide(loop, context, actions, ask))
 
+    @with_options(MANY)
     async def decide_many(
-        self,
-        loop: str,
-        contexts: Iterable[Context],
-        events: Sequence[str] | None = None,
-        eligible: Sequence[Arm] | None = None,
-        *,
-        units: Sequence[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-        actions: Actions | None = None,
+        self, loop: str, contexts: Iterable[Context], actions: Actions | None = None, **ask: Unpack[AskMany]
     ) -> list[Answer]:
-        """Choose an arm for each context in one transaction, all or none."""
-        steps = self._decide_many(loop, contexts, events, eligible, units, weights=weights, actions=actions)
-        return await self._run(steps)
+        """Choose for many contexts in one transaction, all or none."""
+        return await self._run(self._decide_many(loop, contexts, actions, ask))
 
     async def prepare(self, loop: str, table: str, actions: Mapping[str, Mapping[str, object] | ArrayLike]) -> None:
         """Give actions a name, by which later decisions choose among them."""

@@ -15,7 +15,7 @@ from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError, choices
 from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
-from armlet.inputs.columns import check_label, check_labels, listed
+from armlet.inputs.columns import check_label, check_labels, check_text, listed
 from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import (
@@ -37,7 +37,7 @@ from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
 from armlet.stores import Control
 from armlet.stores.rewards import Aggregation
-from armlet.stores.spec import RULES, LoopSpec, OnChange, check_text
+from armlet.stores.spec import RULES, LoopSpec, OnChange
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
-from msgspec import Struct
 
+from armlet.actions.decision import ActionDecision
 from armlet.errors import (
     ArmletError,
     BudgetError,
@@ -25,6 +25,7 @@ from armlet.errors import (
     UncertainError,
     UnknownNameError,
 )
+from armlet.inputs.ask import OWN, PLURALS
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem, with_dates
@@ -42,12 +43,13 @@ from armlet.service.schemas import (
     RewardItem,
     Rewards,
     RewardsJudged,
+    options_of,
 )
 from armlet.stores import Loop, Status
 from armlet.types import Arm
 
 if TYPE_CHECKING:
-    from armlet.actions.decision import ActionDecision
+    from armlet.inputs.ask import Ask, AskMany
     from armlet.inputs.settings import Reader
 
 Actions: TypeAlias = dict[str, Any] | str | None
@@ -70,64 +72,57 @@ _JUDGED: Final = {status: Judged(status) for status in _STATUSES}
 
 
 async def decide(service: Service, request: Request) -> Response:
-    """Choose an arm for a context."""
-    asked = decode(_decide, await request.body(service.limits.body), request)
+    """Choose an arm for a context, or one of the actions that come with it."""
+    body = decode(_decide, await request.body(service.limits.body), request)
     name = request.parts["name"]
     loop = service.loops.get(name) or await service.loop(name)
-    if asked.actions is not None or asked.baseline is not None or asked.defer:
-        return await _choose(request, loop, asked)
-    labels = () if asked.probabilities is None else await _labels(service, request, loop)
+    options = options_of(body)
+    wants = await _wants(service, request, loop, options, body.actions)
+    ask = cast("Ask", options)
 
-    def ask(contexts: list[Any], _: Actions) -> Awaitable[Decision]:
-        return loop.adecide(
-            contexts[0],
-            event=asked.event,
-            eligible=asked.eligible,
-            probabilities=asked.probabilities,
-            unit=asked.unit,
-            weights=asked.weights,
-        )
+    def call(contexts: list[Any], actions: Actions) -> Awaitable[Decision | ActionDecision]:
+        return loop.adecide(contexts[0], actions, **ask)
 
     try:
-        decision = await with_any_dates(loop, [asked.context], None, ask)
+        decision = await with_any_dates(loop, [body.context], body.actions, call)
     except ArmletError as error:
-        fields = _given(asked, "eligible", "unit", "weights") | _lacking(loop)
-        raise refused_decision(loop, [("context", loop.reader, asked.context)], error, fields) from error
-    if labels:
-        labels = await _later_labels(service, loop, labels, [decision])
-    told = _told(decision, asked.event, labels, has_propensity=request.grant.propensity)
-    if asked.unit is not None or asked.weights is not None:
-        _tell_dial(told, decision, has_propensity=request.grant.propensity)
-    return Response(_encode(told))
+        rows = [("context", loop.reader, body.context), *action_rows(loop, body.actions)]
+        raise refused_decision(loop, rows, error, _fields(options, body.actions, loop)) from error
+    wants = await _with_later_labels(service, loop, wants, [decision])
+    return Response(_encode(_told(decision, ask.get("event"), wants)))
 
 
-async def _choose(request: Request, loop: Loop, asked: Decide) -> Response:
-    """Choose one of the actions that came with the request, or of a table that was prepared."""
-    _check_probabilities(request, asked.probabilities)
-    decide = cast("Callable[..., Awaitable[ActionDecision]]", loop.adecide)  # which refuses what it cannot have
+class _Wants(NamedTuple):
+    """What an answer says of a decision besides its arm."""
 
-    def ask(contexts: list[Any], actions: Actions) -> Awaitable[ActionDecision]:
-        return decide(
-            contexts[0],
-            event=asked.event,
-            eligible=asked.eligible,
-            unit=asked.unit,
-            weights=asked.weights,
-            actions=actions,
-            baseline=asked.baseline,
-            defer=asked.defer,
-        )
+    propensity: bool  # the key may see it
+    dial: bool  # the unit, epoch and weights
+    labels: Sequence[Arm] = ()  # of the probabilities of arms; none if these are not wanted
+    actions: Sequence[Arm] | None = None  # whose probabilities are wanted, if a decision has no support
 
-    try:
-        decision = await with_any_dates(loop, [asked.context], asked.actions, ask)
-    except ArmletError as error:
-        rows = [("context", loop.reader, asked.context), *action_rows(loop, asked.actions)]
-        fields = _given(asked, "eligible", "baseline", "defer", "unit", "weights", "actions") | _lacking(loop)
-        raise refused_decision(loop, rows, error, fields) from error
-    told = _told(decision, asked.event, (), has_propensity=request.grant.propensity)
-    if asked.probabilities is not None:
-        _tell_support(told, decision, asked)
-    return Response(_encode(told))
+
+async def _wants(
+    service: Service, request: Request, loop: Loop, options: dict[str, object], actions: Actions
+) -> _Wants:
+    """Return what the answer says; probabilities of actions are left out of the options, for a large table has many."""
+    may_see = request.grant.propensity
+    wants = _Wants(may_see, may_see and not options.keys().isdisjoint(("unit", "units", "weights")))
+    if "probabilities" not in options:
+        return wants
+    if not may_see:
+        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
+    if actions is None:
+        return wants._replace(labels=await _labels(service, loop))
+    del options["probabilities"]  # the support of a decision says those that are not 0
+    eligible = cast("list[Arm] | None", options.get("eligible"))
+    return wants._replace(actions=eligible or (tuple(actions) if isinstance(actions, dict) else ()))
+
+
+def _fields(options: Mapping[str, object], actions: Actions, loop: Loop) -> dict[str, str]:
+    """Return where the options of a request are; an error that names none is one of labels, of the first of these."""
+    names = sorted(options.keys() - {"event", "events", "probabilities"}, key=lambda name: (name != "eligible", name))
+    has_actions = actions is not None or loop.action_reader is not None  # such a loop is never without them
+    return {name: name for name in (*names, *(("actions",) if has_actions else ()))}
 
 
 def action_rows(loop: Loop, actions: Actions) -> Iterator[tuple[str, Reader, Any]]:
@@ -136,78 +131,45 @@ def action_rows(loop: Loop, actions: Actions) -> Iterator[tuple[str, Reader, Any
     return ((f"actions.{label}", reader, row) for label, row in rows if reader is not None)
 
 
-def _given(asked: Struct, *names: str) -> dict[str, str]:
-    """Return the arguments that were given, by name; each is a field of the same name."""
-    return {name: name for name in names if getattr(asked, name) not in (None, False)}
-
-
-def _lacking(loop: Loop) -> dict[str, str]:
-    """Return the field of actions, which a loop that was made for them is never without."""
-    return {} if loop.action_reader is None else {"actions": "actions"}
-
-
-def _tell_support(told: Decided, decision: Decision | ActionDecision, asked: Decide | DecideMany) -> None:
-    """Add the probability of every action that had one; of a prepared table, not if all of it had the same."""
-    chances = cast("ActionDecision", decision).support
-    if chances is None:
-        same = asked.eligible or (asked.actions if isinstance(asked.actions, dict) else ())
-        chances = dict.fromkeys(same, decision.propensity)
-    if chances:
-        told.probabilities = [Probability(*pair) for pair in chances.items()]
-
-
 async def decide_many(service: Service, request: Request) -> Response:
-    """Choose arms for many contexts in one transaction, all or none."""
-    asked = decode(_decide_many, await request.body(service.limits.batch_body), request)
-    if len(asked.items) > service.limits.batch:
+    """Choose for many contexts in one transaction, all or none."""
+    body = decode(_decide_many, await request.body(service.limits.batch_body), request)
+    if len(body.items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
     loop = await service.loop(request.parts["name"])
-    _check_probabilities(request, asked.probabilities)
-    of_arms = asked.probabilities if asked.actions is None else None
-    labels = () if of_arms is None else await _labels(service, request, loop)
-    events = _events([item.event for item in asked.items])
-    contexts: list[Any] = [item.context for item in asked.items]
+    own = [options_of(item) for item in body.items]
+    has = {name for each in own for name in each}
+    columns = {plural: [each.get(name) for each in own] for plural, name in PLURALS.items() if name in has}
+    options = {**options_of(body), **columns}
+    wants = await _wants(service, request, loop, options, body.actions)
+    contexts: list[Any] = [item.context for item in body.items]
+    ask = cast("AskMany", options)
 
-    units = [item.unit for item in asked.items]
-    has_units = any(unit is not None for unit in units)
-    decide = cast("Callable[..., Awaitable[list[Decision]]]", loop.adecide_many)
-
-    def ask(contexts: list[Any], actions: Actions) -> Awaitable[list[Decision]]:
-        return decide(
-            contexts,
-            events=events,
-            eligible=asked.eligible,
-            probabilities=of_arms,
-            units=units if has_units else None,
-            weights=asked.weights,
-            actions=actions,
-        )
+    def call(contexts: list[Any], actions: Actions) -> Awaitable[list[Decision] | list[ActionDecision]]:
+        return loop.adecide_many(contexts, actions, **ask)
 
     try:
-        decisions = await with_any_dates(loop, contexts, asked.actions, ask)
+        decisions = await with_any_dates(loop, contexts, body.actions, call)
     except ArmletError as error:
         rows = [(f"items[{at}].context", loop.reader, context) for at, context in enumerate(contexts)]
-        raise refused_decision(
-            loop, [*rows, *action_rows(loop, asked.actions)], error, _fields(asked, _lacking(loop))
-        ) from error
-    if labels:
-        labels = await _later_labels(service, loop, labels, decisions)
-    named = [None] * len(decisions) if events is None else events
-    has_propensity = request.grant.propensity
-    told = [_told(*pair, labels, has_propensity=has_propensity) for pair in zip(decisions, named, strict=True)]
-    for one, decision in zip(told, decisions, strict=True):
-        if has_units or asked.weights is not None:
-            _tell_dial(one, decision, has_propensity=has_propensity)
-        if asked.actions is not None and asked.probabilities is not None:
-            _tell_support(one, decision, asked)
+        fields = _fields(options, body.actions, loop) | _places(own)
+        raise refused_decision(loop, [*rows, *action_rows(loop, body.actions)], error, fields) from error
+    wants = await _with_later_labels(service, loop, wants, decisions)
+    events = ask.get("events") or [None] * len(decisions)
+    made: list[Decision | ActionDecision] = [*decisions]
+    told = [_told(*pair, wants) for pair in zip(made, events, strict=True)]
     return Response(_encode(DecidedMany(told)))
 
 
-def _fields(asked: DecideMany, lacking: dict[str, str]) -> dict[str, str]:
-    """Return the arguments that a batch was given, and where the first of each is."""
-    found = _given(asked, "eligible", "weights", "actions") | lacking
-    at = next((at for at, item in enumerate(asked.items) if item.unit is not None), None)
-    return found if at is None else {**found, "unit": f"items[{at}].unit"}
+def _places(own: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """Return where the first of each option is that items have for themselves, or the first that lacks one."""
+    found: dict[str, str] = {}
+    for plural, name in PLURALS.items():
+        is_complete = OWN[name].option.complete
+        at = next((at for at, options in enumerate(own) if (name in options) is not is_complete), None)
+        if at is not None:
+            found |= dict.fromkeys((plural,) if is_complete else (name, plural), f"items[{at}].{name}")
+    return found
 
 
 async def with_any_dates(
@@ -225,63 +187,60 @@ async def with_any_dates(
     return await ask(dated, dict(zip(actions, rows, strict=True)) if isinstance(actions, dict) and rows else actions)
 
 
-def _events(names: Sequence[str | None]) -> list[str] | None:
-    given = [name for name in names if name is not None]
-    if given and len(given) < len(names):
-        at = names.index(None)
-        raise Problem(INVALID, "other items have events; give one to all items, or to none", field=f"items[{at}].event")
-    return given or None
-
-
-def _told(
-    decision: Decision | ActionDecision, event: str | None, labels: Sequence[Arm], *, has_propensity: bool
-) -> Decided:
+def _told(decision: Decision | ActionDecision, event: str | None, wants: _Wants) -> Decided:
     name = decision.id if event is None else event
-    if not has_propensity:
+    if not wants.propensity:
         return Decided(name, decision.arm)
-    if decision.probabilities is None or not labels:
-        return Decided(name, decision.arm, decision.propensity, decision.explored)
-    shown = [Probability(*pair) for pair in zip(labels, decision.probabilities.tolist(), strict=False)]
-    return Decided(name, decision.arm, decision.propensity, decision.explored, shown)
+    told = Decided(name, decision.arm, decision.propensity, decision.explored)
+    if wants.labels and decision.probabilities is not None:
+        shares = zip(wants.labels, decision.probabilities.tolist(), strict=False)
+        told.probabilities = [Probability(*share) for share in shares]
+    if isinstance(decision, ActionDecision):
+        if wants.actions is not None:
+            _tell_support(told, decision, wants.actions)
+    elif wants.dial:
+        _tell_dial(told, decision)
+    return told
 
 
-def _tell_dial(told: Decided, decision: Decision, *, has_propensity: bool) -> None:
-    """Add what only decisions for a unit, or with weights, have; a key without propensities is told neither."""
-    if not has_propensity:
-        return
+def _tell_support(told: Decided, decision: ActionDecision, actions: Iterable[Arm]) -> None:
+    """Add the probability of every action that had one; of a prepared table, not if all of it had the same."""
+    chances = dict.fromkeys(actions, decision.propensity) if decision.support is None else decision.support
+    if chances:
+        told.probabilities = [Probability(*share) for share in chances.items()]
+
+
+def _tell_dial(told: Decided, decision: Decision) -> None:
+    """Add what only decisions for a unit, or with weights, have."""
     if decision.unit is not None and decision.epoch is not None:
         told.unit, told.epoch = decision.unit, decision.epoch
     if decision.weights is not None:
         told.weights = decision.weights
 
 
-def _check_probabilities(request: Request, probabilities: str | None) -> None:
-    if probabilities is not None and not request.grant.propensity:
-        raise Problem(FORBIDDEN, "the key was made without propensities", field="probabilities")
-
-
-async def _labels(service: Service, request: Request, loop: Loop) -> Sequence[Arm]:
-    """Return the arms in the order of probabilities, before anything is decided and kept."""
-    _check_probabilities(request, "all")
+async def _labels(service: Service, loop: Loop) -> Sequence[Arm]:
+    """Return the arms in the order of probabilities, before anything is decided and kept; of a loop of actions none."""
     if loop.action_reader is not None:
-        raise Problem(INVALID, "the actions of this loop come with each decision; give them", field="actions")
+        return ()
     if loop not in service.arms:
         service.arms[loop] = tuple((await service.ask(loop.model)).arms)
     return service.arms[loop]
 
 
-async def _later_labels(
-    service: Service, loop: Loop, labels: Sequence[Arm], decisions: Iterable[Decision]
-) -> Sequence[Arm]:
-    """Return the arms again if some were added since they were asked for; they are added at the end, and never go."""
+async def _with_later_labels(
+    service: Service, loop: Loop, wants: _Wants, decisions: Iterable[Decision | ActionDecision]
+) -> _Wants:
+    """Read the arms again if some were added since they were asked for; they are added at the end, and never go."""
+    if not wants.labels:
+        return wants
     most = max((len(each.probabilities) for each in decisions if each.probabilities is not None), default=0)
-    if len(labels) >= most:
-        return labels
+    if len(wants.labels) >= most:
+        return wants
     try:
         service.arms[loop] = tuple((await service.ask(loop.model)).arms)
     except Problem as problem:
         raise Problem(OUTCOME_UNKNOWN, "it was decided; repeat it with the same event") from problem
-    return service.arms[loop]
+    return wants._replace(labels=service.arms[loop])
 
 
 def refused_decision(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from armlet.inputs.columns import LONGEST
 from armlet.service.http import Route
 from armlet.service.problems import (
     FORBIDDEN,
@@ -24,7 +25,6 @@ from armlet.service.problems import (
     Kind,
 )
 from armlet.service.schemas import ProblemDetails
-from armlet.stores.spec import LONGEST
 from armlet.types import __version__
 
 REF: Final = "#/components/schemas/{name}"

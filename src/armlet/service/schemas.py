@@ -5,19 +5,24 @@ Unknown fields are refused, so that a misspelt one is not silently ignored. JSON
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import asdict
 
-from armlet.inputs.columns import LARGEST
+from armlet.inputs.ask import ACTIONS, OPTIONS, OWN, SHARED
+from armlet.inputs.columns import LARGEST, LONGEST
 from armlet.inputs.hashed import MOST as MOST_COLUMNS
+from armlet.inputs.options import Declared, summary
 from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
 from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
 from armlet.stores.guards import Gate
-from armlet.stores.spec import LONGEST, How
+from armlet.stores.spec import How
 from armlet.stores.store import LATEST
 from armlet.stores.tally import OutcomeCounts
+from armlet.types import Arm
 
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
@@ -43,14 +48,6 @@ Context: TypeAlias = (
 ActionRows: TypeAlias = Annotated[dict[Text, Context], Meta(min_length=1, max_length=MOST_ARMS)]
 """Features by action: numbers in the order of the features, or values by name."""
 Labels = Annotated[list[Label], Meta(min_length=1, max_length=MOST_ARMS)]
-Unit = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=LONGEST,
-        description="A session or a user that keeps its arm within an epoch, for loops that were made with one.",
-    ),
-]
 ByOutcome: TypeAlias = Annotated[dict[Text, Amount], Meta(min_length=1, max_length=MOST_OUTCOMES)]
 """A number for each of some outcomes."""
 
@@ -68,42 +65,57 @@ class ProblemDetails(Struct, omit_defaults=True, gc=False):
 # ---- decisions
 
 
-class Decide(Struct, forbid_unknown_fields=True):
-    """A request for one decision. Asked again with its event, it is answered the same again.
+_SENT: Final[Mapping[Any, Any]] = {str: Text, Arm: Label, Iterable[Arm]: Labels, Mapping[str, float]: ByOutcome}
+"""How values of a type are sent, where that is not the type itself."""
+StructT = TypeVar("StructT", bound=Struct)
 
-    `weights` are what one of each outcome is worth in this decision; those that are left out are the loop's. `actions`
-    are those to choose from, for a loop that was made for them: features by action, or the name of a table that was
-    prepared. `baseline` is the one to play in any case, while what the policy would have played is kept; with `defer`
-    no reward is waited for until the decision is activated.
-    """
+
+def _with_options(base: type[StructT], options: Mapping[str, Declared]) -> type[StructT]:
+    """Add options to a body, which are left out, or null, by default."""
+    fields = [
+        (name, Annotated[_SENT.get(each.type, each.type) | None, Meta(description=each.option.summary)], None)
+        for name, each in options.items()
+    ]
+    told: Mapping[str, Any] = {"__doc__": base.__doc__, "__module__": __name__}
+    made = defstruct(
+        base.__name__.removeprefix("_"), fields, bases=(base,), namespace=dict(told), forbid_unknown_fields=True
+    )
+    return cast("type[StructT]", made)
+
+
+class _Decide(Struct):
+    """A request for one decision. Asked again with its event, it is answered the same again."""
 
     context: Context
-    event: Event | None = None
-    eligible: Labels | None = None
-    probabilities: Literal["all"] | None = None
-    weights: ByOutcome | None = None
-    unit: Unit | None = None
-    actions: ActionRows | Text | None = None
-    baseline: Label | None = None
-    defer: bool = False
+    actions: Annotated[ActionRows | Text | None, Meta(description=summary(ACTIONS))] = None
 
 
-class Item(Struct, forbid_unknown_fields=True):
+class _Item(Struct):
     """One decision of a batch."""
 
     context: Context
-    event: Event | None = None
-    unit: Unit | None = None
 
 
-class DecideMany(Struct, forbid_unknown_fields=True):
-    """A request for many decisions in one transaction, all or none; all of them have events, or none has."""
+if TYPE_CHECKING:
+    Item = _Item
+else:
+    Item = _with_options(_Item, OWN)
+
+
+class _DecideMany(Struct):
+    """A request for many decisions in one transaction, all or none."""
 
     items: Annotated[list[Item], Meta(min_length=1, max_length=MOST_ITEMS)]
-    eligible: Labels | None = None
-    probabilities: Literal["all"] | None = None
-    weights: ByOutcome | None = None
-    actions: ActionRows | Text | None = None
+    actions: Annotated[ActionRows | Text | None, Meta(description=summary(ACTIONS))] = None
+
+
+Decide: Final = _with_options(_Decide, OPTIONS)
+DecideMany: Final = _with_options(_DecideMany, SHARED)
+
+
+def options_of(body: Struct) -> dict[str, object]:
+    """Return the options that came with a body."""
+    return {name: value for name, value in asdict(body).items() if value is not None and name in OPTIONS}
 
 
 class Probability(Struct, gc=False):

@@ -6,16 +6,15 @@ the time the thread that writes comes to them.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from armlet.actions.decision import ActionDecision
 from armlet.actions.table import ActionTable
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
 from armlet.inputs import columns
-from armlet.inputs.columns import check_label, listed
+from armlet.inputs.ask import Ask, AskMany, Asks, read, read_many
+from armlet.inputs.columns import check_label, check_text, listed
 from armlet.kernel import Decision
 from armlet.stores import choosing
 from armlet.stores.choosing import Actions, Choice
@@ -23,12 +22,12 @@ from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
 from armlet.stores.rewards import Reward, Status, Value
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import check_text
 from armlet.stores.tickets import ContextChangedError, Work
 from armlet.stores.writer import Writer
-from armlet.types import Arm, Context, Contexts, Float64
+from armlet.types import Arm, Contexts
 
 if TYPE_CHECKING:
+    from armlet.actions.bandit import Actions as TableSource
     from armlet.actions.settings import ActionSettings
     from armlet.inputs.settings import Reader
 
@@ -37,9 +36,8 @@ TRIES: Final = 5  # of a call whose loop changes meanwhile
 WORDS: Final = "event, value and perhaps name, rank, played"
 PARTS: Final = frozenset(("event", "value", "name", "rank", "played"))
 
-Probabilities: TypeAlias = Literal["all"]
 T = TypeVar("T")
-Asked: TypeAlias = tuple[Work[T], Sequence[str], int]
+Call: TypeAlias = tuple[Work[T], Sequence[str], int]
 """What to do in a transaction, the events to look up for it, and for how many calls it counts."""
 Rewarding: TypeAlias = tuple[LoopRunner, Work[Status], Sequence[str]]
 
@@ -53,92 +51,57 @@ class Asking:
     def __init__(self, runner: LoopRunner, writer: Writer, *, is_shared: bool) -> None:
         self._runner, self._writer, self._is_shared = runner, writer, is_shared
 
-    def one(self, x: Context, event: str | None, options: Mapping[str, Any]) -> Callable[[], Asked[Decision]]:
-        """Return what reads a context as the loop is now, and says what to do with it and which events to look up."""
-        name = None if event is None else check_text("event", event)
-        names, decide = () if name is None else (name,), self._runner.decide
+    @refusing()
+    def one(self, x: Any, actions: TableSource | None, ask: Ask) -> Callable[[], Call[Decision | ActionDecision]]:
+        """Read the options of a decision; return what reads its context as the loop is then, and decides."""
+        options, runner = read(ask, has_actions=actions is not None), self._runner
+        event = options.get("event")
+        events = () if event is None else (event,)
 
-        def ask() -> Asked[Decision]:
+        def among_arms() -> Call[Decision | ActionDecision]:
             reader = self.reader()
             row = reader.row(x).copy()  # the caller may change his own while this waits
-            return lambda tx, draft, now: decide(tx, draft, now, row, name, options, reader), names, 1
+            return lambda tx, draft, now: runner.decide(tx, draft, now, row, options, reader), events, 1
 
-        return ask
+        def among_actions() -> Call[Decision | ActionDecision]:
+            choice = Choice(choosing.context_of(self._settings(), x), self.table(actions), options)
+            return lambda tx, draft, now: choosing.decide(runner, tx, draft, now, choice), events, 1
 
+        return among_arms if actions is None else among_actions
+
+    @refusing()
     def many(
-        self,
-        X: Contexts,
-        events: Iterable[str] | None,
-        options: Mapping[str, Any],
-        units: Iterable[str | None] | None = None,
-    ) -> Callable[[], Asked[list[Decision]]]:
-        """Return what reads contexts, as `one` does."""
-        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
-        of = (
-            None
-            if units is None
-            else [None if unit is None else check_text("units", unit) for unit in listed("units", units)]
-        )
+        self, X: Contexts, actions: TableSource | list[TableSource] | None, ask: AskMany
+    ) -> Callable[[], Call[list[Decision] | list[ActionDecision]]]:
+        """Read the options of many decisions; return what reads their contexts as the loop is then, and decides."""
+        asks, runner = read_many(ask, has_actions=actions is not None), self._runner
+        events = [event for event in asks.own.get("event", ()) if isinstance(event, str)]
 
-        def ask() -> Asked[list[Decision]]:
+        def among_arms() -> Call[list[Decision] | list[ActionDecision]]:
             reader = self.reader()
             rows = reader.matrix(X).copy()
-            if names is not None and len(names) != len(rows):
-                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-            if of is not None and len(of) != len(rows):
-                raise InvalidValueError(
-                    f"units has {len(of)} names for {len(rows)} contexts; give one for each, or None"
-                )
-            if len(rows) > MOST:
-                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            each = [options if unit is None else {**options, "unit": unit} for unit in of or [None] * len(rows)]
-            work = functools.partial(self._decide_many, rows=rows, names=names, options=each, reader=reader)
-            return work, names or (), max(len(rows), 1)
+            each = _some(asks, len(rows))
 
-        return ask
+            def work(tx: Transaction, draft: Draft, now: Moment) -> list[Decision]:
+                with runner.counting():
+                    return [runner.decide(tx, draft, now, *pair, reader) for pair in zip(rows, each, strict=True)]
 
-    # ---- among actions
+            return work, events, max(len(rows), 1)
 
-    def action(
-        self, x: Context | None, actions: Any, event: str | None, options: Mapping[str, Any]
-    ) -> Callable[[], Asked[ActionDecision]]:
-        """Return what reads a context and the actions of a table, as `one` does."""
-        name, runner = None if event is None else check_text("event", event), self._runner
-        names = () if name is None else (name,)
-
-        def ask() -> Asked[ActionDecision]:
-            asked = Choice(choosing.context_of(self._settings(), x), self.table(actions), **options)
-            return lambda tx, draft, now: choosing.decide(runner, tx, draft, now, name, asked), names, 1
-
-        return ask
-
-    def many_actions(
-        self, X: Contexts, actions: Any, events: Iterable[str] | None, options: Mapping[str, Any]
-    ) -> Callable[[], Asked[list[ActionDecision]]]:
-        """Return what reads contexts and the actions of a table for all of them, or of one for each."""
-        names = None if events is None else [check_text("events", event) for event in listed("events", events)]
-        runner = self._runner
-
-        def ask() -> Asked[list[ActionDecision]]:
+        def among_actions() -> Call[list[Decision] | list[ActionDecision]]:
             rows = choosing.contexts_of(self._settings(), X)
-            if names is not None and len(names) != len(rows):
-                raise InvalidValueError(f"events has {len(names)} names for {len(rows)} contexts; give one for each")
-            if len(rows) > MOST:
-                raise InvalidValueError(f"X has {len(rows):,} rows; give {MOST:,} at most at once")
-            asked = [
-                Choice(x, table, **options) for x, table in zip(rows, self._tables(actions, len(rows)), strict=True)
-            ]
+            each = _some(asks, len(rows))
+            choices = [*map(Choice, rows, self._tables(actions, len(rows)), each)]
 
             def work(tx: Transaction, draft: Draft, now: Moment) -> list[ActionDecision]:
-                told: Iterable[tuple[str | None, Choice]] = zip(names or repeat(None), asked, strict=False)
                 with runner.counting():
-                    return [choosing.decide(runner, tx, draft, now, name, each) for name, each in told]
+                    return [choosing.decide(runner, tx, draft, now, choice) for choice in choices]
 
-            return work, names or (), max(len(rows), 1)
+            return work, events, max(len(rows), 1)
 
-        return ask
+        return among_arms if actions is None else among_actions
 
-    def preparing(self, name: str, actions: Any) -> Asked[ActionTable]:
+    def preparing(self, name: str, actions: Any) -> Call[ActionTable]:
         """Return what gives a table of actions a name."""
         table, runner = self._settings().table(actions), self._runner
 
@@ -172,54 +135,38 @@ class Asking:
             )
         return [self.table(each) for each in actions]
 
-    def _decide_many(
-        self,
-        tx: Transaction,
-        draft: Draft,
-        now: Moment,
-        *,
-        rows: Float64,
-        names: Sequence[str] | None,
-        options: Sequence[Mapping[str, Any]],
-        reader: Reader,
-    ) -> list[Decision]:
-        decide = self._runner.decide
-        asked = zip(rows, [None] * len(rows) if names is None else names, options, strict=True)
-        with self._runner.counting():
-            return [decide(tx, draft, now, row, name, each, reader) for row, name, each in asked]
-
-    def call(self, ask: Callable[[], Asked[T]]) -> T:
+    def call(self, ask: Callable[[], Call[T]]) -> T:
         """Ask, and again where features have changed since the context was read."""
         for _ in range(TRIES):
             if self._runner.reader is None:  # nobody has asked yet
                 self._writer.call(self._runner, _look, size=0)
             try:
-                asked = _read(ask)
+                call = _read(ask)
             except (TypeError, ValueError):
                 if not self._is_shared:
                     raise
                 self._writer.call(self._runner, _look, size=0)  # another replica may have changed the features
-                asked = _read(ask)
+                call = _read(ask)
             try:
-                return self._writer.call(self._runner, *asked)
+                return self._writer.call(self._runner, *call)
             except ContextChangedError:
                 continue
         raise self._restless()
 
-    async def acall(self, ask: Callable[[], Asked[T]]) -> T:
+    async def acall(self, ask: Callable[[], Call[T]]) -> T:
         """Ask as `call` does, without a thread that waits."""
         for _ in range(TRIES):
             if self._runner.reader is None:
                 await self._writer.acall(self._runner, _look, size=0)
             try:
-                asked = _read(ask)
+                call = _read(ask)
             except (TypeError, ValueError):
                 if not self._is_shared:
                     raise
                 await self._writer.acall(self._runner, _look, size=0)
-                asked = _read(ask)
+                call = _read(ask)
             try:
-                return await self._writer.acall(self._runner, *asked)
+                return await self._writer.acall(self._runner, *call)
             except ContextChangedError:
                 continue
         raise self._restless()
@@ -235,7 +182,7 @@ class Asking:
         return reader
 
 
-def _read(ask: Callable[[], Asked[T]]) -> Asked[T]:
+def _read(ask: Callable[[], Call[T]]) -> Call[T]:
     """Read the arguments of a call."""
     with refusing():
         return ask()
@@ -245,56 +192,12 @@ def _look(_: Transaction, __: Draft, ___: Moment) -> None:
     """Do nothing: whoever asks has the loop brought up to date."""
 
 
-def choice_of(
-    eligible: Iterable[Arm] | None,
-    baseline: Arm | None,
-    defer: bool,
-    probabilities: Probabilities | None,
-    others: Mapping[str, object],
-) -> dict[str, Any]:
-    """Return the options of a decision among actions, checked; `others` are those of decisions among arms."""
-    for name, value in others.items():
-        if value is not None:
-            raise InvalidValueError(f"{name} is {value!r}, but decisions among actions have none; leave it out")
-    if not isinstance(defer, bool):
-        raise InvalidTypeError(f"defer is {defer!r}; give True or False")
-    _check_probabilities(probabilities)
-    labels = None if eligible is None else tuple(check_label(arm) for arm in listed("eligible", eligible))
-    played = None if baseline is None else check_label(baseline)
-    return {"eligible": labels, "baseline": played, "defer": defer, "probabilities": probabilities}
-
-
-def _check_probabilities(probabilities: object) -> None:
-    if probabilities is not None and (not isinstance(probabilities, str) or probabilities != "all"):
-        raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
-
-
-def refuse_choice(baseline: Arm | None, defer: bool) -> NoReturn:
-    """Refuse options of decisions among actions where none are given."""
-    given = f"defer is {defer!r}" if baseline is None else f"baseline is {baseline!r}"
-    raise InvalidValueError(f"{given}, but there are no actions; it is for decisions among actions with features")
-
-
-def options_of(
-    eligible: Iterable[Arm] | None,
-    probabilities: Probabilities | None,
-    unit: str | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
-    """Return the options of a decision that were given, checked."""
-    options: dict[str, Any] = {}
-    if eligible is not None:
-        options["eligible"] = [check_label(arm) for arm in listed("eligible", eligible)]
-    _check_probabilities(probabilities)
-    if probabilities is not None:
-        options["probabilities"] = "all"
-    if unit is not None:
-        options["unit"] = check_text("unit", unit)
-    if weights is not None:
-        if not isinstance(weights, Mapping):
-            raise InvalidTypeError(f"weights is {weights!r}; give them by outcome, such as {{'cost': -40.0}}")
-        options["weights"] = dict(weights)
-    return options
+def _some(asks: Asks, n: int) -> list[Ask]:
+    """Return the options of each of so many decisions, if they are not too many."""
+    each = asks.of(n)
+    if n > MOST:
+        raise InvalidValueError(f"X has {n:,} rows; give {MOST:,} at most at once")
+    return each
 
 
 # ---- rewards
@@ -322,7 +225,7 @@ def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
     return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
 
 
-def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> Asked[list[Status]]:
+def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> Call[list[Status]]:
     """Return what to do with many rewards of a loop, all or none."""
     told = [told_of(**named(each)) for each in listed("rewards", rewards)]
     if len(told) > MOST:

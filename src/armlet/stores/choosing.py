@@ -7,7 +7,7 @@ row has is written before the decision; a decision has what it takes to learn, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from armlet.errors import (
     choices,
 )
 from armlet.inputs.actions import dense, read_context
+from armlet.inputs.ask import Ask
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, learn
 from armlet.stores.ledger import Moment, Outcome, Row
@@ -45,25 +46,22 @@ Actions: TypeAlias = ActionTable | str
 
 
 class Choice(NamedTuple):
-    """What is asked of a loop: a decision for a context, among the actions of a table."""
+    """A decision for a context, among the actions of a table, with its options."""
 
     x: Float64
     actions: Actions
-    eligible: tuple[Arm, ...] | None = None
-    baseline: Arm | None = None
-    defer: bool = False
-    probabilities: Literal["all"] | None = None
+    ask: Ask
 
     def is_like(self, row: Row, table: str | None) -> bool:
         """Whether a decision was made for the same context and actions, in the same way; by the hash of the table."""
-        fields, x = row.fields, row.x
+        fields, x, ask = row.fields, row.x, self.ask
         if x is None or x[: 8 * fields["dim"]] != bytes_of(self.x):
             return False
         is_named = isinstance(self.actions, str) and fields.get("prepared") == self.actions
-        eligible = None if self.eligible is None else set(self.eligible)
-        known = None if fields["eligible"] is None else set(fields["eligible"])
+        given = ask.get("eligible")
+        eligible, known = [None if each is None else set(each) for each in (given, fields["eligible"])]
         baseline = fields["arm"] if "shadow" in fields else None
-        is_same_way = (eligible, self.baseline, self.defer) == (known, baseline, "deferred" in fields)
+        is_same_way = (eligible, ask.get("baseline"), "defer" in ask) == (known, baseline, "deferred" in fields)
         return (is_named or fields["actions"] == table) and is_same_way
 
 
@@ -85,33 +83,32 @@ def contexts_of(settings: ActionSettings, X: Contexts) -> Float64:
 # ---- deciding
 
 
-def decide(
-    runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, event: str | None, asked: Choice
-) -> ActionDecision:
+def decide(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, choice: Choice) -> ActionDecision:
     """Decide among the actions of a table, or return the decision that this event has."""
+    ask, given = choice.ask, choice.actions
+    event, is_deferred = ask.get("event"), "defer" in ask
     if event is not None:
         known = runner.find(tx, event)
         if known is not None:
-            return _again(runner, tx, draft, known, asked)
+            return _again(runner, tx, draft, known, choice)
         check_no_id(event, runner.bandit)
-    given = asked.actions
     table = _named(runner, tx, draft, given).table if isinstance(given, str) else given
-    decision, shadow = _chosen(action_bandit(runner), table, asked, draft.clock + 1)
+    decision, shadow = _chosen(action_bandit(runner), table, choice, draft.clock + 1)
     name = decision.id if event is None else event
     fields = {**action_fields_of(decision, name), "table": _row(runner, tx, draft, now, given), **shadow}
     if isinstance(given, str):
         fields["prepared"] = given
-    if asked.defer:
+    if is_deferred:
         fields["deferred"] = True
     seq = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
     runner.tally.decided_action(fields, now.wall, seq)
-    runner.tally.contexts.add(asked.x, now.wall, decision.t)
+    runner.tally.contexts.add(choice.x, now.wall, decision.t)
     window = runner.rules.window
-    due = None if window is None or asked.defer else now.steady + window
-    outcome = Outcome(decision.t, name, seq, "deferred" if asked.defer else "open", None, due)
+    due = None if window is None or is_deferred else now.steady + window
+    outcome = Outcome(decision.t, name, seq, "deferred" if is_deferred else "open", None, due)
     alike = cast("Decision", decision)  # it is learned like any other
     runner.wait_for(tx, draft, now, Recent(alike, outcome, now.wall, None))
-    return decision if asked.probabilities is None else _with_probabilities(decision, table)
+    return decision if "probabilities" not in ask else _with_probabilities(decision, table)
 
 
 def _with_probabilities(decision: ActionDecision, table: ActionTable) -> ActionDecision:
@@ -122,38 +119,33 @@ def _with_probabilities(decision: ActionDecision, table: ActionTable) -> ActionD
     return decision
 
 
-def _again(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent, asked: Choice) -> ActionDecision:
+def _again(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent, choice: Choice) -> ActionDecision:
     row = runner.row(tx, draft, known)
-    if not asked.is_like(row, _hash(runner, asked.actions)):
+    if not choice.is_like(row, _hash(runner, choice.actions)):
         raise EventError(
             f"event {known.outcome.event!r} has been decided for another context, other actions or eligible ones, "
             "another baseline, or as deferred or not; give a new decision another name, or repeat the first one as it "
             "was"
         )
     decision = cast("ActionDecision", decision_of(row))
-    if asked.probabilities is None:
+    if "probabilities" not in choice.ask:
         return decision
     return _with_probabilities(decision, read_table(runner, tx, draft, row.fields["table"]).table)
 
 
 def _chosen(
-    bandit: ActionBandit, table: ActionTable, asked: Choice, t: int
+    bandit: ActionBandit, table: ActionTable, choice: Choice, t: int
 ) -> tuple[ActionDecision, Mapping[str, Mapping[str, Arm]]]:
     """Return what is played, and what the policy would have played if its caller says what that is."""
-    if asked.baseline is not None:
-        _check_baseline(table, asked)
-    decision = bandit.decide(asked.x, table, eligible=asked.eligible, t=t, propensity="marginal")
-    if asked.baseline is None:
+    eligible, baseline = choice.ask.get("eligible"), choice.ask.get("baseline")
+    among = table.labels if eligible is None else [*eligible]
+    if baseline is not None and (baseline not in table or baseline not in among):
+        hint = choices(str(baseline), map(str, among))
+        raise UnknownNameError(f"baseline is {baseline!r}, which is not an action that could be played; {hint}")
+    decision = bandit.decide(choice.x, table, eligible=eligible, t=t, propensity="marginal")
+    if baseline is None:
         return decision, {}
-    return decision.instead(asked.baseline, table[asked.baseline]), {"shadow": {"arm": decision.arm}}
-
-
-def _check_baseline(table: ActionTable, asked: Choice) -> None:
-    """Refuse a baseline that could not be played."""
-    if asked.baseline not in table or (asked.eligible is not None and asked.baseline not in asked.eligible):
-        among = table.labels if asked.eligible is None else asked.eligible
-        hint = choices(str(asked.baseline), map(str, among))
-        raise UnknownNameError(f"baseline is {asked.baseline!r}, which is not an action that could be played; {hint}")
+    return decision.instead(baseline, table[baseline]), {"shadow": {"arm": decision.arm}}
 
 
 def action_bandit(runner: LoopRunner) -> ActionBandit:

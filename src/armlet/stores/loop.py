@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 from armlet.bandit import Bandit
 from armlet.errors import (
@@ -19,8 +19,10 @@ from armlet.errors import (
     refusing,
     suggesting,
 )
+from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, Ask, AskMany
 from armlet.inputs.budget import Budget
-from armlet.inputs.columns import check_label, check_labels, listed
+from armlet.inputs.columns import check_label, check_labels, check_text, listed
+from armlet.inputs.options import with_options
 from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import HUGE, Range, chance, number
 from armlet.kernel import Decision
@@ -28,17 +30,7 @@ from armlet.log.guarded import Control, check_own
 from armlet.policies import check_given
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
-from armlet.stores.asking import (
-    Asked,
-    Asking,
-    Probabilities,
-    choice_of,
-    options_of,
-    refuse_choice,
-    rewarding,
-    rewarding_many,
-    told_of,
-)
+from armlet.stores.asking import Asking, rewarding, rewarding_many, told_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
@@ -49,7 +41,7 @@ from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import How, LoopChange, Prices, Ranges, check_text, is_action_policy
+from armlet.stores.spec import How, LoopChange, Prices, Ranges, is_action_policy
 from armlet.stores.stats import Stats
 from armlet.stores.writer import Writer
 from armlet.types import KEEP, Arm, Context, Contexts, Keep, Policy
@@ -107,73 +99,18 @@ class Loop:
     # ---- decisions
 
     @overload
-    def decide(
-        self,
-        x: Context,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> Decision: ...
+    def decide(self, x: Context, actions: None = None, **ask: Unpack[Ask]) -> Decision: ...
     @overload
+    def decide(self, x: Context | None, actions: Actions, **ask: Unpack[Ask]) -> ActionDecision: ...
+    @with_options(OPTIONS, x="The context.", actions=ACTIONS)
     def decide(
-        self,
-        x: Context | None,
-        actions: Actions,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
-    ) -> ActionDecision: ...
-    def decide(
-        self,
-        x: Any,
-        actions: Actions | None = None,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
+        self, x: Context | None, actions: Actions | None = None, **ask: Unpack[Ask]
     ) -> Decision | ActionDecision:
-        """Choose an arm; durable on return. Its propensity is marginal: over all coins.
+        """Choose an arm, or an action; durable on return. Its propensity is marginal: over all coins.
 
         Parameters
         ----------
-        x
-            The context.
-        event
-            A name for the decision, by which it is rewarded; that of `decision.id` if left out. Asked again with the
-            same context and eligible arms, it is answered the same again, and no step of the clock is taken; with
-            others, it is refused with an EventError. Names that grow with time keep the index of a large store small.
-        eligible
-            The arms that may be played this time; all that are not retired if left out.
-        probabilities
-            "all" for `decision.probabilities`, those of every arm at this step, or of every action in the order of the
-            table; the log has them too.
-        unit
-            A session or a user that keeps its arm within an epoch, on any replica: see `Bandit.decide`. The loop was
-            made with an `epoch`. `stats().units` counts those that were switched by another context or other arms.
-        weights
-            A dial: what outcomes are worth in this decision, those left out as usual. Nothing is learned again.
-        actions
-            Of a loop that was made with features of actions: the actions of this decision, as `ActionBandit.decide`
-            takes them, or the name of a table that was prepared. The decision is an `armlet.ActionDecision`, with the
-            hash of the table and the probabilities of all that could be played in `support`. Asked again with the same
-            event, by the same name, it is answered the same, even if the table of that name is another one by now.
-        baseline
-            The action that is played in any case, as by the rules of before (apprentice mode): its propensity is 1.0,
-            it is learned, and what the policy would have played is logged as `shadow`. `stats().baseline` counts how
-            often both agree.
-        defer
-            True if it is not known yet whether the action will be shown: no window runs and no reward counts until
-            `activate`; without that, nothing is ever learned from it. Rewards that come before are kept until then.
+        {options}
 
         Examples
         --------
@@ -187,103 +124,28 @@ class Loop:
         ('accepted', 'accepted')
         ({'quality': 1.0, 'cost': -400.0}, 1)
         """
-        return self._asking.call(self._one(x, actions, event, eligible, probabilities, unit, weights, baseline, defer))
-
-    @refusing()
-    def _one(
-        self,
-        x: Any,
-        actions: Any,
-        event: str | None,
-        eligible: Iterable[Arm] | None,
-        probabilities: Probabilities | None,
-        unit: str | None,
-        weights: Mapping[str, float] | None,
-        baseline: Arm | None,
-        defer: bool,
-    ) -> Callable[[], Asked[Decision | ActionDecision]]:
-        """Read the options of a decision; the context is read as the loop is then."""
-        if actions is None:
-            if baseline is not None or defer is not False:
-                refuse_choice(baseline, defer)
-            return self._asking.one(x, event, options_of(eligible, probabilities, unit, weights))
-        others = {"unit": unit, "weights": weights}
-        return self._asking.action(x, actions, event, choice_of(eligible, baseline, defer, probabilities, others))
+        return self._asking.call(self._asking.one(x, actions, ask))
 
     @overload
-    async def adecide(
-        self,
-        x: Context,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> Decision: ...
+    async def adecide(self, x: Context, actions: None = None, **ask: Unpack[Ask]) -> Decision: ...
     @overload
+    async def adecide(self, x: Context | None, actions: Actions, **ask: Unpack[Ask]) -> ActionDecision: ...
+    @with_options(OPTIONS)
     async def adecide(
-        self,
-        x: Context | None,
-        actions: Actions,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
-    ) -> ActionDecision: ...
-    async def adecide(
-        self,
-        x: Any,
-        actions: Actions | None = None,
-        *,
-        event: str | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        unit: str | None = None,
-        weights: Mapping[str, float] | None = None,
-        baseline: Arm | None = None,
-        defer: bool = False,
+        self, x: Context | None, actions: Actions | None = None, **ask: Unpack[Ask]
     ) -> Decision | ActionDecision:
-        """Choose an arm, as `decide` does, without a thread that waits."""
-        return await self._asking.acall(
-            self._one(x, actions, event, eligible, probabilities, unit, weights, baseline, defer)
-        )
+        """Choose an arm, or an action, as `decide` does, without a thread that waits."""
+        return await self._asking.acall(self._asking.one(x, actions, ask))
 
     @overload
-    def decide_many(
-        self,
-        X: Contexts,
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        units: Iterable[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> list[Decision]: ...
+    def decide_many(self, X: Contexts, actions: None = None, **ask: Unpack[AskMany]) -> list[Decision]: ...
     @overload
     def decide_many(
-        self,
-        X: Contexts,
-        actions: Actions | list[Actions],
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        defer: bool = False,
+        self, X: Contexts, actions: Actions | list[Actions], **ask: Unpack[AskMany]
     ) -> list[ActionDecision]: ...
+    @with_options(MANY)
     def decide_many(
-        self,
-        X: Contexts,
-        actions: Actions | list[Actions] | None = None,
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        units: Iterable[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-        defer: bool = False,
+        self, X: Contexts, actions: Actions | list[Actions] | None = None, **ask: Unpack[AskMany]
     ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts in one transaction, all or none: the same decisions as one by one.
 
@@ -291,14 +153,11 @@ class Loop:
         ----------
         X
             One context a row, 10,000 at most.
-        events
-            A name for each decision, as in `decide`.
-        eligible, probabilities, weights
-            As in `decide`, for all of them.
-        units
-            The unit of each decision, or None.
-        actions, defer
+        actions
             As in `decide`, for all of them; or a list of tables or of names, one for each decision.
+        **ask
+            The options of `decide`. Those in the plural have one value for each decision, or None; all decisions share
+            the others.
 
         Examples
         --------
@@ -309,64 +168,20 @@ class Loop:
         ...     loop.reward_many([("order-1", 1.0), ("order-2", 0.0), ("order-3", 0.0)])
         ['accepted', 'accepted', 'unknown']
         """
-        return self._asking.call(self._many(X, actions, events, eligible, probabilities, units, weights, defer))
-
-    @refusing()
-    def _many(
-        self,
-        X: Contexts,
-        actions: Any,
-        events: Iterable[str] | None,
-        eligible: Iterable[Arm] | None,
-        probabilities: Probabilities | None,
-        units: Iterable[str | None] | None,
-        weights: Mapping[str, float] | None,
-        defer: bool,
-    ) -> Callable[[], Asked[list[Decision] | list[ActionDecision]]]:
-        """Read the options of many decisions."""
-        if actions is None:
-            if defer is not False:
-                refuse_choice(None, defer)
-            return self._asking.many(X, events, options_of(eligible, probabilities, None, weights), units)
-        others = {"units": units, "weights": weights}
-        return self._asking.many_actions(X, actions, events, choice_of(eligible, None, defer, probabilities, others))
+        return self._asking.call(self._asking.many(X, actions, ask))
 
     @overload
-    async def adecide_many(
-        self,
-        X: Contexts,
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        units: Iterable[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> list[Decision]: ...
+    async def adecide_many(self, X: Contexts, actions: None = None, **ask: Unpack[AskMany]) -> list[Decision]: ...
     @overload
     async def adecide_many(
-        self,
-        X: Contexts,
-        actions: Actions | list[Actions],
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        defer: bool = False,
+        self, X: Contexts, actions: Actions | list[Actions], **ask: Unpack[AskMany]
     ) -> list[ActionDecision]: ...
+    @with_options(MANY)
     async def adecide_many(
-        self,
-        X: Contexts,
-        actions: Actions | list[Actions] | None = None,
-        *,
-        events: Iterable[str] | None = None,
-        eligible: Iterable[Arm] | None = None,
-        probabilities: Probabilities | None = None,
-        units: Iterable[str | None] | None = None,
-        weights: Mapping[str, float] | None = None,
-        defer: bool = False,
+        self, X: Contexts, actions: Actions | list[Actions] | None = None, **ask: Unpack[AskMany]
     ) -> list[Decision] | list[ActionDecision]:
         """Choose for many contexts, as `decide_many` does, without a thread that waits."""
-        return await self._asking.acall(self._many(X, actions, events, eligible, probabilities, units, weights, defer))
+        return await self._asking.acall(self._asking.many(X, actions, ask))
 
     # ---- actions
 

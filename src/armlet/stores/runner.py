@@ -27,6 +27,7 @@ from armlet.errors import (
     LoopGoneError,
     StoreError,
 )
+from armlet.inputs.ask import Ask
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, read_guarded, size_of
@@ -379,34 +380,51 @@ class LoopRunner:
         draft: Draft,
         now: Moment,
         x: Float64,
-        event: str | None,
-        options: Mapping[str, Any],
+        ask: Ask,
         reader: Reader,
     ) -> Decision:
         """Decide, or return the decision that this event has."""
         if reader is not self.reader:
             raise ContextChangedError
-        bandit = self.bandit
+        bandit, event = self.bandit, ask.get("event")
         if event is not None:
             known = self.find(tx, event)
             if known is not None:
-                return self._again(tx, draft, known, x, options)
+                return self._again(tx, draft, known, x, ask)
             check_no_id(event, bandit)
-        if "unit" in options:
-            options = self._in_epoch(options, now)
+        eligible, probabilities, weights = ask.get("eligible"), ask.get("probabilities"), ask.get("weights")
+        unit = ask.get("unit")
+        epoch = None if unit is None else self._epoch_of(unit, now)
         is_timed = fades_by_time(bandit)
         if is_timed:
             bandit._tell_time(self._minutes(now))
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
-            decision, guarded = bandit.play(x, t=draft.clock + 1, **options)
+            decision, guarded = bandit.play(
+                x,
+                t=draft.clock + 1,
+                eligible=eligible,
+                probabilities=probabilities,
+                unit=unit,
+                epoch=epoch,
+                weights=weights,
+            )
         elif type(bandit) is ACTIONS:
             raise InvalidTypeError(
                 f"actions are missing: those of loop {self.name!r} come with each decision; give a table of them, or "
                 "the name of one that was prepared"
             )
         else:
-            decision = bandit.decide(x, t=draft.clock + 1, propensity="marginal", **options)
+            decision = bandit.decide(
+                x,
+                t=draft.clock + 1,
+                propensity="marginal",
+                eligible=eligible,
+                probabilities=probabilities,
+                unit=unit,
+                epoch=epoch,
+                weights=weights,
+            )
         name = decision.id if event is None else event
         fields = fields_of(decision, name)
         if guarded:
@@ -470,8 +488,8 @@ class LoopRunner:
         recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
         return recent
 
-    def _in_epoch(self, options: Mapping[str, Any], now: Moment) -> Mapping[str, Any]:
-        """Return the options of a unit's decision with its epoch, if that goes by the clock of the wall.
+    def _epoch_of(self, unit: str, now: Moment) -> int | None:
+        """Return the epoch of a unit's decision, if that goes by the clock of the wall.
 
         Clocks of replicas differ, and epochs go forward only: one that has begun lasts for those whose clocks are slow.
         """
@@ -479,18 +497,16 @@ class LoopRunner:
         length = bandit._settings.epoch
         if length is None:
             raise InvalidValueError(
-                f"unit is {options['unit']!r}, but loop {self.name!r} has no epochs; make it with epoch=1000, in "
+                f"unit is {unit!r}, but loop {self.name!r} has no epochs; make it with epoch=1000, in "
                 "decisions, or a timedelta"
             )
-        if isinstance(length, int):
-            return options
-        return {**options, "epoch": max(now.wall // (length // MICROSECOND), bandit._epoch or 0)}
+        return None if isinstance(length, int) else max(now.wall // (length // MICROSECOND), bandit._epoch or 0)
 
-    def _again(self, tx: Transaction, draft: Draft, known: Recent, x: Float64, options: Mapping[str, Any]) -> Decision:
+    def _again(self, tx: Transaction, draft: Draft, known: Recent, x: Float64, ask: Ask) -> Decision:
         row, event = self.row(tx, draft, known), known.outcome.event
         is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
-        is_same = is_same and row.fields.get("unit") == options.get("unit") and self._same_dial(row, options)
-        if not is_same or not self._same_arms(row.fields["eligible"], options.get("eligible")):
+        is_same = is_same and row.fields.get("unit") == ask.get("unit") and self._same_dial(row, ask)
+        if not is_same or not self._same_arms(row.fields["eligible"], ask.get("eligible")):
             raise EventError(
                 f"event {event!r} has been decided for another context, unit, weights or other eligible arms; "
                 "give a new decision another name, or repeat the first one as it was"
@@ -504,9 +520,9 @@ class LoopRunner:
             return True
         return _same_arms(known, given)
 
-    def _same_dial(self, row: Row, options: Mapping[str, Any]) -> bool:
+    def _same_dial(self, row: Row, ask: Ask) -> bool:
         """Whether weights are those of a decision; the usual ones, which complete them, may have changed since."""
-        known, given, several = row.fields.get("weights"), options.get("weights"), self.bandit._settings.outcomes
+        known, given, several = row.fields.get("weights"), ask.get("weights"), self.bandit._settings.outcomes
         if known is None or given is None or several is None:
             return known == given
         usual: Mapping[str, float] = several.weights if row.seq > self.terms.weighed_at else known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
@@ -12,7 +11,7 @@ from armlet.actions.policies import ACTION_POLICIES, SharedOptimism
 from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
-from armlet.inputs.columns import check_utf8
+from armlet.inputs.columns import check_text
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.ranges import GivenRanges, check_feature_range
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from armlet.inputs.budget import Budget
     from armlet.inputs.encoder import Encoder
 
-LONGEST: Final = 256  # characters of a name
 OnChange: TypeAlias = Literal["apply", "refuse"]
 How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
@@ -43,20 +41,6 @@ CHANGEABLE: Final = (*RULES, *OF_BANDIT, "control")
 
 Ranges: TypeAlias = Mapping[str, Range]
 Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
-
-
-def check_text(argument: str, value: object) -> str:
-    """Return a name, or refuse what is not one.
-
-    Examples
-    --------
-    >>> check_text("event", "")
-    Traceback (most recent call last):
-    armlet.errors.InvalidValueError: event is ''; give text of 1 to 256 characters
-    """
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST:
-        raise InvalidValueError(f"{argument} is {reprlib.repr(value)}; give text of 1 to {LONGEST} characters")
-    return check_utf8(argument, value)
 
 
 # ---- a change

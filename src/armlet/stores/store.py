@@ -27,7 +27,7 @@ from armlet.errors import (
     refusing,
     suggesting,
 )
-from armlet.inputs.columns import check_labels, listed
+from armlet.inputs.columns import check_labels, check_text, listed
 from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, check_epoch
 from armlet.log.guarded import Control, guards_of, read_guarded
@@ -39,7 +39,7 @@ from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
 from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import LoopSpec, OnChange, Prices, Ranges, check_text
+from armlet.stores.spec import LoopSpec, OnChange, Prices, Ranges
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
 from armlet.stores.tickets import Chore

@@ -1,0 +1,145 @@
+"""Options that are declared once: what each is called, its type, its check, its text and what it is for.
+
+A declaration is a class with annotations that carry an `Option`. Signatures, docstrings, bodies of HTTP requests,
+OpenAPI and the tables of the docs are made from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from types import GenericAlias, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from armlet.errors import InvalidTypeError, choices
+from armlet.inputs.settings import Check
+
+Over: TypeAlias = Literal["arms", "actions", "both"]
+F = TypeVar("F", bound=Callable[..., object])
+WIDTH = 112  # of a docstring
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is declared of an option besides its name and type.
+
+    Parameters
+    ----------
+    text
+        What it means. Its first sentence stands in tables and in OpenAPI.
+    check
+        Takes its name and value, and returns the value, or refuses it.
+    over
+        Whether it is for decisions among arms, among actions with features, or both.
+    plural
+        Its name in a batch, where each decision has its own; None if all decisions of a batch share it.
+    complete
+        Whether each decision of a batch has one if any has; else None leaves it out.
+    default
+        Its value if it is left out.
+    """
+
+    text: str
+    check: Check
+    over: Over = "both"
+    plural: str | None = None
+    complete: bool = False
+    default: object = None
+
+    @property
+    def summary(self) -> str:
+        """What it means, in a sentence."""
+        return summary(self.text)
+
+
+def summary(text: str) -> str:
+    """Return the first sentence of a text.
+
+    Examples
+    --------
+    >>> summary("See `Bandit.decide`. It is short.")
+    'See `Bandit.decide`.'
+    """
+    return re.split(r"(?<=[.])\s", text, maxsplit=1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An option with its type, without the None that leaves it out."""
+
+    type: Any
+    option: Option
+
+    @property
+    def many(self) -> Declared:
+        """The option as one of a batch, with a value or None for each decision."""
+        return Declared(GenericAlias(Iterable, (self.type | None,)), self.option)
+
+
+def declared(declaration: type) -> dict[str, Declared]:
+    """Return the options of a declaration by name."""
+    found = {}
+    for name, hint in get_type_hints(declaration, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            kind, option = get_args(hint)
+            found[name] = Declared(_without_none(kind), option)
+    return found
+
+
+def with_options(options: Mapping[str, Declared], **others: str) -> Callable[[F], F]:
+    """Give a function that takes `**ask` the signature and the docstring that say which options there are.
+
+    `{options}` in its docstring is replaced by their texts; those of other parameters are given by name.
+    """
+
+    def write(function: F) -> F:
+        form = inspect.signature(function)
+        own = [each for each in form.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        made = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=each.option.default, annotation=_annotation(each))
+            for name, each in options.items()
+        ]
+        texts = {**others, **{name: each.option.text for name, each in options.items()}}
+        entries = (f"{name}\n{textwrap.fill(text, WIDTH, **_INDENTED)}" for name, text in texts.items())
+        vars(function)["__signature__"] = form.replace(parameters=[*own, *made])
+        function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", "\n".join(entries))
+        return function
+
+    return write
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    return functools.reduce(operator.or_, (part for part in get_args(kind) if part is not NoneType))
+
+
+_INDENTED: Mapping[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    "}
+
+
+def _annotation(each: Declared) -> str:
+    """Return a type as its module writes it."""
+    text = re.sub(r"\b[a-z_]+(?:\.[a-z_]+)*\.(?=[A-Z])", "", inspect.formatannotation(each.type))
+    return text if each.option.default is not None else f"{text} | None"
+
+
+def refuse_unknown(call: str, name: str, value: object, known: Iterable[str]) -> NoReturn:
+    """Refuse an option that there is not, and suggest the closest."""
+    raise InvalidTypeError(f"{call}() got an unexpected keyword {name!r}, which is {value!r}; {choices(name, known)}")
