@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
 from armlet.kernel import Engine
-from armlet.log import replaying
 from armlet.log.guarded import GuardedBandit
 from armlet.policies import carrying
+from armlet.record.kinds import KINDS
 from armlet.stores import Store
 from armlet.stores.refit import _Relearning
 from armlet.stores.rows.replay import Replay
@@ -79,7 +80,7 @@ def a_restart_loses_early_rewards(patch: Patch) -> None:
 
 
 def a_replay_passes_over_corrections(patch: Patch) -> None:
-    patch.setitem(replaying.PLAYS, "correct", lambda *_: None)
+    patch.setitem(KINDS, "correct", replace(KINDS["correct"], play=lambda *_: None))
 
 
 def a_shadow_learns_twice(patch: Patch) -> None:

@@ -22,11 +22,12 @@ from armlet.kernel import Decision
 from armlet.log.guarded import read_guarded
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
-from armlet.log.replaying import LoggedPast, is_unplayable, play
+from armlet.log.replaying import LoggedPast
 from armlet.record.events import Events
 from armlet.record.faults import InvalidEventError, MissingFileError, NotALogError, explain
 from armlet.record.jsonl import carried, encode_checked, encode_event
 from armlet.record.kinds import OPTIONAL
+from armlet.record.replay import is_unplayable, play
 from armlet.record.seals import Sealer
 from armlet.record.values import Event
 from armlet.report import notebook

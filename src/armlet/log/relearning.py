@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from armlet.errors import LogError
-from armlet.log.replaying import AnyDecision, LoggedPast, is_unplayable, play, read_decision
+from armlet.log.replaying import LoggedPast, read_decision
 from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import fades_by_time
 from armlet.record.events import Events
 from armlet.record.faults import explain
+from armlet.record.plays import AnyDecision
+from armlet.record.replay import is_unplayable, play
 from armlet.record.values import Event
 
 UNCOUNTED = frozenset({"bill", "resync"})  # of a budget, whose spending stays; of sums that are left out

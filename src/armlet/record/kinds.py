@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from armlet.record import contradictions
+from armlet.record import contradictions, plays
 from armlet.record.contradictions import Shape
+from armlet.record.plays import Play
 from armlet.record.values import (
     ADDED,
     ARMS,
@@ -82,6 +83,8 @@ class Field:
     is_optional: bool = False
     of: Whose | None = None
     """What logs are of that have it, if not all have it."""
+    is_internal: bool = False
+    """Whether only a store needs it: its rows are events of a log without it."""
 
 
 Fields: TypeAlias = Mapping[str, Field]
@@ -89,6 +92,10 @@ Fields: TypeAlias = Mapping[str, Field]
 
 def _optional(check: Check, text: str = "", of: Whose | None = None) -> Field:
     return Field(check, text, True, of)
+
+
+def _internal(check: Check, text: str = "") -> Field:
+    return Field(check, text, True, is_internal=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +114,12 @@ class Kind:
     """The field by which one of actions with features is recognized, if they have other fields."""
     contradiction: Callable[[Event, Shape | None], str | None] | None = None
     """Returns how fields contradict each other, if they do."""
+    play: Play | None = None
+    """Does to a bandit what the event has done; None: it changes none."""
+    logged_as: str = ""
+    """The kind that a row has as an event of a log, if that is another one."""
+    logged: Callable[[Event], list[Event]] | None = None
+    """Returns the events of a log that a row is, if it is not one with the same fields."""
     roster: Callable[[Roster, Event], None] | None = None
     """Changes which arms there are."""
 
@@ -181,9 +194,9 @@ _DECIDE_ROW: Final[Fields] = {
     **{name: replace(each, is_optional=True) for name, each in _DECIDE.items() if name not in ("t", "x", "z")},
     **_GUARDED,
     **_REQUIRED_IN_ROWS,
-    "dim": _optional(COUNT, "how many numbers of `x` are the context's, where those of an action follow"),
-    "table": _optional(COUNT, "the row of the table"),
-    "prepared": _optional(TEXT, "the name by which the table was requested"),
+    "dim": _internal(COUNT, "how many numbers of `x` are the context's, where those of an action follow"),
+    "table": _internal(COUNT, "the row of the table"),
+    "prepared": _internal(TEXT, "the name by which the table was requested"),
 }
 
 # ---- the start
@@ -234,11 +247,11 @@ _PLAYED: Final[Fields] = {
 _EXPIRED: Final[Fields] = {"expired": _optional(TRUTH, "true, if its reward was no longer waited for")}
 _OLD_AND_NEW: Final[Fields] = {"old_reward": Field(REWARD), "new_reward": Field(REWARD)}
 
-_OF: Final[Fields] = {"of": Field(COUNT, "the row of its decision"), **_ID}
-_HAD: Final[Fields] = {"had": _optional(REWARD, "what the bandit had been given before")}
-_WAITS: Final[Fields] = {"waits": _optional(TRUTH, "while it waits for more")}
-_STATUS: Final[Fields] = {"status": _optional(TEXT, "of the call that it answered")}
-_LATER: Final[Fields] = {"later": _optional(TRUTH, "if a part was reported before")}
+_OF: Final[Fields] = {"of": Field(COUNT, "the row of its decision", is_internal=True), **_ID}
+_HAD: Final[Fields] = {"had": _internal(REWARD, "what the bandit had been given before")}
+_WAITS: Final[Fields] = {"waits": _internal(TRUTH, "while it waits for more")}
+_STATUS: Final[Fields] = {"status": _internal(TEXT, "of the call that it answered")}
+_LATER: Final[Fields] = {"later": _internal(TRUTH, "if a part was reported before")}
 _ROW_PLAYED: Final[Fields] = {"played": _optional(LABEL, "the arm that was shown instead of the one that was decided")}
 
 # ---- changes
@@ -296,12 +309,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ACTIONS_ROW,
         of="actions",
         contradiction=contradictions.of_table,
+        play=lambda bandit, event, past: past.on_table(bandit, event),
     ),
     "remove_table": Kind(
         text="`remove_table(name)`",
         fields=_TABLE_NAME,
         row=_TABLE_NAME,
         of="actions",
+        play=lambda bandit, event, past: past.on_table(bandit, event),
     ),
     "decide": Kind(
         text='`decide(x, eligible=..., t=t, weights=..., unit=..., epoch=..., propensity="marginal")`, and compares '
@@ -310,10 +325,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_DECIDE_ROW,
         mark="actions",
         contradiction=contradictions.of_decision,
+        play=lambda bandit, event, past: past.decide(bandit, event),
     ),
     "reward": Kind(
         text="nothing yet: it waits for its window to close",
         row={**_OF, "reward": Field(REWARD), **_STATUS, **_LATER},
+        logged_as="note",
     ),
     "learn": Kind(
         text="`learn`",
@@ -331,22 +348,26 @@ KINDS: Final[Mapping[str, Kind]] = {
             **_ROW_PLAYED,
             **_BILLED,
         },
+        play=plays.learn,
     ),
     "correct": Kind(
         text="`correct`",
         fields={**_ID, **_OLD_AND_NEW, **_WEIGHT, **_DECISION, **_BILLED, **_PLAYED},
         row={**_OF, **_OLD_AND_NEW, **_STATUS, **_LATER, **_HAD, **_WAITS, **_EXPIRED, **_ROW_PLAYED, **_BILLED},
         contradiction=contradictions.of_correction,
+        play=plays.correct,
     ),
     "forget": Kind(
         text="`forget`",
         fields={**_ID, "reward": Field(REWARD), **_WEIGHT, **_DECISION, **_BILLED},
         row={**_OF, "reward": Field(REWARD), **_BILLED},
+        play=plays.forget,
     ),
     "expire": Kind(
         text="`expire`",
         fields=_ABOUT,
         row={**_OF, **_HAD, **_BILLED},
+        play=lambda bandit, event, past: bandit.expire(past.get(event)),
     ),
     "bill": Kind(
         text="`bill`: counts its cost in the budget, and learns nothing",
@@ -371,10 +392,13 @@ KINDS: Final[Mapping[str, Kind]] = {
             **_BILLED,
         },
         of="arms",
+        play=lambda bandit, event, past: bandit.bill(past.get(event, event.get("reward")), event["cost"]),
     ),
     "activate": Kind(
         text="nothing to the bandit: its window begins, and rewards count",
         row=_OF,
+        logged_as="note",
+        logged=lambda event: [{**event, "activated": True}],
     ),
     "add_arm": Kind(
         text="`add_arm`",
@@ -382,6 +406,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.add(event["arm"]),
+        play=lambda bandit, event, _: bandit.add_arm(event["arm"]),
     ),
     "retire_arm": Kind(
         text="`retire_arm`",
@@ -389,6 +414,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.retire(roster.place(event)),
+        play=lambda bandit, event, _: bandit.retire_arm(event["arm"]),
     ),
     "restore_arm": Kind(
         text="`restore_arm`",
@@ -396,30 +422,36 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.restore(roster.place(event)),
+        play=lambda bandit, event, _: bandit.restore_arm(event["arm"]),
     ),
     "remove_arm": Kind(
         text="`remove_arm`",
         fields=_ARM,
         of="arms",
         roster=lambda roster, event: roster.remove(roster.place(event)),
+        play=lambda bandit, event, _: bandit.remove_arm(event["arm"]),
     ),
     "advance": Kind(
         text="`replace(t=...)`",
         fields={"t": Field(COUNT)},
+        play=lambda bandit, event, _: bandit.replace(t=event["t"]),
     ),
     "partial_fit": Kind(
         text="`partial_fit`",
         fields=_ROWS,
         of="arms",
+        play=plays.partial_fit,
     ),
     "learn_logged": Kind(
         text="`partial_fit(columns)`",
         fields={"columns": Field(OBJECT)},
+        play=plays.learn_logged,
     ),
     "merge": Kind(
         text="`merge`",
         fields={"model": Field(TEXT, "the other bandit, as a [model file](file-format.md) in base64")},
         roster=lambda roster, event: roster.merge(event),
+        play=plays.merge,
     ),
     "resync": Kind(
         text="goes on in that state, with its own seed",
@@ -433,11 +465,13 @@ KINDS: Final[Mapping[str, Kind]] = {
             )
         },
         roster=lambda roster, event: roster.start_over(event),
+        play=plays.resync,
     ),
     "replace": Kind(
         text="the call of that name; `guards` cannot be replayed: events after them go on from a model",
         fields=_REPLACE,
         contradiction=contradictions.of_replacement,
+        play=plays.replace,
     ),
     "change": Kind(
         text="the `replace` events, one after the other",
@@ -445,6 +479,8 @@ KINDS: Final[Mapping[str, Kind]] = {
             "rules": Field(OBJECT, "those of rewards that changed"),
             "replaces": Field(OBJECTS, "a list of the `replace` events of a log"),
         },
+        logged_as="replace",
+        logged=plays.replacements_of,
     ),
     "checkpoint": Kind(
         text="compares digest and seal",

@@ -78,7 +78,7 @@ class _Relearning(Replay):
         super().__init__(*args)
         reach_time(self._bandit, max(head.ts, head.steady) // MINUTE)
 
-    def _reach(self, minutes: int) -> None:
+    def _reach(self, bandit: Bandit, minutes: int) -> None:
         """Leave it to the bandit to refuse what is far ahead of the head."""
 
     def _events(self, row: Row) -> list[Event]:

@@ -31,9 +31,9 @@ from armlet.inputs.ask import Ask
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.log.guarded import GuardedBandit, guards_of, read_guarded, size_of
-from armlet.log.replaying import play
 from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import MINUTE, fades_by_time, reach_time, time_of
+from armlet.record.replay import play
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.learning import Recent, check_played, count, judged, learn

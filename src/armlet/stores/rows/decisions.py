@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from itertools import product
-from types import NoneType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -18,46 +16,12 @@ from armlet.actions.decision import ActionDecision
 from armlet.errors import StoreError
 from armlet.kernel import Decision
 from armlet.policies.discounts import MINUTE
-from armlet.record.values import CONTROL, SHADOW
+from armlet.record.rows import damage, is_row
+from armlet.record.values import ELIGIBLE
 from armlet.stores.ledger import Row
 from armlet.types import Arm, Float64, Reward
 
-PASSIVE: Final = frozenset(("reward", "actions", "remove_table", "activate"))  # kinds of rows that change no bandit
-REWARD: Final = (float, dict)  # one, or several parts by outcome
 BYTES: Final = np.dtype("<f8")
-
-_ABOUT = {"of": int, "id": str}
-_FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "decide": {"id": str, "arm": (str, int), "explored": bool, "optimistic": bool, "eligible": (list, NoneType)},
-    "reward": {**_ABOUT, "reward": REWARD},
-    "learn": {**_ABOUT, "reward": REWARD},
-    "forget": {**_ABOUT, "reward": REWARD},
-    "expire": _ABOUT,
-    "bill": {**_ABOUT, "cost": float},
-    "correct": {**_ABOUT, "old_reward": REWARD, "new_reward": REWARD},
-    "add_arm": {"arm": (str, int)},
-    "retire_arm": {"arm": (str, int)},
-    "restore_arm": {"arm": (str, int)},
-    "change": {"rules": dict, "replaces": list},
-    "actions": {"hash": str, "width": int},
-    "remove_table": {"name": str},
-    "activate": _ABOUT,
-}
-
-
-class _Shapes(NamedTuple):
-    """What a row of a kind has: the names of its fields, and which types these have together."""
-
-    names: tuple[str, ...]
-    types: frozenset[tuple[type, ...]]
-
-
-def _shapes(fields: Mapping[str, type | tuple[type, ...]]) -> _Shapes:
-    kinds = (types if isinstance(types, tuple) else (types,) for types in fields.values())
-    return _Shapes(tuple(fields), frozenset(product(*kinds)))
-
-
-_SHAPES = {kind: _shapes(fields) for kind, fields in _FIELDS.items()}
 
 
 def fields_of(decision: Decision, event: str) -> dict[str, Any]:
@@ -95,31 +59,17 @@ def checked(row: Row, kind: str | None = None) -> Row:
     --------
     >>> checked(Row(seq=9, ts=5, kind="learn", t=1, fields={"of": 1}))
     Traceback (most recent call last):
-    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not str; go back ...
+    armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not a step ...
     """
-    fields, shapes = row.fields, _SHAPES.get(kind or row.kind)
-    if shapes is None or row.kind not in _SHAPES:
+    if not is_row(row.kind):
         raise StoreError(
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
-    if "control" in fields or "shadow" in fields:
-        _check_guards(row)
-    is_fit = tuple(map(type, map(fields.get, shapes.names))) in shapes.types
-    if is_fit and not (kind == "decide" and fields.get("eligible", row)):  # not even None if it is missing
-        return row
-    for name, types in _FIELDS[kind or row.kind].items():
-        if not isinstance(fields.get(name, row), types):
-            what = getattr(types, "__name__", "such value")
-            raise _damaged(row, kind or row.kind, f"{name} is missing, or is not {what}")
-    if kind == "decide" and not all(isinstance(arm, (str, int)) for arm in fields["eligible"] or ()):
+    if why := damage(kind or row.kind, row.fields):
+        raise _damaged(row, kind or row.kind, why)
+    if kind == "decide" and row.fields["eligible"] and not ELIGIBLE.holds(row.fields["eligible"]):
         raise _damaged(row, kind, "eligible has a value that is not an arm")
     return row
-
-
-def _check_guards(row: Row) -> None:
-    for name, check in (("control", CONTROL), ("shadow", SHADOW)):
-        if name in row.fields and not check.holds(row.fields[name]):
-            raise _damaged(row, row.kind, f"{name} is not {check.words}")
 
 
 def context_of(row: Row) -> list[float] | None:
@@ -143,8 +93,8 @@ def decision_of(row: Row, reward: Reward | None = None, *, waits: bool = False, 
         learned["weight"] = 1.0
     try:
         if "actions" in row.fields:  # it is learned like any other
-            told = {**row.fields, "t": row.t, **pair_of(row), **learned, **marks}
-            return cast("Decision", ActionDecision.from_dict(told))
+            record = {**row.fields, "t": row.t, **pair_of(row), **learned, **marks}
+            return cast("Decision", ActionDecision.from_dict(record))
         return Decision.from_dict({**row.fields, "t": row.t, "x": context_of(row), **learned, **marks})
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _damaged(row, "decide", error) from error
@@ -174,7 +124,7 @@ def timed(row: Row) -> Row:
     return row if row.fields.get("tag") else row._replace(fields={**row.fields, "tag": row.ts // MINUTE})
 
 
-def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:
+def known_of(decided: Row, later: Iterable[Row]) -> Decision | None:
     """Return a decision as rows about it leave it: learned, or waited for; None if a model knows nothing of it.
 
     Examples
@@ -187,7 +137,7 @@ def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:
     """
     row, is_waited_for, is_part = decided, True, False
     value: Reward | None = None
-    for each in heard:
+    for each in later:
         fields = checked(each).fields
         if each.kind == "learn":
             row = substitute(decided, fields["played"]) if "played" in fields else decided
@@ -202,10 +152,10 @@ def known_of(decided: Row, heard: Iterable[Row]) -> Decision | None:
 
 def had_of(fields: Mapping[str, Any], name: str | None = None) -> Reward | None:
     """Return what the bandit had been given of a decision before a row, and, with a name, what that field added."""
-    told = None if name is None else fields[name]
+    added = None if name is None else fields[name]
     if "had" not in fields:
-        return told
-    return {**fields["had"], **(told or {})}
+        return added
+    return {**fields["had"], **(added or {})}
 
 
 def _damaged(row: Row, kind: str, why: object) -> StoreError:

@@ -21,7 +21,8 @@ from armlet.log.guarded import guards_of, read_guarded
 from armlet.policies.discounts import fades_by_time
 from armlet.record.arms import ArmLabels
 from armlet.record.contradictions import ACTION_SCHEMA, SCHEMA
-from armlet.record.kinds import FORMAT, OF_TABLES
+from armlet.record.kinds import ARM_CHANGES, FORMAT, OF_TABLES
+from armlet.record.rows import INTERNAL, as_events
 from armlet.record.values import Event
 from armlet.stores.ledger import LedgerReader, LoopRecord, Row
 from armlet.stores.rows.decisions import checked, context_of, decision_of, had_of, pair_of, substitute, timed
@@ -29,8 +30,6 @@ from armlet.stores.rows.tables import table_of
 from armlet.stores.terms import Terms
 from armlet.types import Arm, Policy
 
-ARMS: Final = ("add_arm", "retire_arm", "restore_arm")  # kinds of rows
-INTERNAL: Final = ("of", "status", "later", "had", "waits", "dim", "table", "prepared")  # what only a store needs
 LONGEST: Final = 19  # digits of a step
 
 
@@ -68,7 +67,7 @@ class LoopLog(ArmLabels):
         if self._changed is None:
             rows = self._ledger.rows(self._record.id, self._after)
             told = takewhile(lambda row: row.seq <= self._record.base, rows)
-            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARMS and checked(row)]
+            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARM_CHANGES and checked(row)]
             self._changed = dict(reversed(changes))
         known, gone = self._changed, set(retired)
         there = [arm for arm in arms if known.get(arm) != "add_arm"]
@@ -101,12 +100,12 @@ class LoopLog(ArmLabels):
         if row.kind in OF_TABLES:  # told with the first decision that needs it, if it has no name
             return
         is_before = row.seq <= self._record.base  # then it is told with the features of the start, which come later
-        if row.kind == "change":
-            head = {"seq": row.seq, "kind": "replace", "at": row.ts}
-            told = (each for each in checked(row).fields["replaces"] if not (is_before and "features" in each))
-            yield from ({**head, **fields} for fields in told)
-            return
-        event = dict(event_of(self._carry.row(row, self._record.base) if is_before else row, row.seq))
+        for event in events_of(self._carry.row(row, self._record.base) if is_before else row, row.seq):
+            if not (is_before and "features" in event):
+                yield self._complete(event, row)
+
+    def _complete(self, event: Event, row: Row) -> Event:
+        """Return an event with what a reader that does not have the rows before needs."""
         if row.kind == "correct" and "had" in row.fields:  # a log has all parts in it
             event |= {"old_reward": row.fields["had"], "new_reward": had_of(row.fields, "new_reward")}
         if row.kind == "bill" and "had" in row.fields:  # what it had, should nobody remember
@@ -116,10 +115,10 @@ class LoopLog(ArmLabels):
             if decided is not None:
                 upto = max(row.seq, self._record.base)
                 event["decision"] = self._record_of(self._carry.row(decided, upto), row)
-        yield event
+        return event
 
     def _record_of(self, decided: Row, row: Row) -> Mapping[str, Any]:
-        """Return the record of a decision that nobody can make again from these events.
+        """Return the record of a decision that cannot be made again from these events.
 
         That of the arm that was played instead of the one that was decided; or one whose parts came before them.
         """
@@ -146,7 +145,7 @@ class LoopLog(ArmLabels):
         row = self._ledger.decided(self._record.id, int(step)) if step.isdecimal() and len(step) < LONGEST else None
         if row is None or checked(row, "decide").fields["id"] != decision:
             return None
-        return event_of(self._with_time(self._carry.row(row, self._record.base)), row.seq)
+        return events_of(self._with_time(self._carry.row(row, self._record.base)), row.seq)[0]
 
 
 class _Tables:
@@ -194,24 +193,20 @@ def _described(bandit: Bandit) -> Mapping[str, Any]:
     return model_file.describe(bandit._model())
 
 
-def event_of(row: Row, seq: int) -> Event:
-    """Return a row as an event with another number; a reward that waits for its window to close is a note.
+def events_of(row: Row, seq: int) -> list[Event]:
+    """Return a row as events with another number; a reward that waits for its window to close is a note.
 
     Examples
     --------
-    >>> event_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
-    {'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}
+    >>> events_of(Row(seq=9, ts=5, kind="reward", t=1, fields={"of": 1, "id": "1-0f", "reward": 0.5}), 3)
+    [{'seq': 3, 'kind': 'note', 'at': 5, 'id': '1-0f', 'reward': 0.5}]
     """
     head = {"seq": seq, "kind": row.kind, "at": row.ts}
-    checked(row)
-    fields = {name: value for name, value in row.fields.items() if name not in INTERNAL}
-    if row.kind == "reward":
-        return {**head, "kind": "note", **fields}
-    if row.kind == "activate":
-        return {**head, "kind": "note", **fields, "activated": True}
+    fields = checked(row).fields
     if row.kind == "decide":
         features = pair_of(row) if "actions" in fields else {"x": context_of(row)}
-        return {**head, "id": fields.pop("id"), "t": row.t, **features, **fields}
+        head |= {"id": fields["id"], "t": row.t, **features}
+    events = as_events({**head, **fields})
     if row.kind == "correct":
-        fields["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
-    return {**head, **fields}
+        events[0]["weight"] = 1.0  # as loops learn; a log says so, since it may have lost what was learned
+    return [{name: value for name, value in event.items() if name not in INTERNAL} for event in events]

@@ -16,15 +16,17 @@ import numpy as np
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
+from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision, json_bytes
 from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
-from armlet.log.replaying import PLAYS, is_unplayable
 from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import fades_by_time, reach_time
+from armlet.record.replay import is_unplayable, play
+from armlet.record.rows import PASSIVE, as_events
 from armlet.record.values import Event
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
-from armlet.stores.rows.decisions import BYTES, PASSIVE, checked, decision_of, had_of, substitute, timed
+from armlet.stores.rows.decisions import BYTES, checked, decision_of, substitute, timed
 from armlet.stores.tally import CHANGING, Tally
 from armlet.stores.tally.comparisons import Scale, coins_of
 from armlet.stores.terms import USUAL, Carry
@@ -66,6 +68,7 @@ class Replay:
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
         self._learned: list[_Learned] = []
         self._ended: list[Row] = []  # decisions under way whose reward is in the columns
+        self._past = RowPast(self.decided, self._reach)
         self._clock: int | None = None
         self._last = 0
 
@@ -93,10 +96,7 @@ class Replay:
                 self._clock = t
                 if len(self._begun) >= KEPT or not compiled:
                     self.settle()
-            elif kind == "learn" and compiled and "expired" not in fields:
-                if not has_columns:
-                    self._learn_alone(row)
-                    continue
+            elif kind == "learn" and has_columns and "expired" not in fields:
                 self._learn(row)
                 if len(learned) >= PAGE:
                     self.settle()
@@ -113,26 +113,17 @@ class Replay:
         return self._can_have_columns and self._bandit._settings.feature_range is None
 
     def _learn(self, row: Row) -> None:
-        told = row.fields
-        decided = self._begun.pop(told["of"], None)
+        rewarded = row.fields
+        decided = self._begun.pop(rewarded["of"], None)
         if decided is None:
             decided = self._get(row)
             self._ended.append(decided)
         elif self._is_timed:
             decided = timed(decided)
         _, _, _, t, fields, x = decided
-        weight, tag = told.get("weight", 1.0), fields.get("tag", 0)
-        columns = (t, x, fields["arm"], told["reward"], weight, fields["propensity"], fields["explored"], tag)
+        weight, tag = rewarded.get("weight", 1.0), fields.get("tag", 0)
+        columns = (t, x, fields["arm"], rewarded["reward"], weight, fields["propensity"], fields["explored"], tag)
         self._learned.append(columns)
-
-    def _learn_alone(self, row: Row) -> None:
-        told = row.fields
-        if self._clock is not None:
-            self.settle()
-        billed = {"billed": told["billed"]} if "billed" in told else {}
-        decision = decision_of(self._get(row), had_of(told), waits=True, **billed)
-        self._reach(decision.tag)
-        self._bandit.learn(decision, told["reward"], weight=told.get("weight", 1.0))
 
     def _get(self, row: Row) -> Row:
         decided = self.decided(row.fields["of"])
@@ -143,7 +134,7 @@ class Replay:
     def _act(self, row: Row) -> None:
         try:
             for event in self._events(row):
-                PLAYS[event["kind"]](self._bandit, event, RowPast(self.decided))
+                play(self._bandit, event, self._past)
         except (LogError, StoreError):
             raise
         except Exception as error:
@@ -220,9 +211,9 @@ class Replay:
     def _events(self, row: Row) -> list[Event]:
         return plays_of(row)
 
-    def _reach(self, minutes: int) -> None:
+    def _reach(self, bandit: Bandit, minutes: int) -> None:
         """Let the bandit learn rows of a time, which was checked when they were decided."""
-        reach_time(self._bandit, minutes)
+        reach_time(bandit, minutes)
 
     def decided(self, seq: int) -> Row | None:
         """Return the row of a decision."""
@@ -241,7 +232,7 @@ class Replay:
                 self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
             if self._learned:
                 if self._is_timed:
-                    self._reach(max(learned[-1] for learned in self._learned))
+                    self._reach(self._bandit, max(learned[-1] for learned in self._learned))
                 self._bandit.partial_fit(_table(self._learned))
             for row in self._ended:
                 self._bandit.expire(decision_of(row))
@@ -256,10 +247,7 @@ class Replay:
 
 def plays_of(row: Row) -> list[Event]:
     """Return what a row does to a bandit, as events of a log; a change of rules alone does nothing."""
-    event = {**row.fields, "seq": row.seq, "kind": row.kind, "t": row.t}
-    if row.kind != "change":
-        return [event]
-    return [{**each, "seq": row.seq, "kind": "replace"} for each in row.fields["replaces"]]
+    return as_events({**row.fields, "seq": row.seq, "kind": row.kind, "at": row.ts, "t": row.t})
 
 
 def written(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,8 +267,8 @@ def _table(learned: list[_Learned]) -> Mapping[str, Any]:
 class RowPast:
     """The decisions of a loop, read from its rows."""
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, find: Find, reach: Callable[[Bandit, int], None] = reach_time) -> None:
+        self._find, self.reach = find, reach
 
     def decide(self, bandit: Bandit, event: Event) -> None:
         """Take the step of a decision."""
@@ -292,12 +280,19 @@ class RowPast:
     def get(self, event: Event, reward: Reward | None = None) -> Decision:
         """Return the decision that a row is about, which has learned this reward if one is given."""
         row = self._find(event["of"])
-        if row is None:
+        if row is None or (row.x is None and event["kind"] == "learn"):
             raise StoreError(f"row {event['seq']} of the loop is about row {event['of']}, which is missing")
+        row = checked(row, "decide")
         if "played" in event:
             row = substitute(row, event["played"])
         had, waits = event.get("had", reward), "waits" in event or event["kind"] in ("learn", "expire")
         return decision_of(row, had, waits=waits, **{name: event[name] for name in MARKS if name in event})
+
+    def on_table(self, bandit: Bandit, event: Event) -> None:
+        """Leave tables to the loop: each is a row, which decisions name."""
+
+    def on_change(self, t: int, change: FeatureChange) -> None:
+        """Leave contexts as they are: `find` carries them."""
 
 
 def _count_parts(tally: Tally, outcomes: Outcomes, row: Row, decided: Row, arm: Arm, explored: bool) -> None:

@@ -1,0 +1,149 @@
+"""What an event of a kind does to a bandit, by its public calls; the decision that it is about comes from a `Past`."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from armlet.actions.bandit import ActionBandit
+from armlet.actions.decision import ActionDecision
+from armlet.actions.policies import ACTION_POLICIES
+from armlet.errors import InvalidValueError
+from armlet.inputs.budget import Budget
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.outcomes import Outcomes
+from armlet.kernel import Decision
+from armlet.loading import from_bytes
+from armlet.lost_digits import keeping_rows
+from armlet.policies import find_policy
+from armlet.policies.discounts import time_of
+from armlet.record.values import HEAD, Event
+from armlet.types import Reward
+
+AnyDecision: TypeAlias = Decision | ActionDecision
+
+
+class Past(Protocol):
+    """The decisions that events are about: of a log, decided again; of a store, read from its rows."""
+
+    def decide(self, bandit: Any, event: Event) -> AnyDecision | None:
+        """Play a decision; return it if it was decided again."""
+
+    def get(self, event: Event, reward: Reward | None = None) -> AnyDecision:
+        """Return the decision that an event is about, which has learned this reward if one is given."""
+
+    def on_table(self, bandit: Any, event: Event) -> None:
+        """Take a table of actions, or remove one."""
+
+    def on_change(self, t: int, change: FeatureChange) -> None:
+        """Take note that features were replaced after step t."""
+
+    def reach(self, bandit: Any, minutes: int) -> None:
+        """Let the bandit learn rows of a time."""
+
+
+Play: TypeAlias = Callable[[Any, Event, Past], object]
+"""What an event does to a bandit, of either kind; it returns the decision if it was decided again."""
+
+
+def learn(bandit: Any, event: Event, past: Past) -> None:
+    """Learn a reward."""
+    decision = past.get(event)
+    past.reach(bandit, decision.tag)
+    bandit.learn(decision, event["reward"], weight=event.get("weight", 1.0))
+
+
+def correct(bandit: Any, event: Event, past: Past) -> None:
+    """Correct a reward."""
+    old = event["old_reward"]
+    decision = past.get(event, old)
+    keeping_rows(lambda: bandit.correct(decision, old, event["new_reward"], **taking_back(bandit)))
+
+
+def forget(bandit: Any, event: Event, past: Past) -> None:
+    """Take a reward back."""
+    decision = past.get(event, event["reward"])
+    # a resync follows, or the bandit that wrote the log has warned
+    keeping_rows(lambda: bandit.forget(decision, event["reward"], **taking_back(bandit)))
+
+
+def taking_back(bandit: Any) -> Mapping[str, Any]:
+    """Return the option that takes back, or corrects, any row: an event or a loop cannot be refused one."""
+    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
+
+
+def partial_fit(bandit: Any, event: Event, _: Past) -> None:
+    """Learn rows of which no decision is known."""
+    bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
+
+
+def learn_logged(bandit: Any, event: Event, past: Past) -> None:
+    """Learn rows of a log."""
+    past.reach(bandit, max(event["columns"].get("tag", ()), default=0))
+    keeping_rows(lambda: bandit.partial_fit(event["columns"]))
+
+
+def merge(bandit: Any, event: Event, past: Past) -> None:
+    """Add what another bandit has learned."""
+    other = from_bytes(base64.b64decode(event["model"]))
+    past.reach(bandit, time_of(other))
+    bandit.merge(other)
+
+
+def replace(bandit: Any, event: Event, past: Past) -> None:
+    """Replace a part of the bandit, which must be able to, or the event is refused."""
+    before = bandit.settings
+    if "guards" in event:
+        raise InvalidValueError("the guards of a loop are not made from events: start from the model after it")
+    for call in _replacements(event, before.outcomes):
+        bandit.replace(**call)
+    after = bandit.settings
+    if "outcomes" in event and after.outcomes.to_dict() != event["outcomes"]:
+        raise InvalidValueError(f"outcomes is {event['outcomes']}, but they become {after.outcomes.to_dict()}")
+    if "features" not in event:
+        return
+    if list(after.features) != event["features"]:
+        raise InvalidValueError(f"features is {event['features']}, but the encoder gives {list(after.features)}")
+    change = FeatureChange.between(before.features, after.features, event.get("fill"), dim=before.dim)
+    past.on_change(bandit.t, change)
+
+
+def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any]]:
+    """Return the arguments of the call that an event is a record of; or, of several outcomes, of those it takes."""
+    if "policy" in event:
+        name, settings = event["policy"]["name"], event["policy"]["settings"]
+        return [{"policy": (ACTION_POLICIES.get(name) or find_policy(name))(**settings)}]
+    if "reward_range" in event:
+        return [{"reward_range": event["reward_range"]}]
+    if "feature_range" in event:
+        return [{"feature_range": event["feature_range"]}]
+    if "outcomes" in event:
+        return _reweighed(Outcomes.from_dict(event["outcomes"]), outcomes)
+    if "budget" in event:
+        return [{"budget": None if event["budget"] is None else Budget.from_dict(event["budget"])}]
+    fill = {"fill": event.get("fill", {})}
+    if "encoder" in event:
+        return [{"encoder": Encoder.from_dict(event["encoder"]), **fill}]
+    return [{"features": event["features"], **fill}]
+
+
+def _reweighed(new: Outcomes, old: Outcomes | None) -> list[dict[str, Any]]:
+    """Return what takes a bandit from some outcomes to others: weights, prices, ranges, or the same once more."""
+    now = old or new
+    known = [] if new.known == now.known else [{"known": new.known}]
+    ranges = [] if new.ranges == now.ranges else [{"reward_range": new.ranges}]
+    weights = [{"outcomes": new.weights}] if new.weights != now.weights or not (known or ranges) else []
+    return weights + known + ranges
+
+
+def replacements_of(event: Event) -> list[Event]:
+    """Return what a change of a loop does to its bandit: a replacement each of the parts that are others."""
+    head = {name: event[name] for name in HEAD}
+    return [{**head, **fields} for fields in event["replaces"]]
+
+
+def resync(bandit: Any, event: Event, _: Past) -> None:
+    """Go on in the state of a model."""
+    bandit._resync(from_bytes(base64.b64decode(event["model"])))
