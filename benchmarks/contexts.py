@@ -57,7 +57,7 @@ def looks(X: Float64, start: int = 0, every: int = LOOK) -> Iterator[set[str]]:
     """Return the features that alarms name, at every look from a decision on."""
     tally = Tally()
     for i, x in enumerate(X):
-        tally.contexts.add(x, i, i + 1)
+        tally.contexts.add(x.tobytes(), i, i + 1)
         if i >= start and (i + 1) % every == 0:
             yield {alarm.text.split("'")[1] for alarm in alarms(tally, i, features=KINDS)}
 

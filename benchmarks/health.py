@@ -41,9 +41,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from armlet.bandit import Bandit
-from armlet.kernel import Decision
 from armlet.policies import AutoEpsilonGreedy, FixedEpsilon, LinUCB, OccasionalOptimism, Uniform
 from armlet.stores.health import RULES
+from armlet.stores.ledger import Row
+from armlet.stores.rows.decisions import bytes_of, fields_of
 from armlet.stores.tally import Tally
 from armlet.types import Policy
 from support.watched import FaultKind, Found, Noticed, Scenario, draw, draw_for, first_alarm, notice
@@ -126,36 +127,33 @@ def cost(policy: Policy, n: int = 40_000, rounds: int = 4) -> str:
     """Measure the calls of a tally with 10 arms: the best of a few rounds."""
     rng, bandit = np.random.default_rng(1), Bandit([f"arm-{k}" for k in range(10)], dim=4, policy=policy, seed=1)
     X, values = rng.normal(size=(n, 4)), (rng.random(n) < 0.1).astype(np.float64).tolist()
-    decisions = []
-    for x, value in zip(X, values, strict=True):
-        decisions.append(bandit.decide(x, propensity="marginal"))
-        bandit.learn(decisions[-1], value)
-    rows = [
-        (decision, decision.arm, decision.explored, value) for decision, value in zip(decisions, values, strict=True)
-    ]
+    rows = []
+    for at, (x, value) in enumerate(zip(X, values, strict=True)):
+        decision, ts = bandit.decide(x, propensity="marginal"), START + at * 300_000
+        decided = Row(at, ts, "decide", decision.t, fields_of(decision, decision.id), bytes_of(x))
+        fields = {"of": at, "id": decision.id, "reward": value, "weight": 1.0, "status": "accepted"}
+        rows.append((decided, Row(at, ts + DELAY, "learn", decision.t, fields)))
+        bandit.learn(decision, value)
     best = np.min([timed(rows) for _ in range(rounds)], axis=0)
-    return "decided {:.2f}, answered {:.2f}, learned {:.2f}, to_json {:.1f} us".format(*best)
+    return "decide {:.2f}, learn {:.2f}, to_json {:.1f} us".format(*best)
 
 
-def timed(rows: list[tuple[Decision, str | int, bool, float]]) -> list[float]:
-    """Return microseconds of CPU: medians over hundreds of calls of each kind, and of one `to_json` after each."""
+def timed(rows: list[tuple[Row, Row]]) -> list[float]:
+    """Return microseconds of CPU: medians over hundreds of rows of each kind, and of one `to_json` after each."""
     tally, marks = Tally(), list[list[float]]()
     for first in range(0, len(rows), 100):
-        block = [(START + at * 300_000, *row) for at, row in enumerate(rows[first : first + 100], first)]
+        block = rows[first : first + 100]
         marks.append([process_time()])
-        for at, decision, _, _, _ in block:
-            tally.decided(decision, at)
+        for decided, _ in block:
+            tally.see(decided, None)
         marks[-1].append(process_time())
-        for at, *_ in block:
-            tally.answered("accepted", at + DELAY, at)
-        marks[-1].append(process_time())
-        for at, _, arm, explored, value in block:
-            tally.learned(arm, value, explored, at, at + DELAY, "reward")
+        for decided, learned in block:
+            tally.see(learned, decided)
         marks[-1].append(process_time())
         tally.to_json()
         marks[-1].append(process_time())
     medians: list[float] = np.median(np.diff(marks, axis=1), axis=0).tolist()
-    return [1e6 * seconds / calls for seconds, calls in zip(medians, (100, 100, 100, 1), strict=True)]
+    return [1e6 * seconds / calls for seconds, calls in zip(medians, (100, 100, 1), strict=True)]
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from armlet.loading import from_bytes
 from armlet.stores import Control, Loop, Memory, Row, Store
 from armlet.stores.gains import Gain, advice, gain_of
 from armlet.stores.rows.decisions import fields_of
-from armlet.stores.rows.replay import Replay, _compare
+from armlet.stores.rows.replay import _compare
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import (
     FEWEST,
@@ -32,12 +32,12 @@ from armlet.stores.tally.comparisons import (
     coins_of,
 )
 from armlet.stores.tally.timeline import CELLS, CHANGES, Cells
-from armlet.stores.terms import Carry
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, ticking
 from support.stores.guards import rows_of
 from support.stores.real_loops import KINDS, RealLoop
+from support.told import decide, tell
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 
@@ -144,11 +144,10 @@ def test_sums_are_those_of_the_definitions(guards: str, window: float | None) ->
 
 def counted(loop: Loop, bandit: Bandit) -> Tally:
     """Count all rows of a loop, and play none."""
-    rows = {row.seq: row for row in rows_of(loop)}
-    tally, replay = Tally(), Replay(bandit, rows.get, Carry({}))
+    rows, tally = {row.seq: row for row in rows_of(loop)}, Tally()
     _compare(tally, bandit, 0, 0)
     for row in rows.values():
-        replay._count(tally, row)
+        tally.see(row, rows.get(row.fields.get("of", 0)))
     return tally
 
 
@@ -183,7 +182,7 @@ def test_live_sums_are_those_of_the_rows_and_of_a_loop_opened_again(place: Place
         state, changes = live.comparisons.state(), live.changes
         again = counted(loop, start)
         assert (again.comparisons.state(), again.changes) == (state, changes)
-        assert (again.cells.state(), again.last_rows) == (live.cells.state(), live.last_rows)
+        assert (again.cells.state(), again.traffic.last_rows) == (live.cells.state(), live.traffic.last_rows)
         loop._runner.let_go()
         loop.stats()
         assert loop._runner.tally is not live
@@ -448,7 +447,7 @@ def said(rows: int, d: Callable[[int], float], share: float = 0.1, *, has_window
     """Return what a comparison says after so many rows, with weights as of a coin of 10 %."""
     tally = Tally()
     tally.comparisons.begin(Scale(0.0, 2.0, False), 0, 0)
-    tally.decisions = tally.known = rows
+    tally.traffic.decisions = tally.traffic.known = rows
     for row in range(rows):
         tally.comparisons.between["control"].add(d(row), 0.09, 0.1, row % 10 == 0, row + 1)
     return gain_of(tally, "control", 'always "a"', share, has_window=has_window)
@@ -483,8 +482,8 @@ def test_advice_counts_decisions_by_the_mean_and_variance_of_rewards() -> None:
     """Clicks of 10 %: a gain of 0.02 with a share of 10 % takes 12.5 x 0.09 / (0.1 x 0.02^2) = 28,125 decisions."""
     tally, bandit = Tally(), Bandit(["a"], dim=1, policy=armlet.LinUCB(), seed=1)
     for i in range(1001):
-        tally.decided(bandit.decide([1.0]), 1_000_000 * i)
-        tally.learned("a", float(i % 10 == 0), False, 0, 0, "reward")
+        row = decide(tally, bandit.decide([1.0]), 1_000_000 * i)
+        tell(tally, row, "learn", 0, reward=float(i % 10 == 0))
     words = advice(tally)
     assert "a gain of 0.0202, 20 % of the mean, shows after about 28,000 decisions, within two days" in words
 

@@ -15,7 +15,9 @@ from armlet.bandit import Bandit
 from armlet.kernel import Decision
 from armlet.policies import FixedEpsilon, Uniform
 from armlet.stores.health import RULES, Alarm, Rule, alarms
+from armlet.stores.ledger import Row
 from armlet.stores.tally import FAULTS, Tally
+from support.told import decide, tell
 from support.watched import RULE, FaultKind, draw, draw_for, first_alarm, notice
 
 pytestmark = pytest.mark.spread
@@ -61,7 +63,7 @@ def answered(*shares: tuple[int, float], status: str = "unknown", seed: int = 1)
     for n, share in shares:
         for wrong in rng.random(n) < share:
             at += SECOND
-            tally.answered(status if wrong else "accepted", at)
+            tally.traffic.answered(status if wrong else "accepted", at)
     return tally
 
 
@@ -86,21 +88,19 @@ def lived(kind: str, n: int = 12_000, *, fault_at: int = 8000) -> tuple[Tally, i
     """Return the tally of a plain loop with a fault, decided once a second and learned ten seconds later."""
     rng, tally = np.random.default_rng(3), Tally()
     bandit = Bandit(["a", "b", "c"], dim=1, policy=Uniform(), seed=3)
-    past: list[Decision] = []
+    past: list[Row] = []
     for step in range(n):
         now, fault = START + step * SECOND, kind if step >= fault_at else ""
-        past.append(bandit.decide([1.0]))
-        tally.decided(past[-1], now)
+        past.append(decide(tally, bandit.decide([1.0]), now))
         if step < 10:
             continue
-        old, at = past[step - 10], now - 10 * SECOND
-        missing = {"arm": 0.55 if old.arm == "a" else 0.1, "defaults": 0.2, "stop": 1.0}.get(fault, 0.1)
+        old = past[step - 10]
+        missing = {"arm": 0.55 if old.fields["arm"] == "a" else 0.1, "defaults": 0.2, "stop": 1.0}.get(fault, 0.1)
         value = float(rng.random() < {"drop": 0.1, "rise": 0.4}.get(fault, 0.2))
         if rng.random() < missing:
-            tally.learned(old.arm, 0.0, True, at, now, "default")
+            tell(tally, old, "learn", now, reward=0.0, source="default")
         else:
-            tally.answered("accepted", now, at)
-            tally.learned(old.arm, value, True, at, now, "reward")
+            tell(tally, old, "learn", now, reward=value, status="accepted")
     return tally, START + n * SECOND
 
 
@@ -122,7 +122,7 @@ def test_more_defaults_than_usual_are_named() -> None:
 def test_silence_is_named_with_the_time_of_the_last_reward() -> None:
     tally, now = lived("stop", 8100)
     alarm = next(alarm for alarm in alarms(tally, now) if alarm.rule == "silence")
-    assert alarm.since == tally.last_answer_at == START + 7999 * SECOND
+    assert alarm.since == tally.traffic.last_answer_at == START + 7999 * SECOND
 
 
 def test_rewards_that_drop_are_named_and_a_rise_only_where_costs_are_learned() -> None:
@@ -149,7 +149,7 @@ def explored(n: int, n_true: int = 0) -> Tally:
         decision = bandit.decide([1.0])
         if step >= n_true and decision.explored and rng.random() < 0.5:
             decision = Decision.from_dict({**decision.to_dict(), "arm": "a"})
-        tally.decided(decision, START + step * SECOND)
+        decide(tally, decision, START + step * SECOND)
     return tally
 
 
@@ -168,7 +168,7 @@ def test_a_retired_arm_is_not_taken_for_one_that_is_drawn_too_seldom() -> None:
             bandit.retire_arm("b")
         if step == 10_000:
             bandit.add_arm("e")
-        tally.decided(bandit.decide([1.0]), START + step * SECOND)
+        decide(tally, bandit.decide([1.0]), START + step * SECOND)
     assert alarms(tally, START) == []
 
 

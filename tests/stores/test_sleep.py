@@ -101,8 +101,8 @@ def test_what_was_counted_is_the_same_after_a_failure_a_sleep_and_a_restart(plac
         loop.reward("e1", reward(1))
         loop.forget("e2")
         tally = loop._runner.tally
-        assert (tally.decisions, tally.known, tally.open) == (6, 6, 0)
-        assert tally.statuses == {"accepted": 6, "duplicate": 1}
+        assert (tally.traffic.decisions, tally.traffic.known, tally.open) == (6, 6, 0)
+        assert tally.traffic.statuses == {"accepted": 6, "duplicate": 1}
         counted = tally.to_json()
         other.decide(context(1, 2))
         assert loop._runner.is_asleep

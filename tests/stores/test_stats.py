@@ -11,6 +11,7 @@ from armlet.bandit import Bandit
 from armlet.stores.stats import Stats, WriterStats, prometheus
 from armlet.stores.tally import Tally
 from armlet.types import Arm
+from support.told import decide, tell
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -23,10 +24,9 @@ def played(arms: list[Arm], decisions: int = 40) -> Tally:
     for step in range(decisions):
         at = NOW + step * SECOND
         decision = bandit.decide([1.0])
-        tally.decided(decision, at)
+        row = decide(tally, decision, at)
         if step % 2:
-            tally.answered("accepted", at + 3 * SECOND, at)
-            tally.learned(decision.arm, 1.0, decision.explored, at, at + 3 * SECOND, "reward")
+            tell(tally, row, "learn", at + 3 * SECOND, reward=1.0, status="accepted")
     return tally
 
 

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.policies import LinUCB, Uniform
-from armlet.stores.tally import Tally
+from armlet.stores.tally import ERASE, Tally
 from armlet.stores.tally.cohorts import MOST, SIZE, Cohorts
 from armlet.stores.tally.delays import MOMENTS, DecisionTimes, Delays
 from armlet.types import Arm
 from support.examples import scaled
+from support.told import decide, of_arm, tell
 from support.watched import Played, draw
 
 SECOND = 1_000_000
@@ -45,15 +46,14 @@ def test_counts_are_those_of_a_plain_list_of_decisions() -> None:
     values: dict[Arm, list[float]] = {"a": [], "b": [], 3: []}
     for step, decision in enumerate(decisions):
         at = START + step * SECOND
-        tally.decided(decision, at)
+        row = decide(tally, decision, at)
         if rng.random() < 0.6:
             value = float(rng.integers(-8, 9)) / 4  # so that sums are exact
             values[decision.arm].append(value)
-            tally.answered("accepted", at + 5, at)
-            tally.learned(decision.arm, value, decision.explored, at, at + 5, "reward")
-    assert tally.decisions == 600
+            tell(tally, row, "learn", at + 5, reward=value, status="accepted")
+    assert tally.traffic.decisions == 600
     assert tally.open == 600 - sum(len(some) for some in values.values())
-    for arm in tally.arms:
+    for arm in tally.counts:
         some = values[arm.arm]
         assert arm.decisions == arm.explored == sum(decision.arm == arm.arm for decision in decisions)
         assert (arm.rewards, arm.learned, arm.defaults) == (len(some), len(some), 0)
@@ -63,12 +63,13 @@ def test_counts_are_those_of_a_plain_list_of_decisions() -> None:
 
 def test_corrected_and_forgotten_values_leave_the_sums_of_those_that_count() -> None:
     tally, bandit = Tally(), bandit_of(["a"])
-    for step, value in enumerate((0.5, 1.0, 0.25, -2.0)):
-        tally.decided(bandit.decide([1.0]), START + step)
-        tally.learned("a", value, True, START + step, START + 9, "reward")
-    tally.corrected("a", 1.0, 3.0)
-    tally.forgotten("a", -2.0)
-    (arm,) = tally.arms
+    values = (0.5, 1.0, 0.25, -2.0)
+    rows = [decide(tally, bandit.decide([1.0]), START + step) for step in range(len(values))]
+    for row, value in zip(rows, values, strict=True):
+        tell(tally, row, "learn", START + 9, reward=value)
+    tell(tally, rows[1], "correct", START + 9, old_reward=1.0, new_reward=3.0)
+    tell(tally, rows[3], ERASE, START + 9, reward=-2.0)
+    (arm,) = tally.counts
     assert (arm.learned, arm.mean) == (3, 1.25)
     assert arm.variance == np.var([0.5, 3.0, 0.25], ddof=1)
 
@@ -76,38 +77,38 @@ def test_corrected_and_forgotten_values_leave_the_sums_of_those_that_count() -> 
 def test_open_decisions_are_those_that_wait() -> None:
     tally, bandit = Tally(), bandit_of(["a", "b"])
     for step in range(10):
-        tally.decided(bandit.decide([1.0]), START + step)
-    tally.learned("a", 1.0, True, START, START + 20, "reward")
-    tally.learned("b", 0.0, True, START + 1, START + 20, "default")
-    tally.expired("a")
-    tally.expired("b")
-    tally.forgotten("a", None)
+        decide(tally, bandit.decide([1.0]), START + step)
+    a, b = of_arm("a", START), of_arm("b", START + 1)
+    tell(tally, a, "learn", START + 20, reward=1.0)
+    tell(tally, b, "learn", START + 20, reward=0.0, source="default")
+    tell(tally, a, "expire", START + 20)
+    tell(tally, b, "expire", START + 20)
+    tell(tally, a, ERASE, START + 20, is_open=True)
     assert tally.open == 5
-    tally.revived("b")
-    tally.learned("b", 1.0, True, START + 2, START + 30, "reward")
+    tell(tally, b, "learn", START + 30, reward=1.0, expired=True)
     assert tally.open == 5
-    tally.forgotten("b", 1.0)  # was learned, so it did not wait
+    tell(tally, b, ERASE, START + 30, reward=1.0)  # was learned, so it did not wait
     assert tally.open == 5
-    assert [arm.defaults for arm in tally.arms if arm.arm == "b"] == [1]
+    assert [arm.defaults for arm in tally.counts if arm.arm == "b"] == [1]
 
 
 def test_labels_of_the_same_text_stay_apart_through_json() -> None:
     tally, bandit = Tally(), bandit_of([1, "1"])
     for step in range(100):
-        tally.decided(bandit.decide([1.0]), START + step)
+        decide(tally, bandit.decide([1.0]), START + step)
     again = Tally.from_json(tally.to_json())
-    assert again.arms == tally.arms
-    assert {type(arm.arm) for arm in again.arms} == {int, str}
+    assert again.counts == tally.counts
+    assert {type(arm.arm) for arm in again.counts} == {int, str}
 
 
 def test_arms_are_added_whenever_they_are_first_seen() -> None:
     tally, bandit = Tally(), bandit_of(["a"])
-    tally.decided(bandit.decide([1.0]), START)
-    tally.expired("never decided here")
+    decide(tally, bandit.decide([1.0]), START)
+    tell(tally, of_arm("never decided here", START), "expire", START)
     bandit.add_arm("b")
     for step in range(50):
-        tally.decided(bandit.decide([1.0]), START + step)
-    assert [arm.arm for arm in tally.arms] == ["a", "never decided here", "b"]
+        decide(tally, bandit.decide([1.0]), START + step)
+    assert [arm.arm for arm in tally.counts] == ["a", "never decided here", "b"]
 
 
 @pytest.mark.parametrize("seed", [61_001, 61_002, 61_003, 61_004, 61_005, 61_006])
@@ -123,9 +124,9 @@ def test_json_of_ten_arms_stays_below_twelve_thousand_bytes() -> None:
 def test_statuses_are_counted_one_by_one() -> None:
     tally = Tally()
     for status in ("accepted", "unknown", "accepted", "early", "counted"):
-        tally.answered(status, START)
-    assert tally.statuses == {"accepted": 2, "unknown": 1, "early": 1, "counted": 1}
-    assert Tally.from_json(tally.to_json()).statuses == tally.statuses
+        tally.traffic.answered(status, START)
+    assert tally.traffic.statuses == {"accepted": 2, "unknown": 1, "early": 1, "counted": 1}
+    assert Tally.from_json(tally.to_json()).traffic.statuses == tally.traffic.statuses
 
 
 # ---- damage
@@ -204,10 +205,10 @@ def test_delays_are_counted_by_powers_of_two() -> None:
 def test_the_share_rewarded_by_age_counts_only_decisions_that_are_old_enough() -> None:
     tally, bandit = Tally(), bandit_of(["a", "b"])
     for step in range(2000):
-        tally.decided(bandit.decide([1.0]), START + step * SECOND)
+        decide(tally, bandit.decide([1.0]), START + step * SECOND)
         if step >= 10 and step % 2:  # every second decision is rewarded, 10 seconds later
-            tally.answered("accepted", START + step * SECOND, START + (step - 10) * SECOND)
-    shares = dict(tally.rewarded_by_age(START + 2000 * SECOND))
+            tally.traffic.answered("accepted", START + step * SECOND, START + (step - 10) * SECOND)
+    shares = dict(tally.traffic.rewarded_by_age(START + 2000 * SECOND))
     assert shares[8] == 0.0
     assert shares[16] == pytest.approx(0.5, abs=0.01)
 
@@ -215,21 +216,21 @@ def test_the_share_rewarded_by_age_counts_only_decisions_that_are_old_enough() -
 def test_rewards_are_expected_when_decisions_are_old_enough_and_never_in_the_night() -> None:
     tally, bandit, noon = Tally(), bandit_of(["a"]), START
     for step in range(3000):  # rewarded after 100 s, as long as there are decisions
-        tally.decided(bandit.decide([1.0]), noon + step * SECOND)
+        decide(tally, bandit.decide([1.0]), noon + step * SECOND)
         if step >= 100:
-            tally.answered("accepted", noon + step * SECOND, noon + (step - 100) * SECOND)
+            tally.traffic.answered("accepted", noon + step * SECOND, noon + (step - 100) * SECOND)
     end = noon + 3000 * SECOND
-    assert tally.expected_answers(end + 10 * SECOND) <= 16.0
+    assert tally.traffic.expected_answers(end + 10 * SECOND) <= 16.0
     for late in range(100):  # the last decisions have theirs, too
-        tally.answered("accepted", end + late * SECOND, end + (late - 100) * SECOND)
+        tally.traffic.answered("accepted", end + late * SECOND, end + (late - 100) * SECOND)
     night = end + 50_000 * SECOND
-    assert tally.expected_answers(night) <= 1.0
+    assert tally.traffic.expected_answers(night) <= 1.0
     for step in range(90):
-        tally.decided(bandit.decide([1.0]), night + step * SECOND)
-    assert tally.expected_answers(night + 90 * SECOND) <= 1.0
+        decide(tally, bandit.decide([1.0]), night + step * SECOND)
+    assert tally.traffic.expected_answers(night + 90 * SECOND) <= 1.0
     for step in range(90, 600):
-        tally.decided(bandit.decide([1.0]), night + step * SECOND)
-    assert tally.expected_answers(night + 600 * SECOND) > 300.0
+        decide(tally, bandit.decide([1.0]), night + step * SECOND)
+    assert tally.traffic.expected_answers(night + 600 * SECOND) > 300.0
 
 
 # ---- cohorts
@@ -241,14 +242,10 @@ def followed(window: int, decisions: int) -> Tally:
     past = []
     for step in range(decisions):
         now = START + step * SECOND
-        decision = bandit.decide([1.0])
-        past.append(decision)
-        tally.decided(decision, now)
+        past.append(decide(tally, bandit.decide([1.0]), now))
         if step >= window:
-            old = past[step - window]
             source = "reward" if step % 2 else "default"
-            tally.answered("accepted", now, now - window * SECOND)
-            tally.learned(old.arm, float(step % 2), True, now - window * SECOND, now, source)  # type: ignore[arg-type]
+            tell(tally, past[step - window], "learn", now, reward=float(step % 2), source=source, status="accepted")
     return tally
 
 
@@ -279,8 +276,8 @@ def test_decisions_without_chance_are_not_bet_on() -> None:
         decision = bandit.decide([1.0])
         bandit.learn(decision, float(decision.arm == "a"))
         if decision.propensity == 1.0:
-            tally.decided(decision, START + step)
-    assert tally.decisions > 100
+            decide(tally, decision, START + step)
+    assert tally.traffic.decisions > 100
     assert tally.bets.state()[:3] == [[0, 0], [], []]
 
 

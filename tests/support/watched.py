@@ -26,8 +26,10 @@ from armlet.policies import (
     Uniform,
 )
 from armlet.stores.health import Alarm, alarms
+from armlet.stores.ledger import Row
 from armlet.stores.tally import FAULTS, Tally
 from armlet.types import Float64, Int64, Policy
+from support.told import decide, tell
 
 HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
@@ -264,6 +266,7 @@ class Played:
             self.labels[: scenario.n_arms], dim=scenario.dim, policy=POLICIES[scenario.policy], seed=scenario.seed
         )
         self.decided: list[Decision] = []
+        self.rows: list[Row] = []
         self.arms: list[str] = []  # that were played, whatever the decisions say
         self.values: list[float] = []
         self._reported = np.zeros(n, dtype=np.bool_).tolist()
@@ -327,8 +330,7 @@ class Played:
         arm = str(told.arm)
         self.arms.append(arm)
         self.values.append(float(self._paid[i, self._places[arm]]))
-        self.tally.decided(told, ts)
-        self.tally.contexts.add(self.world.X[i], ts, i + 1)
+        self.rows.append(decide(self.tally, told, ts, x=self.world.X[i].tobytes()))
 
     def _shift(self, what: Literal["add", "retire"]) -> None:
         playing = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired]
@@ -360,21 +362,19 @@ class Played:
     def _report(self, i: int, ts: int) -> None:
         if self._lost[i] or ts >= self._silent_from:
             return
-        arm, tally, at = self.arms[i], self.tally, self._at[i]
+        arm, tally, row, at = self.arms[i], self.tally, self.rows[i], self._at[i]
         if arm == self._poor and self._rng.random() < 0.5:
             return
         window = self.scenario.window
         if window is None:
-            tally.answered("accepted", ts, at)
-            self._learn(i, ts, self.values[i], "reward")
+            self._learn(i, ts, self.values[i], "reward", status="accepted")
         elif ts < at + int(window * 1e6) + 1:
-            tally.answered("accepted", ts, at)
+            tell(tally, row, "reward", ts, reward=self.values[i], status="accepted")
             self._reported[i] = True
         else:
-            tally.answered("late", ts, at)
-            tally.corrected(arm, 0.0, self.values[i])
+            tell(tally, row, "correct", ts, old_reward=0.0, new_reward=self.values[i], status="late")
         if code := self._extra[i]:
-            tally.answered("duplicate" if code == 4 else FAULTS[code - 1], ts)
+            tally.traffic.answered("duplicate" if code == 4 else FAULTS[code - 1], ts)
 
     def _close(self, i: int, ts: int) -> None:
         if self._reported[i]:
@@ -382,16 +382,16 @@ class Played:
         else:
             self._learn(i, ts, 0.0, "default")
 
-    def _learn(self, i: int, ts: int, value: float, source: Literal["reward", "default"]) -> None:
+    def _learn(self, i: int, ts: int, value: float, source: Literal["reward", "default"], **status: str) -> None:
         decision = self.decided[i]
-        with_warning = self.tally.known < 200  # that rewards are all the same is what some scenarios are about
+        with_warning = self.tally.traffic.known < 200  # that rewards are all the same is what some scenarios are about
         if with_warning:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 self.bandit.learn(decision, value)
         else:
             self.bandit.learn(decision, value)
-        self.tally.learned(self.arms[i], value, decision.explored, self._at[i], ts, source)
+        tell(self.tally, self.rows[i], "learn", ts, reward=value, source=source, **status)
 
 
 def first_alarm(scenario: Scenario, n: int = WHOLE) -> Found | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import numpy as np
 
@@ -174,11 +174,11 @@ class PropensityBets:
         flat: list[float] = self._draws.ravel().tolist()
         return [[*self._blocks], flat, self._places, self._chances, self._smallest, self._coins.tolist(), sums]
 
-    @staticmethod
-    def restore(state: Sequence[Sequence[float]]) -> PropensityBets:
+    @classmethod
+    def restore(cls, state: Sequence[Sequence[float]]) -> Self:
         """Return the bets that had this state; a ValueError or TypeError says that it is not one."""
         blocks, draws, places, chances, smallest, coins, (tosses, explored, expected) = state
-        bets = PropensityBets()
+        bets = cls()
         bets._blocks = [_count(blocks[0]), _count(blocks[1])]
         bets._draws = np.array(draws, dtype=np.float64).reshape(-1, len(SIZES))
         bets._coins = np.array(coins, dtype=np.float64).reshape(len(BOTH))

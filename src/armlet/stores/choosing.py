@@ -100,14 +100,12 @@ def decide(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, choic
         fields["prepared"] = given
     if is_deferred:
         fields["deferred"] = True
-    seq = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
-    runner.tally.decided_action(fields, now.wall, seq)
-    runner.tally.contexts.add(choice.x, now.wall, decision.t)
+    row = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
     window = runner.rules.window
     due = None if window is None or is_deferred else now.steady + window
-    outcome = Outcome(decision.t, name, seq, "deferred" if is_deferred else "open", None, due)
+    outcome = Outcome(decision.t, name, row.seq, "deferred" if is_deferred else "open", None, due)
     alike = cast("Decision", decision)  # it is learned like any other
-    runner.wait_for(tx, draft, now, Recent(alike, outcome, now.wall, None))
+    runner.wait_for(tx, draft, now, Recent(alike, outcome, row))
     return decision if "probabilities" not in ask else _with_probabilities(decision, table)
 
 
@@ -182,9 +180,7 @@ def remove_table(runner: LoopRunner, draft: Draft, now: Moment, name: str) -> No
     if name not in found:
         hint = choices(name, found) if found else "there is none"
         raise UnknownNameError(f"name is {name!r}, which no prepared table of the loop has; {hint}")
-    fields = written({"name": name})
-    runner.append(draft, now, "remove_table", None, fields)
-    runner.tally.removed_table(fields)
+    runner.append(draft, now, "remove_table", None, written({"name": name}))
     runner.tables.pop(name, None)
 
 
@@ -209,8 +205,7 @@ def _write(
     told = fields_of_table(table, name, base)
     if name is not None:
         told = told._replace(fields=written(told.fields))
-    seq = runner.append(draft, now, "actions", None, told.fields, told.Z)
-    runner.tally.kept(seq, told.fields)
+    seq = runner.append(draft, now, "actions", None, told.fields, told.Z).seq
     runner.last_table = KeptTable(seq, told.depth, table)
     return seq
 
@@ -269,14 +264,14 @@ def activating(runner: LoopRunner, event: str) -> Work[bool]:
 
 def _activate(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
     """Begin the window of a decision, or learn the reward that waits if there is none."""
-    before, window = known.outcome, runner.rules.window
-    runner.append(draft, now, "activate", before.t, {"of": before.seq, "id": known.decision.id})
-    runner.tally.activated()
+    before, window, first = known.outcome, runner.rules.window, len(draft.rows)
+    runner.append_about(draft, now, known, "activate", {"of": before.seq, "id": known.decision.id})
     known.outcome = before._replace(phase="open", due=None if window is None else now.steady + window)
     if window is None and before.value is not None and runner.rules.takes(before.value):
         learn(runner, draft, now, known, known.outcome, before.value, expired=False, source="reward")
         known.outcome = known.outcome._replace(phase="learned")
     draft.change(known.outcome)
+    runner.see(draft, known, first)
 
 
 # ---- what a loop with actions is not for

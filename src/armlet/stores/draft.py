@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Outcome, Row, Session, Want
 
 _Table: TypeAlias = dict[int, Outcome]
+_new = tuple.__new__  # quicker than the call of a class
 Mark: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 """How much a draft had before a call."""
 
@@ -81,9 +82,10 @@ class Draft:
                 raise AssertionError(f"step {t} is decided, but the clock stands at {self.clock}")
             self.clock = t
         self.seq = seq = self.seq + 1
-        self.ts = now.wall
-        self.steady = max(now.steady, self.steady)  # of a replica whose clock is ahead
-        self.rows.append(Row(seq, now.wall, kind, t, fields, x))
+        self.ts, steady = now
+        if steady > self.steady:  # that of a replica may be ahead
+            self.steady = steady
+        self.rows.append(_new(Row, (seq, self.ts, kind, t, fields, x)))
         return seq
 
     def insert(self, outcome: Outcome) -> None:

@@ -139,9 +139,9 @@ def _longer(found: Comparison, tally: Tally) -> int | None:
     """Return how many more decisions an answer takes; some of them get no value."""
     mean = found.sums.mean
     rows = None if mean is None else found.sums.rows_until(mean)
-    if rows is None or not tally.known:
+    if rows is None or not tally.traffic.known:
         return None
-    decisions = rows * max(tally.decisions - tally.open, tally.known) / tally.known
+    decisions = rows * max(tally.traffic.decisions - tally.open, tally.traffic.known) / tally.traffic.known
     return math.ceil(decisions) if decisions <= LONGEST else None
 
 
@@ -176,9 +176,9 @@ def advice(tally: Tally, share: float = ADVISED, coin: str = "exploring or a con
     >>> advice(Tally())
     'With a share of 10 % of decisions for exploring or a control there will be an answer.'
     """
-    n = sum(arm.learned for arm in tally.arms)
-    total = sum(arm.learned * arm.mean for arm in tally.arms if arm.mean is not None)
-    spread = sum((arm.learned - 1) * arm.variance for arm in tally.arms if arm.variance is not None)
+    n = sum(arm.learned for arm in tally.counts)
+    total = sum(arm.learned * arm.mean for arm in tally.counts if arm.mean is not None)
+    spread = sum((arm.learned - 1) * arm.variance for arm in tally.counts if arm.variance is not None)
     start = f"With a share of {100 * share:g} % of decisions for {coin}"
     gain = LIFT * abs(total) / n if n else 0.0
     decisions = MANY * (spread / n) / (share * gain**2) if gain else math.inf
@@ -194,8 +194,8 @@ def _count(n: float) -> str:
 
 
 def _days(tally: Tally, decisions: float) -> str:
-    took = tally.last_at - tally.first_at
-    if took <= 0 or tally.decisions < 2:
+    took = tally.traffic.last_at - tally.traffic.first_at
+    if took <= 0 or tally.traffic.decisions < 2:
         return ""
-    days = decisions * took / (tally.decisions - 1) / DAY
+    days = decisions * took / (tally.traffic.decisions - 1) / DAY
     return f", {_count(days)} days at the pace so far" if days >= 2.0 else ", within two days at the pace so far"

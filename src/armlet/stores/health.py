@@ -177,24 +177,25 @@ def alarms(
 
 
 def _silence(tally: Tally, now: int) -> list[Alarm]:
-    if tally.gaps < GAPS:
+    if tally.traffic.gaps < GAPS:
         return []
-    expected = tally.expected_answers(now)
-    if expected < max(SILENCE, LONGER * tally.most_expected):
+    expected = tally.traffic.expected_answers(now)
+    if expected < max(SILENCE, LONGER * tally.traffic.most_expected):
         return []
     text = (
-        f"No reward has come since {_clock(tally.last_answer_at)}, where {expected:,.0f} should have by now; in the "
-        f"longest silence so far it was {tally.most_expected:,.0f}. See whether rewards still reach the store."
+        f"No reward has come since {_clock(tally.traffic.last_answer_at)}, where {expected:,.0f} should have by now; "
+        f"in the longest silence so far it was {tally.traffic.most_expected:,.0f}. See whether rewards still reach the "
+        "store."
     )
-    return [Alarm(rule="silence", text=text, since=tally.last_answer_at)]
+    return [Alarm(rule="silence", text=text, since=tally.traffic.last_answer_at)]
 
 
 def _statuses(tally: Tally) -> list[Alarm]:
     found = []
     for status in FAULTS:
-        share = tally.faults[status]
-        if share.evidence(tally.answers) >= SHARE:
-            answers = tally.answers - share.before
+        share = tally.traffic.faults[status]
+        if share.evidence(tally.traffic.answers) >= SHARE:
+            answers = tally.traffic.answers - share.before
             text = (
                 f"Of {answers:,} rewards since {_clock(share.since)}, {share.n:,} ({share.n / answers:.1%}) "
                 f"{WORDS[status]}; up to 1 % is in order."
@@ -206,7 +207,7 @@ def _statuses(tally: Tally) -> list[Alarm]:
 def _missing(tally: Tally) -> list[Alarm]:
     found = []
     pooled = tally.cohorts.pooled
-    for place, (label, one) in enumerate(zip(tally.labels, tally.cohorts.lack, strict=True)):
+    for place, (label, one) in enumerate(zip(tally.arms.labels, tally.cohorts.lack, strict=True)):
         if one.amount >= EVIDENCE["lack"]:
             arm, name = (None, "Rarely played arms lack") if place == pooled else (label, f"Arm {label!r} lacks")
             text = (
@@ -229,12 +230,12 @@ def _defaults(tally: Tally) -> list[Alarm]:
 
 
 def _draws(tally: Tally) -> list[Alarm]:
-    if not tally.labels:
+    if not tally.arms.labels:
         return []
-    p, place = tally.bets.worst_draw(len(tally.labels) if tally.catalogue is None else 1)
+    p, place = tally.bets.worst_draw(len(tally.arms.labels) if tally.catalogue is None else 1)
     if p >= ALPHA / 2:
         return []
-    arm = tally.labels[place] if tally.catalogue is None else None
+    arm = tally.arms.labels[place] if tally.catalogue is None else None
     name = f"Arm {arm!r}" if arm is not None else f"The action that is number {place + 1} by probability"
     text = (
         f"{name} is played more often than its propensities say. If they were right, this would happen "
@@ -303,7 +304,9 @@ def _contexts(tally: Tally, features: Sequence[str] | None, ranges: Collection[s
 
 def _stamps(tally: Tally) -> list[Alarm]:
     stamps = tally.stamps
-    if stamps.jumps < 2 or tally.decisions - stamps.last >= STAMPS:  # one alone is a pause, or a clock that was set
+    if (
+        stamps.jumps < 2 or tally.traffic.decisions - stamps.last >= STAMPS
+    ):  # one alone is a pause, or a clock that was set
         return []
     days, way = abs(stamps.farthest) / DAY, "ahead" if stamps.farthest > 0 else "behind"
     text = (

@@ -17,8 +17,6 @@ from armlet.stores.draft import Draft
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rewards import Reward, Status, Verdict, counted, judge
 from armlet.stores.rows.decisions import bytes_of, decision_of, substitute
-from armlet.stores.tally import Source
-from armlet.stores.tally.comparisons import Coins
 from armlet.types import Arm
 
 if TYPE_CHECKING:
@@ -28,20 +26,15 @@ if TYPE_CHECKING:
 class Recent:
     """A decision in memory, and what is known of its reward."""
 
-    __slots__ = ("at", "coins", "decision", "outcome")
+    __slots__ = ("decision", "outcome", "row")
 
-    def __init__(self, decision: Decision, outcome: Outcome, at: int, coins: Coins | None) -> None:
-        self.decision, self.outcome, self.at, self.coins = decision, outcome, at, coins
+    def __init__(self, decision: Decision, outcome: Outcome, row: Row) -> None:
+        self.decision, self.outcome, self.row = decision, outcome, row
 
     @property
     def arm(self) -> Arm:
         """The arm that was played."""
         return self.decision.arm if self.outcome.played is None else self.outcome.played
-
-    @property
-    def has_explored(self) -> bool:
-        """Whether a coin chose the arm that was played."""
-        return self.decision.explored and self.outcome.played is None
 
 
 def judged(runner: LoopRunner, known: Recent, told: Reward) -> Verdict:
@@ -78,7 +71,7 @@ def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, told: Re
     has_row = verdict.act != "note"
     if verdict.act == "hold":
         fields = {"of": before.seq, "id": known.decision.id, "reward": told.value, "status": status}
-        runner.append(draft, now, "reward", before.t, fields)
+        runner.append_about(draft, now, known, "reward", fields)
     elif verdict.act == "move":
         _take_back(runner, draft, now, known)
         if not learn(runner, draft, now, known, after, value, expired=True, status=status):
@@ -91,9 +84,7 @@ def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, told: Re
         after, status, has_row = after._replace(phase="expired"), "counted", False
     elif verdict.act == "correct":
         _correct(runner, draft, now, known, value, status)
-    if has_row:
-        runner.tally.answered(status, now.wall, known.at)
-    elif verdict.act != "note":
+    if not has_row and verdict.act != "note":
         runner.answer(status, now)
     known.outcome = after
     draft.change(after)
@@ -121,11 +112,7 @@ def learn(
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks}
     if expired:
         fields["expired"] = True
-        runner.tally.revived(decision.arm)
-    runner.append(draft, now, "learn", outcome.t, fields)
-    source: Source = "default" if marks.get("source") == "default" else "reward"
-    coins = None if expired else known.coins
-    runner.tally.learned(decision.arm, value, decision.explored, known.at, now.wall, source, coins, outcome.seq)
+    runner.append_about(draft, now, known, "learn", fields)
     return True
 
 
@@ -152,9 +139,7 @@ def _learn_other(
     bandit.learn(other, value)
     known.decision = other
     fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
-    runner.append(draft, now, "learn", outcome.t, fields)
-    runner.tally.revived(played)
-    runner.tally.learned(played, value, False, known.at, now.wall, "reward")
+    runner.append_about(draft, now, known, "learn", fields)
     return True
 
 
@@ -162,11 +147,10 @@ def expire(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, **marks
     """Wait no longer for the reward of a decision."""
     decision, outcome = known.decision, known.outcome
     runner.bandit.expire(decision)
-    runner.tally.expired(decision.arm)
     fields: dict[str, Any] = {"of": outcome.seq, "id": decision.id, **marks, **billed_of(decision)}
     if outcome.given:
         fields["had"] = outcome.given
-    runner.append(draft, now, "expire", outcome.t, fields)
+    runner.append_about(draft, now, known, "expire", fields)
 
 
 def billed_of(decision: Decision) -> dict[str, float]:
@@ -179,7 +163,7 @@ def substituted(known: Recent, played: Arm) -> Decision:
     """Return the decision as if the arm that was played had been chosen."""
     fields = known.decision.to_dict()
     x = bytes_of(known.decision.x)
-    row = Row(known.outcome.seq, known.at, "decide", known.outcome.t, fields, x)
+    row = Row(known.outcome.seq, known.row.ts, "decide", known.outcome.t, fields, x)
     return decision_of(substitute(row, played), expired=True)
 
 
@@ -190,8 +174,7 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     if outcome.played is not None:
         fields["played"] = outcome.played
     runner.noting_losses(lambda: runner.bandit.correct(decision, old, value, **taking_back(runner.bandit)))
-    runner.append(draft, now, "correct", outcome.t, fields)
-    runner.tally.corrected(known.arm, old, value, explored=known.has_explored, decided_at=known.at)
+    runner.append_about(draft, now, known, "correct", fields)
 
 
 def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
@@ -201,8 +184,7 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     runner.noting_losses(lambda: runner.bandit.forget(decision, value, **taking_back(runner.bandit)))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
-    runner.append(draft, now, "forget", outcome.t, fields)
-    runner.tally.forgotten(decision.arm, value)
+    runner.append_about(draft, now, known, "forget", fields)
 
 
 def learns_any(bandit: Bandit) -> bool:

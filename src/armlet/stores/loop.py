@@ -710,7 +710,7 @@ class Loop:
         """Return what details are made of; the last decisions are read by their numbers."""
         tx.flush()
         runner, tally = self._runner, self._runner.tally
-        rows = tx.session.pick(runner.id, list(tally.last_rows))
+        rows = tx.session.pick(runner.id, list(tally.traffic.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
         values = {outcome.seq: outcome.told for outcome in outcomes if outcome.told is not None}

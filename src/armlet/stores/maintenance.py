@@ -24,14 +24,14 @@ from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.learning import Recent, expire
-from armlet.stores.ledger import Decided, Moment
+from armlet.stores.ledger import Decided, Moment, Row
 from armlet.stores.overview import gains_of
-from armlet.stores.parts.learning import outcomes_of
 from armlet.stores.refit import Refit, like
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
 from armlet.stores.spec import RULES, LoopChange, is_own, rules_of_parts
+from armlet.stores.tally import ERASE
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
 
@@ -79,7 +79,7 @@ def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[s
     draft = runner.open(tx, now, events)
     known = [recent for event in dict.fromkeys(events) if (recent := runner.find(tx, event)) is not None]
     for recent in known:
-        _unlearn(runner, recent, lost)
+        _unlearn(runner, recent, now, lost)
         if runner.terms.frozen_at:
             with _passing_emptied(runner, lost):
                 _unlearn_frozen(runner, tx, draft, recent)
@@ -114,25 +114,27 @@ def _passing_emptied(runner: LoopRunner, lost: Sequence[str]) -> Iterator[None]:
             raise
 
 
-def _unlearn(runner: LoopRunner, known: Recent, lost: Sequence[str]) -> None:
+def _unlearn(runner: LoopRunner, known: Recent, now: Moment, lost: Sequence[str]) -> None:
+    """Let the bandit unlearn a decision, and the folds see what it was; no row says so."""
     outcome, bandit = known.outcome, runner.bandit
+    gone: dict[str, Any] = {"of": outcome.seq}
+    is_waiting = outcome.phase in ("open", "deferred")
     if outcome.given:
-        explored, at = known.has_explored, known.at
-        runner.tally.forgotten_parts(outcomes_of(bandit), known.arm, outcome.given, explored=explored, decided_at=at)
+        gone["reward"] = outcome.given
+    if outcome.played is not None:
+        gone["played"] = outcome.played
     if outcome.phase == "deferred":
-        runner.tally.activated()  # it is not waited for in any way
-    if outcome.phase in ("open", "deferred") and not known.decision.expired:  # as it is if another arm was played
+        gone["deferred"] = True
+    if is_waiting and not known.decision.expired:  # as it is if another arm was played
         bandit.expire(known.decision)
-        runner.tally.forgotten(known.arm, None)
-    elif outcome.phase == "open":
-        return
-    elif outcome.phase != "expired" and outcome.parts is not None:
-        with _passing_emptied(runner, lost):
-            bandit.forget(known.decision, outcome.given)
-    elif outcome.phase != "expired" and outcome.value is not None:
-        with _passing_emptied(runner, lost):
-            bandit.forget(known.decision, outcome.value, **taking_back(bandit))
-        runner.tally.forgotten(known.arm, outcome.value, explored=known.has_explored, decided_at=known.at)
+        gone["is_open"] = True
+    elif not is_waiting and outcome.phase != "expired":
+        value = outcome.value if outcome.parts is None else outcome.given
+        if value is not None:
+            gone["reward"] = value
+            with _passing_emptied(runner, lost):
+                bandit.forget(known.decision, value, **taking_back(bandit))
+    runner.tally.see(Row(0, now.wall, ERASE, outcome.t, gone), known.row)
 
 
 def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent) -> None:
@@ -216,11 +218,12 @@ def _prune_tables(runner: LoopRunner) -> Chore[None]:
 def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[Decided]) -> None:
     draft = runner.open(tx, now)
     for decided in waiting:
-        known = runner.remember(decided)
+        known, first = runner.remember(decided), len(draft.rows)
         if not known.decision.expired:  # as it is if another arm was played, of which some parts have come
             expire(runner, draft, now, known)
         known.outcome = known.outcome._replace(phase="expired")
         draft.change(known.outcome)
+        runner.see(draft, known, first)
     runner.end(draft)
 
 

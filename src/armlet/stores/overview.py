@@ -32,7 +32,7 @@ from armlet.stores.rows.decisions import context_of, pair_of
 from armlet.stores.rows.replay import recover
 from armlet.stores.spec import RULES
 from armlet.stores.tally import ArmCounts, BaselineCounts, OutcomeCounts, Tally
-from armlet.stores.tally.catalogue import OTHERS
+from armlet.stores.tally.arms import OTHERS
 from armlet.stores.tally.comparisons import LEAST
 from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
@@ -264,11 +264,11 @@ def overview(view: View, record: LoopRecord) -> Overview:
     rewarded = (fields.get("source") != "default" and "waits" not in fields for fields in learned)
     return Overview(
         name=record.name,
-        decisions=tally.decisions + len(decided),
-        rewards=tally.rewarded + sum(rewarded),
+        decisions=tally.traffic.decisions + len(decided),
+        rewards=tally.arms.rewarded + sum(rewarded),
         rows=usage.rows,
         bytes=usage.bytes,
-        last_decision=decided[-1] if decided else tally.last_at or None,
+        last_decision=decided[-1] if decided else tally.traffic.last_at or None,
     )
 
 
@@ -305,7 +305,7 @@ def glimpse(
     """Take what is needed of a loop; O(arms x features)."""
     told: tuple[Any, ...]
     if isinstance(bandit, ActionBandit):  # its arms are those that were played
-        played = sorted(tally.arms, key=lambda each: -each.decisions)
+        played = sorted(tally.counts, key=lambda each: -each.decisions)
         told = (bandit.settings, tuple(each.arm for each in played), (), {}, last, None)
     else:
         retired = tuple(bandit.arms.retired)
@@ -331,7 +331,7 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
     """
     head, terms = _head(view, record), Terms.read(record)
     bandit, tally, snapshot = recover(view, record, head, policy, terms.carry)
-    rows = [row for seq in tally.last_rows if (row := view.row(record.id, seq)) is not None]
+    rows = [row for seq in tally.traffic.last_rows if (row := view.row(record.id, seq)) is not None]
     values = _values(islice(view.rows(record.id, rows[0].seq), LOOKED_AT)) if rows else {}
     counts = (head.early, head.seq - snapshot)
     return details_of(glimpse(record.name, now, tally, terms, bandit, last_decisions(rows, values), counts))
@@ -362,11 +362,11 @@ def details_of(seen: Glimpse) -> Details:
     return Details(
         name=seen.name,
         at=seen.at,
-        decisions=tally.decisions,
-        rewards=tally.rewarded,
-        first_decision=tally.first_at or None,
-        last_decision=tally.last_at or None,
-        seconds_idle=max(seen.at - tally.last_at, 0) / MICROSECONDS if tally.last_at else None,
+        decisions=tally.traffic.decisions,
+        rewards=tally.arms.rewarded,
+        first_decision=tally.traffic.first_at or None,
+        last_decision=tally.traffic.last_at or None,
+        seconds_idle=max(seen.at - tally.traffic.last_at, 0) / MICROSECONDS if tally.traffic.last_at else None,
         pace=_pace(tally),
         terms={name: getattr(terms, name) for name in RULES},
         policy=settings.policy,
@@ -377,8 +377,8 @@ def details_of(seen: Glimpse) -> Details:
         reward_range=settings.reward_range,
         arms=seen.arms,
         retired=seen.retired,
-        counts=tuple(tally.arms),
-        statuses=dict(tally.statuses),
+        counts=tuple(tally.counts),
+        statuses=dict(tally.traffic.statuses),
         open=tally.open,
         early=seen.early,
         rows_since_snapshot=seen.rows_since_snapshot,
@@ -392,7 +392,7 @@ def details_of(seen: Glimpse) -> Details:
         alarms=tuple(alarms_of(tally, seen.at, settings, seen.terms)),
         weights=None if several is None else dict(several.weights),
         known=() if several is None else tuple(several.known),
-        outcomes=tuple(tally.outcomes.counts(tally.labels)),
+        outcomes=tuple(tally.outcomes.counts(tally.arms.labels)),
         budget=seen.spending,
         feature_range=getattr(settings, "feature_range", None),  # where actions come with each decision there is none
         **_catalogue(tally, settings),
@@ -444,15 +444,17 @@ def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
     if guards.shadow is not None:
-        share = tally.comparisons.between["shadow"].share or rate / max(len(tally.labels), 1)  # before its first row
+        share = tally.comparisons.between["shadow"].share or rate / max(
+            len(tally.arms.labels), 1
+        )  # before its first row
         share = share if LEAST <= rate < 1.0 else 0.0
         found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
     return tuple(found)
 
 
 def _pace(tally: Tally) -> float | None:
-    took = tally.last_at - tally.first_at
-    return (tally.decisions - 1) * DAY / took if took > 0 and tally.decisions > 1 else None
+    took = tally.traffic.last_at - tally.traffic.first_at
+    return (tally.traffic.decisions - 1) * DAY / took if took > 0 and tally.traffic.decisions > 1 else None
 
 
 def _exploring(tally: Tally, coin: Gain) -> Exploring:
@@ -464,7 +466,7 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
     else:
         note = "No explored decision has been compared yet." if rate else "The policy does not explore at random."
     return Exploring(
-        explored=tally.explored,
+        explored=tally.arms.explored,
         expected=None if rate is None else sum(span.expected for span in spans),
         rate=rate,
         spans=spans,
@@ -475,11 +477,11 @@ def _exploring(tally: Tally, coin: Gain) -> Exploring:
 
 def _missing(tally: Tally, *, has_window: bool) -> Missing:
     scale, (came, total) = tally.comparisons.scale, tally.reported
-    defaulted = tally.learned_now - came
+    defaulted = tally.arms.learned - came
     lacking = defaulted + tally.open
     n = came + lacking
     note = ""
-    if not tally.is_complete:
+    if not tally.arms.is_complete:
         note = "All rewards so far are alike: a decision without one may be a failure rather than a loss."
     elif not has_window:
         note = "There is no window, so decisions without a reward are not learned."
@@ -499,7 +501,7 @@ def _missing(tally: Tally, *, has_window: bool) -> Missing:
 
 def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
     first = 0 if tally.catalogue is None else OTHERS + 1
-    counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.arms, first)}
+    counts = {counted.arm: (place, counted) for place, counted in enumerate(tally.counts, first)}
     values = _worth(tally)
     for arm in (*seen.arms, *seen.retired):
         place, counted = counts.get(arm, (-1, UNSEEN))
@@ -511,7 +513,7 @@ def _arms(tally: Tally, seen: Glimpse) -> Iterator[ArmDetails]:
             is_retired=arm in seen.retired,
             decisions=n,
             explored=counted.explored,
-            share=n / tally.decisions if tally.decisions else 0.0,
+            share=n / tally.traffic.decisions if tally.traffic.decisions else 0.0,
             shares=tuple(tally.cells.shares(place)),
             rewards=counted.rewards,
             defaults=counted.defaults,

@@ -52,8 +52,7 @@ from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_
 from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
 from armlet.stores.spec import is_own
-from armlet.stores.tally import CHANGING, Source, Tally
-from armlet.stores.tally.comparisons import coins_of
+from armlet.stores.tally import Tally
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.tickets import Chore, ContextChangedError
 from armlet.stores.writer import Writer
@@ -304,7 +303,7 @@ class LoopRunner:
         """Count what was answered here without a row, after the tally was read."""
         self._tallied = head.tallied
         for status, ts in self._answered:
-            self.tally.answered(status, ts)
+            self.tally.traffic.answered(status, ts)
 
     def undo(self, tx: Transaction, draft: Draft, error: BaseException) -> None:
         """Undo what a call did that was refused, in memory; its rows are undone already.
@@ -354,12 +353,21 @@ class LoopRunner:
 
     def append(
         self, draft: Draft, now: Moment, kind: str, t: int | None, fields: Mapping[str, Any], x: bytes | None = None
-    ) -> int:
-        """Add a row and return its number."""
+    ) -> Row:
+        """Add a row about no earlier decision, and let the folds see it."""
         self._last = draft.append(now, kind, t, fields, x)
-        if kind in CHANGING:
-            self.tally.changed(self._last, now.wall, kind, fields)
-        return self._last
+        row = draft.rows[-1]
+        self.tally.see(row, None)
+        return row
+
+    def append_about(self, draft: Draft, now: Moment, known: Recent, kind: str, fields: Mapping[str, Any]) -> None:
+        """Add a row about a decision; the folds see it with the others of the call: `see`."""
+        self._last = draft.append(now, kind, known.outcome.t, fields)
+
+    def see(self, draft: Draft, known: Recent, first: int) -> None:
+        """Let the folds see what was added about a decision: the rows of the draft from this place on."""
+        for row in draft.rows[first:]:
+            self.tally.see(row, known.row)
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -395,8 +403,7 @@ class LoopRunner:
         eligible, probabilities, weights = ask.get("eligible"), ask.get("probabilities"), ask.get("weights")
         unit = ask.get("unit")
         epoch = None if unit is None else self._epoch_of(unit, now)
-        is_timed = fades_by_time(bandit)
-        if is_timed:
+        if fades_by_time(bandit):
             bandit._tell_time(self._minutes(now))
         guarded: Mapping[str, Any] = UNGUARDED
         if type(bandit) is GuardedBandit:  # quicker than isinstance
@@ -429,15 +436,11 @@ class LoopRunner:
         fields = fields_of(decision, name)
         if guarded:
             fields |= guarded
-        seq = self.append(draft, now, "decide", decision.t, fields, bytes_of(x))
+        row = self.append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
-        outcome = Outcome(decision.t, name, seq, "open", None, due)
+        outcome = Outcome(decision.t, name, row.seq, "open", None, due)
         draft.insert(outcome)
-        recent = self._recent[name] = Recent(decision, outcome, now.wall, coins_of(fields))
-        self.tally.decided(decision, now.wall, seq)
-        self.tally.contexts.add(x, now.wall, decision.t)
-        if is_timed:
-            self.tally.stamps.decided(now.wall, decision.tag, self.tally.decisions)
+        recent = self._recent[name] = Recent(decision, outcome, row)
         if draft.found.head.early:
             self._arrive(tx, draft, now, recent)
         return decision
@@ -471,7 +474,6 @@ class LoopRunner:
         """Keep a decision in memory, with the features of now."""
         outcome, row = decided
         row = self.terms.carry.row(checked(row, "decide"))
-        coins = coins_of(row.fields)
         given, is_learned = outcome.given, outcome.phase in LEARNED
         learned = outcome.value if is_learned else None
         if outcome.played is not None and (is_learned or given):
@@ -485,7 +487,7 @@ class LoopRunner:
         if outcome.billed is not None:
             marks["billed"] = outcome.billed
         decision = decision_of(row, given or learned, waits=not is_learned, **marks)
-        recent = self._recent[outcome.event] = Recent(decision, outcome, row.ts, coins)
+        recent = self._recent[outcome.event] = Recent(decision, outcome, decided.row)
         return recent
 
     def _epoch_of(self, unit: str, now: Moment) -> int | None:
@@ -554,13 +556,16 @@ class LoopRunner:
 
     def _hear(self, draft: Draft, now: Moment, known: Recent, told: Reward, *, is_early: bool = False) -> Status:
         """Judge a reward, and let it count; one that came early and does not count has been answered."""
+        first = len(draft.rows)
         if self.rules.parts is not None:
             several = judged_parts(self, known, told)
             if several.parts:
-                return count_parts(self, draft, now, known, told, several)
+                status = count_parts(self, draft, now, known, told, several)
+                self.see(draft, known, first)
+                return status
             if several.bill is not None:
                 bill_part(self, draft, now, known, several.bill[1], status=several.status, later=True)
-                self.tally.answered(several.status, now.wall)
+                self.see(draft, known, first)
             elif not is_early:
                 self.answer(several.status, now)
             return several.status
@@ -569,7 +574,9 @@ class LoopRunner:
             self.answer(verdict.status, now)
         if verdict.act == "nothing":
             return verdict.status
-        return count(self, draft, now, known, told, verdict)
+        status = count(self, draft, now, known, told, verdict)
+        self.see(draft, known, first)
+        return status
 
     def bill(self, tx: Transaction, draft: Draft, now: Moment, event: str, cost: float) -> bool:
         """Count what a decision costs, and learn nothing from it; return whether there is one."""
@@ -579,12 +586,14 @@ class LoopRunner:
             return False
         if is_told_elsewhere(known):
             known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
+        first = len(draft.rows)
         bill_part(self, draft, now, known, cost)
+        self.see(draft, known, first)
         return True
 
     def answer(self, status: Status, now: Moment) -> None:
         """Count an answer of which no row tells."""
-        self.tally.answered(status, now.wall)
+        self.tally.traffic.answered(status, now.wall)
         self._answered.append((status, now.wall))
 
     # ---- rewards before their decision
@@ -632,20 +641,23 @@ class LoopRunner:
 
     def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
         """Learn the reward that came in time, or else the default."""
+        first = len(draft.rows)
         if self.rules.parts is not None:
             known.outcome = close_parts(self, draft, now, known)
             draft.change(known.outcome)
+            self.see(draft, known, first)
             return
         before = known.outcome
         came = before.value is not None and self.rules.takes(before.value)  # there may be another range by now
         value = before.value if came else self.rules.default
         if value is None:
             raise StoreError(f"a window of loop {self.name!r} closes without a default reward; go back to a backup")
-        source: Source = "reward" if came else "default"
+        source = "reward" if came else "default"
         is_learned = learn(self, draft, now, known, before, value, expired=False, source=source)
         phase: Phase = "expired" if not is_learned else "learned" if came else "default"
         known.outcome = before._replace(phase=phase, value=value, due=None)
         draft.change(known.outcome)
+        self.see(draft, known, first)
 
     def settling(self) -> Chore[None]:
         """Close all windows that are due when it begins, and drop rewards whose decision never came."""
@@ -711,10 +723,10 @@ class LoopRunner:
 
     def act(self, tx: Transaction, draft: Draft, now: Moment, kind: str, fields: Mapping[str, Any]) -> int:
         """Add a row that changes the bandit by playing it from its written form: a replay does the same once more."""
-        seq = self.append(draft, now, kind, None, written(fields))
-        for event in plays_of(draft.rows[-1]):
+        row = self.append(draft, now, kind, None, written(fields))
+        for event in plays_of(row):
             play(self.bandit, event, RowPast(partial(tx.session.row, self.id)))
-        return seq
+        return row.seq
 
     def go_on(self, tx: Transaction, now: Moment, draft: Draft, going: Going) -> bool:
         """Go on with another bandit and other terms, by a row; return False, and write none, if they are the same."""
@@ -723,7 +735,7 @@ class LoopRunner:
         if is_same and terms.to_json() == self.terms.to_json():
             return False
         with _rolling_back():
-            seq = self.append(draft, now, "change", None, written(going.fields))
+            seq = self.append(draft, now, "change", None, written(going.fields)).seq
         several, before = twin._settings.outcomes, self.bandit._settings.outcomes
         if several is not None and before is not None and several.weights != before.weights:
             terms = terms.with_weights(seq)
@@ -731,6 +743,7 @@ class LoopRunner:
             terms = terms.with_change(seq, going.moved)
         about = terms.with_guards(seq, guards_of(twin)).to_json()
         self._bandit = self._played(draft.rows[-1], going)
+        self.tally.outcomes.several = self._bandit._settings.outcomes
         self.terms = Terms.read(LoopRecord(id=self.id, name=self.name, about=about, start=b"", base=0))
         self.rules = self.terms.rules(self._bandit)
         self._recent.clear()

@@ -11,42 +11,48 @@ import pytest
 from armlet.errors import StoreError
 from armlet.stores import Memory, Store
 from armlet.stores.health import alarms
+from armlet.stores.ledger import Row
 from armlet.stores.tally import Tally
 from armlet.stores.tally.catalogue import MOST, TABLES
 from stores.actions.action_life import Clock, films, make, opened
+from support.told import of_arm, tell
 
 HOUR = 3_600_000_000
 
 
-def played(tally: Tally, arm: str, seq: int, **more: Any) -> None:
-    fields = {"actions": f"{seq % 3:064x}", "table": seq % 3, "arm": arm, "propensity": 1.0, "support": None, **more}
-    tally.decided_action(fields, seq * HOUR, seq)
+def played(tally: Tally, arm: str, seq: int, **more: Any) -> Row:
+    table = {"actions": f"{seq % 3:064x}", "table": seq % 3, "dim": 0}
+    chance = {"propensity": 1.0, "support": None, "explored": False, "exploration_rate": None}
+    row = Row(seq, seq * HOUR, "decide", seq, {"arm": arm, **table, **chance, **more}, b"")
+    tally.see(row, None)
+    return row
 
 
 def test_arms_of_a_catalogue_are_counted_in_bounded_memory() -> None:
     tally, rng = Tally(), np.random.default_rng(1)
     for seq in range(1, 3001):
         arm = "hit" if seq > 1500 and seq % 10 == 0 else f"item {rng.integers(1000)}"
-        played(tally, arm, seq)
+        row = played(tally, arm, seq)
         if seq % 2:
-            tally.learned(arm, 0.5, False, seq * HOUR, seq * HOUR, "reward")
+            tell(tally, row, "learn", seq * HOUR, reward=0.5)
         if seq % 7 == 0:
-            tally.corrected(f"item {seq % 1000}", 0.5, 0.25)
-    assert len(tally.arms) == MOST
+            other = of_arm(f"item {seq % 1000}", seq * HOUR, explored=False)
+            tell(tally, other, "correct", seq * HOUR, old_reward=0.5, new_reward=0.25)
+    assert len(tally.counts) == MOST
     others = tally.others
     assert others is not None
-    everyone = [*tally.arms, others]
-    assert sum(one.decisions for one in everyone) == tally.decisions == 3000
-    assert sum(one.rewards for one in everyone) == tally.rewarded == 1500
-    assert sum(one.learned for one in everyone) == tally.learned_now == 1500
-    hit = next(one for one in tally.arms if one.arm == "hit")  # which came late
+    everyone = [*tally.counts, others]
+    assert sum(one.decisions for one in everyone) == tally.traffic.decisions == 3000
+    assert sum(one.rewards for one in everyone) == tally.arms.rewarded == 1500
+    assert sum(one.learned for one in everyone) == tally.arms.learned == 1500
+    hit = next(one for one in tally.counts if one.arm == "hit")  # which came late
     assert hit.decisions > 100
     assert len(tally.to_json()) < 100_000
 
 
 def test_a_tally_of_a_catalogue_is_kept_whole() -> None:
     tally = Tally()
-    tally.kept(1, {"hash": "0" * 64, "name": "all"})
+    tally.see(Row(1, HOUR, "actions", None, {"hash": "0" * 64, "name": "all"}), None)
     for seq in range(2, 400):
         shadow = {"shadow": {"arm": "item 3"}} if seq % 5 == 0 else {}
         played(tally, f"item {seq * seq % 211}", seq, **shadow, **({"deferred": True} if seq % 9 == 0 else {}))
@@ -54,8 +60,7 @@ def test_a_tally_of_a_catalogue_is_kept_whole() -> None:
     again = Tally.from_json(text)
     assert again.to_json() == text
     for each in (tally, again):
-        played(each, "new", 400)
-        each.activated()
+        tell(each, played(each, "new", 400), "activate", 400 * HOUR)
     assert again.to_json() == tally.to_json()
     assert again.catalogue is not None
     assert again.catalogue.prepared["all"].seq == 1

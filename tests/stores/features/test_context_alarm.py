@@ -25,7 +25,7 @@ MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["age", "clicks"], "seed
 def told(X: Float64, features: tuple[str, ...] | None = None, ranges: tuple[str, ...] = ()) -> list[str]:
     tally = Tally()
     for i, x in enumerate(X):
-        tally.contexts.add(x, i, i + 1)
+        tally.contexts.add(x.tobytes(), i, i + 1)
     return [alarm.text for alarm in alarms(tally, len(X), features=features, ranges=ranges) if alarm.rule == "contexts"]
 
 
@@ -210,11 +210,11 @@ def test_cuts_and_restarts_change_nothing(cuts: list[int], seed: int) -> None:
     )
     whole, cut = ContextSums(), ContextSums()
     for i, x in enumerate(X):
-        whole.add(x, i, i + 1)
+        whole.add(x.tobytes(), i, i + 1)
     at = 0
     for n in cuts:
         for i in range(at, at + n):
-            cut.add(X[i], i, i + 1)
+            cut.add(X[i].tobytes(), i, i + 1)
         cut = ContextSums.restore(cut.state())
         at += n
     assert cut.state() == whole.state()

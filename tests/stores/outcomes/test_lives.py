@@ -30,7 +30,8 @@ HOW: list[dict[str, Any]] = [
 def counts(tally: Tally) -> list[Any]:
     """Return what does not depend on when calls were answered that left no row."""
     sums = tally.outcomes.state()
-    return [tally.arms, sums, dict(sorted(tally.statuses.items())), tally.open, tally.known, tally.expired_open]
+    traffic = tally.traffic
+    return [tally.counts, sums, dict(sorted(traffic.statuses.items())), tally.open, traffic.known, traffic.expired_open]
 
 
 def check(store: Store) -> None:

@@ -93,7 +93,7 @@ def test_a_loop_spends_bills_outside_the_range(ranges: Any, place: Place) -> Non
             assert loop.reward(event, {"quality": 1.0, "cost": cost}) == "out_of_range"
             assert loop.reward(event, {"quality": 1.0, "cost": cost}) == "out_of_range"  # a retry
         assert spent(loop) == (12 * cost, 0)
-        assert store._runners["router"].tally.statuses["out_of_range"] == 24
+        assert store._runners["router"].tally.traffic.statuses["out_of_range"] == 24
         assert loop.model().state.n.sum() == 0.0
         check(store)
     with opened(place(), clock) as store:

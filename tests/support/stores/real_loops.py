@@ -18,11 +18,11 @@ from armlet.inference.sequences import mixed_margin
 from armlet.kernel import Decision
 from armlet.log.guarded import Control, GuardedBandit, guard
 from armlet.policies import FixedEpsilon, LinUCB, OccasionalOptimism
-from armlet.stores.rows.decisions import fields_of
 from armlet.stores.tally import Tally
-from armlet.stores.tally.comparisons import Against, Scale, coins_of
+from armlet.stores.tally.comparisons import Against, Scale
 from armlet.types import Float64
 from support.stores.coin_loops import ARMS, Environment, Setting
+from support.told import decide, tell
 
 EVERY: Final = 100  # decisions between looks
 COIN: Final = 0.1
@@ -91,12 +91,10 @@ class RealLoop:
         z = int(self.rng.random() < 0.5)
         decision, told = self._decide(np.array([1.0, float(z)]), t)
         value = float(self.rng.random() < self.P[z, int(decision.arm)])
-        fields = fields_of(decision, decision.id) | told
-        self.tally.decided(decision, t, t)
+        row = decide(self.tally, decision, t, **told)
         before = self._weight()
-        coins = coins_of(fields)
         self.bandit.learn(decision, value)
-        self.tally.learned(decision.arm, value, decision.explored, t, t, "reward", coins, t)
+        tell(self.tally, row, "learn", t, reward=value)
         self.truth += (self._weight() - before) * self._gap(decision, told, self.P[z])
 
     def _decide(self, x: Float64, t: int) -> tuple[Decision, dict[str, Any]]:

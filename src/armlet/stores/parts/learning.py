@@ -26,7 +26,6 @@ from armlet.stores.parts.judging import (
     to_give,
 )
 from armlet.stores.rewards import Reward, Status
-from armlet.stores.tally import Source
 from armlet.types import Arm
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def count_parts(
     waiting = {name for name, each in verdict.parts.items() if each.act == "hold"}.difference(fresh)
     if held := {name: value for name, value in parts_of(told).items() if name in waiting}:
         fields = {"of": before.seq, "id": known.decision.id, "reward": held}
-        runner.append(draft, now, "reward", before.t, fields)
+        runner.append_about(draft, now, known, "reward", fields)
     if changed := {name: each.value for name, each in verdict.parts.items() if each.act == "correct"}:
         _correct_parts(runner, draft, now, known, changed)
     if fresh:
@@ -82,20 +81,14 @@ def count_parts(
     if draft.seq == start:
         runner.answer(status, now)
     else:
-        _answer(runner, draft, now, known, status, is_first=is_first)
+        last = draft.rows[-1]
+        answer = {"status": status} if is_first else {"status": status, "later": True}  # of which no delay is counted
+        draft.rows[-1] = last._replace(fields={**last.fields, **answer})
     known.outcome = after
     draft.change(after)
     if after.phase == "learned" and runner.rules.aggregation == "first":
         runner.settled.append(after.event)
     return status
-
-
-def _answer(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, status: Status, *, is_first: bool) -> None:
-    """Count what a caller is answered, and let the last row of the call say so; of later parts no delay is counted."""
-    last = draft.rows[-1]
-    told = {"status": status} if is_first else {"status": status, "later": True}
-    draft.rows[-1] = last._replace(fields={**last.fields, **told})
-    runner.tally.answered(status, now.wall, known.at if is_first else None)
 
 
 def _give(
@@ -124,9 +117,7 @@ def _give(
     fields |= billed_of(decision)
     runner.bandit.learn(decision, fresh)
     fields |= _state_of(had, is_whole=decision.learned, expired=expired, played=outcome.played)
-    runner.append(draft, now, "learn", outcome.t, fields)
-    outcomes, explored = outcomes_of(runner.bandit), decision.explored
-    runner.tally.given(outcomes, decision.arm, explored, fields, known.at, now.wall, known.coins)
+    runner.append_about(draft, now, known, "learn", fields)
     parts = dict(outcome.parts or {})
     for name in fresh:
         parts[name] = parts[name]._replace(phase="default" if name in defaults else "learned")
@@ -170,8 +161,7 @@ def _correct_parts(
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new, **billed_of(decision)}
     runner.noting_losses(lambda: runner.bandit.correct(decision, old, new))
     fields |= _state_of(had, is_whole=is_whole, expired=expired, played=outcome.played)
-    runner.append(draft, now, "correct", outcome.t, fields)
-    runner.tally.corrected_parts(outcomes_of(runner.bandit), decision.arm, decision.explored, fields, known.at)
+    runner.append_about(draft, now, known, "correct", fields)
     same = [name for name in new if runner.rules.parts and runner.rules.parts[name].is_spent and new[name] == old[name]]
     if same and decision.billed is not None:  # what was billed until now is not what it costs
         _bill(runner, draft, now, known, new[same[0]])
@@ -183,7 +173,7 @@ def _bill(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, cost: fl
     fields = {"of": outcome.seq, "id": decision.id, "cost": cost, **marks, **billed_of(decision)}
     fields |= _state_of(given_of(decision), is_whole=decision.learned, expired=decision.expired, played=outcome.played)
     runner.bandit.bill(decision, cost)
-    runner.append(draft, now, "bill", outcome.t, fields)
+    runner.append_about(draft, now, known, "bill", fields)
 
 
 def bill_part(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, cost: float, **marks: object) -> None:
@@ -211,8 +201,7 @@ def _take_parts_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recen
     given = outcome.given
     fields = {"of": outcome.seq, "id": decision.id, "reward": given, **billed_of(decision)}
     runner.noting_losses(lambda: runner.bandit.forget(decision, given))
-    runner.append(draft, now, "forget", outcome.t, fields)
-    runner.tally.forgotten_parts(outcomes_of(runner.bandit), decision.arm, given)
+    runner.append_about(draft, now, known, "forget", fields)
     parts = {
         name: part._replace(phase="held", billed=decision.billed if runner.rules.parts[name].is_spent else None)
         for name, part in (outcome.parts or {}).items()
@@ -234,7 +223,7 @@ def close_parts(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) ->
         return before._replace(phase="expired", due=None, parts=still_taken(runner.rules, before) or None)
     parts, defaults = closed
     after = before._replace(parts=parts, due=None)
-    source: Source = "default" if len(defaults) == len(parts) else "reward"
+    source = "default" if len(defaults) == len(parts) else "reward"
     known.outcome = _give(runner, draft, now, known, after, to_give(runner.rules, after), defaults, source=source)
     budget = runner.bandit._settings.budget
     if budget is not None and budget.hard and budget.outcome in defaults and known.decision.learned:

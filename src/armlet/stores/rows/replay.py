@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from types import SimpleNamespace
-from typing import Any, Final, cast
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.outcomes import Outcomes
 from armlet.kernel import Decision, json_bytes
 from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
 from armlet.lost_digits import keeping_rows
@@ -27,8 +27,8 @@ from armlet.record.rows import PASSIVE, as_events
 from armlet.record.values import Event
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
 from armlet.stores.rows.decisions import BYTES, checked, decision_of, substitute, timed
-from armlet.stores.tally import CHANGING, Tally
-from armlet.stores.tally.comparisons import Scale, coins_of
+from armlet.stores.tally import Tally
+from armlet.stores.tally.comparisons import Scale
 from armlet.stores.terms import USUAL, Carry
 from armlet.types import Arm, Policy, Reward
 
@@ -71,6 +71,7 @@ class Replay:
         self._past = RowPast(self.decided, self._reach)
         self._clock: int | None = None
         self._last = 0
+        self._value_parts()
 
     def play(self, rows: Iterable[Row], last: int, *, is_whole: bool = True) -> int:
         """Play rows, the ones after a number; return the number of the last one. `is_whole`: none may be missing."""
@@ -87,7 +88,7 @@ class Replay:
                 raise _missing(last + 1)
             self._last = last = seq
             if tally is not None and seq > self._counted:
-                self._count(tally, row)
+                tally.see(checked(row), self._about(row))
             if kind == "decide":
                 if "unit" in fields and not self._bandit._is_in_epoch(fields["epoch"]):
                     self.settle()
@@ -106,6 +107,10 @@ class Replay:
                 has_columns = self._has_columns
         self.settle()
         return last
+
+    def _value_parts(self) -> None:
+        if self._tally is not None:
+            self._tally.outcomes.several = self._bandit._settings.outcomes
 
     @property
     def _has_columns(self) -> bool:
@@ -135,81 +140,19 @@ class Replay:
         try:
             for event in self._events(row):
                 play(self._bandit, event, self._past)
+            if row.kind == "change":
+                self._value_parts()
         except (LogError, StoreError):
             raise
         except Exception as error:
             raise _unplayable(row.seq, error) from error
 
-    def count(self, rows: Iterable[Row]) -> Tally:
-        """Count rows, of which some may be missing, and play none."""
-        tally = Tally()
-        try:
-            for row in rows:
-                self._last = row.seq
-                self._count(tally, row)
-                if row.kind == "decide" and row.x is None:
-                    tally.forgotten(row.fields["arm"], None)
-                    if "deferred" in row.fields:
-                        tally.activated()
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _refused(self._last, error) from error
-        return tally
-
-    def _count(self, tally: Tally, row: Row) -> None:
-        """Count what a row says, as it was counted when it was written."""
-        fields = checked(row).fields
-        if row.kind == "decide":
-            if "actions" in fields:
-                tally.decided_action(fields, row.ts, row.seq)
-            else:
-                tally.decided(cast("Decision", SimpleNamespace(**fields)), row.ts, row.seq)
-            if row.x is not None:
-                x = np.frombuffer(row.x, dtype=BYTES)
-                tally.contexts.add(x[: fields.get("dim")], row.ts, row.t or 0)  # of actions, their features follow
-            if self._is_timed and fields.get("tag"):
-                tally.stamps.decided(row.ts, fields["tag"], tally.decisions)
-            return
-        if row.kind in CHANGING:
-            tally.changed(row.seq, row.ts, row.kind, fields)
-            return
-        if row.kind == "actions":
-            tally.kept(row.seq, fields)
-            return
-        if row.kind == "remove_table":
-            tally.removed_table(fields)
-            return
-        of = fields.get("of", 0)
-        decided = self._decided.get(of) or self._find(of)
-        if decided is None:  # a row about no decision
-            return
-        arm, explored = decided.fields["arm"], decided.fields["explored"]
-        if "played" in fields:
-            arm, explored = fields["played"], False
-        outcomes = self._bandit._settings.outcomes
-        if row.kind == "expire":
-            tally.expired(arm)
-        elif row.kind == "activate":
-            tally.activated()
-        elif outcomes is not None:
-            _count_parts(tally, outcomes, row, decided, arm, explored)
-        elif row.kind == "correct":
-            old, new = fields["old_reward"], fields["new_reward"]
-            tally.corrected(arm, old, new, explored=explored, decided_at=decided.ts)
-        elif row.kind == "forget":
-            tally.forgotten(arm, fields["reward"])
-        elif row.kind == "learn":
-            coins = None
-            if "expired" in fields:
-                tally.revived(arm)
-            else:
-                coins = coins_of(decided.fields)
-            source = fields.get("source", "reward")
-            tally.learned(arm, fields["reward"], explored, decided.ts, row.ts, source, coins, of)
-        if "status" in fields:
-            tally.answered(fields["status"], row.ts, None if "later" in fields else decided.ts)
-
     def _events(self, row: Row) -> list[Event]:
         return plays_of(row)
+
+    def _about(self, row: Row) -> Row | None:
+        of = row.fields.get("of")
+        return None if of is None else self._decided.get(of) or self._find(of)
 
     def _reach(self, bandit: Bandit, minutes: int) -> None:
         """Let the bandit learn rows of a time, which was checked when they were decided."""
@@ -295,16 +238,6 @@ class RowPast:
         """Leave contexts as they are: `find` carries them."""
 
 
-def _count_parts(tally: Tally, outcomes: Outcomes, row: Row, decided: Row, arm: Arm, explored: bool) -> None:
-    """Count what a row says of parts of a reward."""
-    if row.kind == "learn":
-        tally.given(outcomes, arm, explored, row.fields, decided.ts, row.ts, coins_of(decided.fields))
-    elif row.kind == "correct":
-        tally.corrected_parts(outcomes, arm, explored, row.fields, decided.ts)
-    elif row.kind == "forget":
-        tally.forgotten_parts(outcomes, arm, row.fields["reward"])
-
-
 def _unplayable(seq: int, error: Exception) -> Exception:
     return _refused(seq, error) if is_unplayable(error) else error
 
@@ -321,18 +254,38 @@ def recover(
     session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
 ) -> tuple[Bandit, Tally, int]:
     """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
-    found, counts = session.snapshot(record.id), session.tally(record.id)
-    tally, tallied = Tally() if counts is None else Tally.from_json(counts), head.tallied
-    if counts is None and (found is not None or record.base):  # of a version that did not count
-        tally, tallied = _counted(session, record, policy, carry), head.seq
-    elif counts is None:
-        _compare(tally, read_guarded(record.start, policy=policy), 0, 0)
-    bandit, last = _newest(record, found, policy)
-    replay = Replay(bandit, lambda seq: session.row(record.id, seq), carry, tally, tallied)
+    counts = session.tally(record.id)
+    if counts is None:
+        return _recount(session, record, head, policy, carry)
+    bandit, last = _newest(record, session.snapshot(record.id), policy)
+    tally = Tally.from_json(counts)
+    replay = Replay(bandit, partial(session.row, record.id), carry, tally, head.tallied)
     _go_on(replay, session, record.id, last, head.seq)
     if tally.comparisons.scale is None:  # of a version that did not compare
         _compare(tally, bandit, head.seq, head.ts)
     return bandit, tally, last
+
+
+def _recount(
+    session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
+) -> tuple[Bandit, Tally, int]:
+    """Count all rows that are left, and play those after the start model: there is no tally.
+
+    Answers without a row are lost, and the values of decisions that were erased or pruned. Decisions are compared from
+    the start model on.
+    """
+    bandit, tally, find = read_guarded(record.start, policy=policy), Tally(), partial(session.row, record.id)
+    tally.outcomes.several = bandit._settings.outcomes
+    seq = ts = 0
+    try:
+        for row in takewhile(lambda each: each.seq <= record.base, session.rows(record.id, 0)):
+            (seq, ts, *_), of = checked(row), row.fields.get("of")
+            tally.see(row, None if of is None else find(of))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _refused(seq, error) from error
+    _compare(tally, bandit, record.base, ts)
+    _go_on(Replay(bandit, find, carry, tally, record.base), session, record.id, record.base, head.seq)
+    return bandit, tally, record.base
 
 
 def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Bandit, int]:
@@ -350,12 +303,6 @@ def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
     settings = bandit.settings
     tally.comparisons.guards = guards_of(bandit)
     tally.comparisons.begin(Scale(*(settings.reward_range or USUAL), settings.objective == "min"), seq, ts)
-
-
-def _counted(session: Session | View, record: LoopRecord, policy: Policy | None, carry: Carry) -> Tally:
-    """Count all rows that are left of a loop; what was answered without a row is not known."""
-    bandit = read_guarded(record.start, policy=policy)
-    return Replay(bandit, lambda seq: session.row(record.id, seq), carry).count(session.rows(record.id, 0))
 
 
 def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:

@@ -1,19 +1,22 @@
-"""The tally of a loop: running sums of all that happens to it, which `stats`, `health` and `details` are made of."""
+"""The tally of a loop: folds over all that happens to it, of which `stats`, `health` and `details` are made."""
 
+from armlet.stores.tally.arms import ArmCounts
 from armlet.stores.tally.catalogue import BaselineCounts
+from armlet.stores.tally.folds import CHANGING, ERASE
 from armlet.stores.tally.outcomes import OutcomeCounts
 from armlet.stores.tally.switches import UnitCounts
-from armlet.stores.tally.tally import CHANGING, FAULTS, GAPS, LAST, ArmCounts, Source, Tally
+from armlet.stores.tally.tally import Tally
+from armlet.stores.tally.traffic import FAULTS, GAPS, LAST
 
 __all__ = [
     "CHANGING",
+    "ERASE",
     "FAULTS",
     "GAPS",
     "LAST",
     "ArmCounts",
     "BaselineCounts",
     "OutcomeCounts",
-    "Source",
     "Tally",
     "UnitCounts",
 ]

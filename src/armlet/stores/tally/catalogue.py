@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from armlet.stores.tally.delays import whole
+from armlet.stores.tally.folds import ERASE, Fold, Seen
 
 MOST: Final = 100  # arms that are counted by themselves
 TABLES: Final = 64  # hashes whose rows are remembered
-OTHERS: Final = 0  # the place of all arms that are counted as one
 RANKS: Final = 32  # actions of a support whose draws are tested
 
 
@@ -40,19 +40,21 @@ class BaselineCounts:
         return self.agreed / self.decisions
 
 
-class Catalogue:
+class Catalogue(Fold):
     """Tables, baselines and deferred decisions of a loop.
 
     Examples
     --------
     >>> catalogue = Catalogue()
     >>> catalogue.keep(7, "ab12", "shop")
-    >>> catalogue.decided({"actions": "ab12", "table": 7, "arm": "a", "shadow": {"arm": "b"}})
+    >>> catalogue.decided({"actions": "ab12", "table": 7, "arm": "a", "shadow": {"arm": "b"}}, is_erased=False)
     >>> catalogue.prepared["shop"].seq, catalogue.find("ab12"), catalogue.baseline
     (7, 7, BaselineCounts(decisions=1, agreed=0))
     """
 
     __slots__ = ("_agreed", "_compared", "_known", "bonus", "deferred", "prepared")
+
+    kinds = ("decide", "actions", "remove_table", "activate", ERASE)
 
     def __init__(self) -> None:
         self.prepared: dict[str, TableRow] = {}  # by name
@@ -60,6 +62,22 @@ class Catalogue:
         self._compared = self._agreed = 0
         self.deferred = 0  # decisions that wait to be activated
         self.bonus: list[int] = []  # by place: what counts for an arm besides its decisions
+
+    def see(self, seen: Seen) -> None:
+        """Count a row about a table, or a decision among its actions."""
+        kind, fields = seen.row.kind, seen.fields
+        if kind == "decide":
+            self.decided(fields, is_erased=seen.row.x is None)
+        elif kind == "actions":
+            self.keep(seen.row.seq, fields["hash"], fields.get("name"))
+        elif kind == "remove_table":
+            self.prepared.pop(fields["name"], None)
+        elif kind == "activate" or "deferred" in fields:
+            self.deferred -= 1
+
+    def add_arm(self) -> None:
+        """Make room for one more arm."""
+        self.bonus.append(0)
 
     def find(self, table: str) -> int | None:
         """Return the row of a table by its hash, if it is known."""
@@ -82,13 +100,13 @@ class Catalogue:
         """The rows of tables that may be used again."""
         return {*self._known.values(), *(table.seq for table in self.prepared.values())}
 
-    def decided(self, fields: Mapping[str, Any]) -> None:
+    def decided(self, fields: Mapping[str, Any], *, is_erased: bool) -> None:
         """Count a decision by the fields of its row."""
         self._use(fields["actions"], fields["table"])
         if "shadow" in fields:
             self._compared += 1
             self._agreed += fields["shadow"]["arm"] == fields["arm"]
-        if "deferred" in fields:
+        if "deferred" in fields and not is_erased:
             self.deferred += 1
 
     @property
@@ -96,7 +114,7 @@ class Catalogue:
         """How often the policy agreed with a baseline; None if there was none."""
         return BaselineCounts(self._compared, self._agreed) if self._compared else None
 
-    def least(self, decided: Sequence[int]) -> int:
+    def least(self, decided: Sequence[float]) -> int:
         """Return the place of the arm that counts least."""
         return min(range(1, len(decided)), key=lambda place: decided[place] + self.bonus[place])
 
@@ -110,16 +128,19 @@ class Catalogue:
         }
 
     @staticmethod
-    def restore(state: Mapping[str, Any], n_arms: int) -> Catalogue:
+    def restore(state: Mapping[str, Any]) -> Catalogue:
         """Return what had this state; a ValueError, TypeError or KeyError says that it is none."""
         found = Catalogue()
         found.prepared = {str(name): TableRow(whole(seq), str(told)) for name, (seq, told) in state["prepared"].items()}
         found._known = {str(table): whole(seq) for table, seq in state["known"]}
         found._compared, found._agreed, found.deferred = (whole(count) for count in state["counts"])
         found.bonus = [whole(count) for count in state["bonus"]]
-        if len(found.bonus) != n_arms:
-            raise ValueError(f"there are {n_arms} arms, but {len(found.bonus)} counts of what they had before")
         return found
+
+    def check(self, n_arms: int) -> None:
+        """Raise a ValueError if it is of another number of arms."""
+        if len(self.bonus) != n_arms:
+            raise ValueError(f"there are {n_arms} arms, but {len(self.bonus)} counts of what they had before")
 
 
 def rank_of(support: Sequence[Sequence[Any]], arm: object) -> tuple[int, float] | None:

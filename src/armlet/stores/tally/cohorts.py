@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from armlet.stores.tally.delays import SECOND, finite, whole
+from armlet.stores.tally.folds import ERASE, Fold, Seen
 
 SIZE: Final = 200  # decisions
 MOST: Final = 8  # cohorts at a time
@@ -103,7 +104,7 @@ class Evidence:
         return Evidence(finite(amount), whole(since), rows, got, usual)
 
 
-class Cohorts:
+class Cohorts(Fold):
     """The cohorts of a loop that are followed, what is usual by the earlier ones, and the evidence of faults."""
 
     __slots__ = (
@@ -123,6 +124,10 @@ class Cohorts:
         "usually",
     )
 
+    key = "cohorts"
+    kinds = ("decide", "learn", "correct", ERASE)
+    required = True
+
     def __init__(self) -> None:
         self._followed: list[Cohort] = []  # the oldest first
         self._starts: list[int] = []
@@ -137,6 +142,19 @@ class Cohorts:
         self.pooled = -1  # the place of several arms that are counted as one, if there is one
         self.fewer = Evidence()  # of too many defaults
         self.drop, self.rise = Evidence(), Evidence()  # of rewards that changed
+
+    def see(self, seen: Seen) -> None:
+        """Count a decision, or what is learned of one."""
+        before, after, at = seen.before, seen.after, seen.about.ts
+        if seen.row.kind == "decide":
+            self.decided(seen.place, at)
+        elif before is None:
+            if after is not None:
+                self.learned(seen.place, after, seen.is_reported, at)
+        elif after is None:
+            self.forgotten(seen.place, before, at)
+        else:
+            self.corrected(seen.place, before, after, at)
 
     def add_arm(self) -> None:
         """Make room for one more arm."""
@@ -328,22 +346,27 @@ class Cohorts:
         }
 
     @staticmethod
-    def restore(state: dict[str, Any], n_arms: int) -> Cohorts:
+    def restore(state: dict[str, Any]) -> Cohorts:
         """Return the cohorts that had this state; a ValueError, TypeError or KeyError says that it is not one."""
         cohorts = Cohorts()
         cohorts.judged, cohorts._last = whole(state["judged"]), whole(state["last"])
         cohorts.ripe, cohorts._wait = whole(state["ripe"]), whole(state["wait"])
-        cohorts._followed = [Cohort.restore(one, n_arms) for one in state["cohorts"]]
+        cohorts.usual = [[finite(number) for number in row] for row in state["usual"]]
+        cohorts._followed = [Cohort.restore(one, len(cohorts.usual)) for one in state["cohorts"]]
         cohorts._starts = [cohort.start for cohort in cohorts._followed]
         cohorts._filling = cohorts._followed[-1] if state["filling"] else None
-        cohorts.usual = [[finite(number) for number in row] for row in state["usual"]]
         cohorts.lack = [Evidence.restore(one) for one in state["lack"]]
-        if not len(cohorts.usual) == len(cohorts.lack) == n_arms or any(len(row) != 5 for row in cohorts.usual):
-            raise ValueError(f"there are {n_arms} arms, but what is usual of {len(cohorts.usual)}")
+        if any(len(row) != 5 for row in cohorts.usual):
+            raise ValueError("what is usual of an arm is not five numbers")
         learned, reported = state["usually"]
         cohorts.usually = [finite(learned), finite(reported)]
         cohorts.fewer, cohorts.drop, cohorts.rise = (Evidence.restore(one) for one in state["evidence"])
         return cohorts
+
+    def check(self, n_arms: int) -> None:
+        """Raise a ValueError if it is of another number of arms."""
+        if not len(self.usual) == len(self.lack) == n_arms:
+            raise ValueError(f"there are {n_arms} arms, but what is usual of {len(self.usual)}")
 
 
 def _ratio(n: float, of: float, fine: float, fault: float) -> float:

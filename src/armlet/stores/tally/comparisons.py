@@ -22,6 +22,7 @@ from armlet.inference.gains import (
 )
 from armlet.inputs.outcomes import Outcomes
 from armlet.stores.tally.delays import finite, whole
+from armlet.stores.tally.folds import CHANGING, ERASE, Fold, Seen
 from armlet.types import Arm, Interval
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]
@@ -148,10 +149,14 @@ class Scale(NamedTuple):
         return Interval(self.low + size * low, self.low + size * high)
 
 
-class Comparisons:
+class Comparisons(Fold):
     """All comparisons of a loop, and what each arm is worth on rows that a coin has drawn."""
 
     __slots__ = ("_rows", "_total", "_values_from", "between", "guards", "is_even", "rate", "scale", "values")
+
+    key = "comparisons"
+    kinds = ("decide", "learn", ERASE, *CHANGING)
+    required = True
 
     def __init__(self) -> None:
         self.scale: Scale | None = None
@@ -162,6 +167,20 @@ class Comparisons:
         self.guards: dict[str, Any] = {}  # the control and the shadow, and whether the loop is frozen; plain JSON
         self.is_even = True  # exploration has drawn all eligible arms alike
         self.rate: float | None = None  # with which the last decision explored
+
+    def see(self, seen: Seen) -> None:
+        """Fold in the first value of a decision; start again what a change concerns."""
+        kind, fields = seen.row.kind, seen.fields
+        if kind == "decide":
+            self.rate = fields["exploration_rate"]
+        elif kind == "learn":
+            if seen.after is not None and "expired" not in fields and (coins := coins_of(seen.about.fields)):
+                self.add(seen.place, seen.after, coins, seen.about.seq, seen.decisions)
+        elif kind == ERASE:
+            if seen.before is not None:
+                self.forgotten(seen.place)
+        else:
+            self.changed(fields, seen.row.seq, seen.row.ts)
 
     def add_arm(self) -> None:
         """Make room for one more arm."""
@@ -259,7 +278,7 @@ class Comparisons:
         }
 
     @staticmethod
-    def restore(state: Mapping[str, Any], n_arms: int) -> Comparisons:
+    def restore(state: Mapping[str, Any]) -> Comparisons:
         """Return the comparisons that had this state; a ValueError, TypeError or KeyError says that it is not one."""
         found = Comparisons()
         if state["scale"] is not None:
@@ -272,9 +291,14 @@ class Comparisons:
         found.rate = None if rate is None else finite(rate)
         found.between = {against: Comparison.restore(state["between"][against]) for against in state["between"]}
         found.values = [_value(one) for one in state["values"]]
-        if len(found.values) != n_arms or (found.scale is not None and set(found.between) != set(AGAINST)):
-            raise ValueError(f"there are {n_arms} arms, but values of {len(found.values)}")
+        if found.scale is not None and set(found.between) != set(AGAINST):
+            raise ValueError(f"there are comparisons with {sorted(found.between)}")
         return found
+
+    def check(self, n_arms: int) -> None:
+        """Raise a ValueError if it is of another number of arms."""
+        if len(self.values) != n_arms:
+            raise ValueError(f"there are {n_arms} arms, but values of {len(self.values)}")
 
 
 def _value(state: Sequence[Any]) -> ValueSums:

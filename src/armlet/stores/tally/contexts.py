@@ -3,7 +3,7 @@
 A fold over decisions: sizes of values by powers of two (of the first 256 that are not zero, then of every 16th
 decision), how often a value was another one than before, and how many lay far beyond the usual size. One wild value
 does not move the usual size, which is the 90 % quantile of those that are not zero. It holds no value of a context:
-sizes are powers of two, and values are compared by 16 bits of a hash. Rows are folded 64 at a time; how they are cut
+sizes are powers of two, and values are compared by 16 bits of a hash. Rows are folded 256 at a time; how they are cut
 changes nothing. O(d) numbers for the first 256 features; further features are not looked at.
 """
 
@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armlet.stores.tally.delays import whole
+from armlet.stores.tally.folds import CHANGING, Fold, Seen
 from armlet.types import Float64, Int64
 
 MOST: Final = 256  # features
-FOLDED: Final = 64  # decisions at a time
+FOLDED: Final = 256  # decisions at a time
 FIRST: Final = 256  # sizes of a feature that are counted,
 EVERY: Final = 16  # and then those of one decision in so many
 BINS: Final = 192  # powers of two
@@ -49,14 +50,14 @@ class Largest(NamedTuple):
     at: int
 
 
-class ContextSums:
+class ContextSums(Fold):
     """What contexts usually are.
 
     Examples
     --------
     >>> sums = ContextSums()
     >>> for i in range(100):
-    ...     sums.add(np.array([20.0 + i % 50 if i != 70 else 1.8e18]), at=i, t=i + 1)
+    ...     sums.add(np.array([20.0 + i % 50 if i != 70 else 1.8e18]).tobytes(), at=i, t=i + 1)
     >>> sums.wild
     {0: Wild(n=1, last=71, t=71, at=70)}
     >>> ContextSums.restore(sums.state()).state() == sums.state()
@@ -68,8 +69,11 @@ class ContextSums:
         "n",
     )
 
+    key = "contexts"
+    kinds = ("decide", *CHANGING)
+
     def __init__(self) -> None:
-        self._rows: list[tuple[Float64, int, int]] = []  # to be folded: contexts, moments, steps
+        self._rows: list[tuple[bytes, int, int]] = []  # to be folded: contexts, moments, steps
         self._begin(0)
 
     def _begin(self, width: int) -> None:
@@ -84,8 +88,18 @@ class ContextSums:
         self._wild: dict[int, Wild] = {}
         self._largest: dict[int, Largest] = {}
 
-    def add(self, x: Float64, at: int, t: int) -> None:
-        """Count the context of a decision; it is not to be changed afterwards."""
+    def see(self, seen: Seen) -> None:
+        """Count the context of a decision; begin again if a row says that contexts, or what reads them, are others."""
+        row = seen.row
+        if row.kind == "decide":
+            if row.x is not None:
+                width = seen.fields.get("dim")  # of actions, whose features follow
+                self.add(row.x if width is None else row.x[: 8 * width], row.ts, row.t or 0)
+        elif any(name in replaced for replaced in seen.fields.get("replaces", ()) for name in ("features", "policy")):
+            self.clear()
+
+    def add(self, x: bytes, at: int, t: int) -> None:
+        """Count the context of a decision: float64, little-endian."""
         self._rows.append((x, at, t))
         if len(self._rows) >= FOLDED:
             self._fold()
@@ -98,12 +112,14 @@ class ContextSums:
     def _fold(self) -> None:
         rows, self._rows = self._rows, []
         while rows:
-            width = min(len(rows[0][0]), MOST)
+            size = len(rows[0][0])
+            width = min(size // 8, MOST)
             if width != len(self._limits):
                 self._begin(width)
             end = self._next_look() - self.n
-            part = [row for row in rows[:end] if min(len(row[0]), MOST) == width]
-            self._see(np.array([x[:width] for x, _, _ in part]), part)
+            part = [row for row in rows[:end] if len(row[0]) == size]
+            values = np.frombuffer(b"".join([x for x, _, _ in part]), dtype="<f8")
+            self._fold_in(values.reshape(len(part), size // 8)[:, :width], part)
             rows = rows[len(part) :]
 
     def _next_look(self) -> int:
@@ -113,7 +129,7 @@ class ContextSums:
             look *= 2
         return look
 
-    def _see(self, X: Float64, rows: list[tuple[Float64, int, int]]) -> None:
+    def _fold_in(self, X: Float64, rows: list[tuple[bytes, int, int]]) -> None:
         numbers = self.n + 1 + np.arange(len(X))  # of decisions
         beyond = np.abs(X) > self._limits
         for i, j in np.argwhere(beyond).tolist():
@@ -131,7 +147,7 @@ class ContextSums:
         if self.n == self._next_look() // 2:
             self._look()
 
-    def _keep_largest(self, bins: Int64, rows: list[tuple[Float64, int, int]]) -> None:
+    def _keep_largest(self, bins: Int64, rows: list[tuple[bytes, int, int]]) -> None:
         """Keep the decision with the largest value of each feature, which may turn out to be wild."""
         for j, size in enumerate(bins.max(axis=0).tolist()):
             if size > (self._largest[j].size if j in self._largest else -1):
@@ -187,6 +203,8 @@ class ContextSums:
     def state(self) -> list[Any]:
         """Return everything as numbers, for JSON."""
         self._fold()
+        if not self.n:
+            return []
         sizes = [np.column_stack([np.flatnonzero(row), row[row > 0]]).ravel().tolist() for row in self._sizes]
         limits = [None if np.isinf(limit) else float(limit) for limit in self._limits]
         columns = [getattr(self, name).tolist() for name in ("_marks", *COLUMNS)]
@@ -195,7 +213,7 @@ class ContextSums:
 
     @staticmethod
     def restore(state: list[Any]) -> ContextSums:
-        """Return what `state` told."""
+        """Return the sums that had this state."""
         n, sizes, limits, marks, *columns, wild, largest = state
         made = ContextSums()
         made._begin(len(sizes))

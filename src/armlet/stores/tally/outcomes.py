@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from armlet.inputs.outcomes import Outcomes
 from armlet.stores.tally.delays import finite, whole
-from armlet.types import Arm
+from armlet.stores.tally.folds import ERASE, Fold, Seen
+from armlet.types import Arm, Reward
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class OutcomeCounts:
     mean: float | None  # of these; None if there are none
 
 
-class OutcomeSums:
+class OutcomeSums(Fold):
     """Counts and sums by outcome, and by the place of an arm.
 
     Examples
@@ -38,13 +40,51 @@ class OutcomeSums:
     True
     """
 
-    __slots__ = ("_sums",)
+    __slots__ = ("_sums", "several")
+
+    key = "outcomes"
+    kinds = ("learn", "correct", "forget", ERASE)
 
     def __init__(self) -> None:
+        self.several: Outcomes | None = None  # those of the bandit, whose weights and prices change
         self._sums: dict[str, dict[int, list[Any]]] = {}  # by place: how many, and their sum
 
-    def __bool__(self) -> bool:
-        return bool(self._sums)
+    def see(self, seen: Seen) -> None:
+        """Count parts that the bandit was given, that it has instead of others, or that were taken from it."""
+        fields = seen.fields
+        if self.several is None:
+            return
+        if seen.row.kind == "correct":
+            self.correct(seen.place, fields["old_reward"], fields["new_reward"])
+        elif isinstance(fields.get("reward"), Mapping):
+            times = 1 if seen.row.kind == "learn" else -1
+            self.add(seen.place, fields["reward"], times)
+            if seen.before is not None or seen.after is not None:
+                prices = {name: of_arm[seen.arm] for name, of_arm in self.several.known.items()}
+                self.add(seen.place, prices, times)
+
+    def values(self, kind: str, fields: Mapping[str, Any], arm: Arm) -> tuple[float | None, float | None]:
+        """Return what was learned of a decision before a row and after it, as one value; None while parts are missing.
+
+        Of a decision that was erased nothing is learned after it, nor of one whose default was taken back.
+        """
+        if "waits" in fields:
+            return None, None
+        had = fields.get("had", {})
+        if kind == "learn":
+            return None, self._worth(had, fields["reward"], arm)
+        if kind == "correct":
+            return self._worth(had, fields["old_reward"], arm), self._worth(had, fields["new_reward"], arm)
+        reward = fields.get("reward")
+        is_part = isinstance(reward, Mapping) and self.several is not None and len(reward) < len(self.several.learned)
+        return None if reward is None or is_part else self._worth({}, reward, arm), None
+
+    def _worth(self, had: Mapping[str, float], reward: Reward, arm: Arm) -> float:
+        if not isinstance(reward, Mapping):
+            return reward
+        if self.several is None:
+            raise ValueError(f"a reward has the parts {list(reward)}, but the loop has one reward")
+        return self.several.worth({**had, **reward}, arm)
 
     def add(self, place: int, values: Mapping[str, float], times: int = 1) -> None:
         """Count values of an arm; with times = -1 they are taken back."""

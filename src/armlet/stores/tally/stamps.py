@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from armlet.policies.discounts import MINUTE
 from armlet.stores.tally.delays import whole
+from armlet.stores.tally.folds import Fold, Seen
 
 MOST: Final = 60  # minutes that they may come apart without a word: a row counts at most twice as much
 
 
-class Stamps:
+class Stamps(Fold):
     """Counts the decisions at which the wall clock jumped, by more than an hour.
 
     Examples
@@ -28,9 +29,17 @@ class Stamps:
 
     __slots__ = ("_offset", "farthest", "jumps", "last")
 
+    key = "stamps"
+    kinds = ("decide",)
+
     def __init__(self, jumps: int = 0, last: int = 0, farthest: int = 0, offset: int = 0) -> None:
         self.jumps, self.last = jumps, last  # `last`: the decision with this number
         self.farthest, self._offset = farthest, offset  # minutes of the wall clock ahead of the other, now and ever
+
+    def see(self, seen: Seen) -> None:
+        """Count a decision, if its row is aged by time."""
+        if tag := seen.fields.get("tag"):
+            self.decided(seen.row.ts, tag, seen.decisions)
 
     def decided(self, stamp: int, minutes: int, number: int) -> None:
         """Count a decision by its stamp, in microseconds, and by the time that it is aged by."""
@@ -42,11 +51,11 @@ class Stamps:
 
     def state(self) -> list[int]:
         """Return everything as numbers, for JSON."""
-        return [self.jumps, self.last, self.farthest, self._offset]
+        return [self.jumps, self.last, self.farthest, self._offset] if self.jumps else []
 
     @staticmethod
     def restore(state: list[Any]) -> Stamps:
-        """Return what `state` was of."""
+        """Return the counts that had this state."""
         jumps, last, farthest, offset = state
         for number in (farthest, offset):
             whole(abs(number))

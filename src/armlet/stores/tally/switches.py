@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from armlet.kernel import unit_seed
 from armlet.stores.tally.delays import whole
+from armlet.stores.tally.folds import Fold, Seen
 
 MOST: Final = 1024  # units whose last arm is remembered
 BITS: Final = 48  # of the hash of a name
@@ -27,7 +28,7 @@ class UnitCounts:
     switches: int  # of these, with another arm than before: the context or the arms to choose from were others
 
 
-class Switches:
+class Switches(Fold):
     """Counts the decisions of units, those that came again within the epoch, and those with another arm then.
 
     Examples
@@ -41,10 +42,19 @@ class Switches:
 
     __slots__ = ("_arms", "_epoch", "decisions", "repeats", "switches")
 
+    key = "units"
+    kinds = ("decide",)
+
     def __init__(self) -> None:
         self.decisions = self.repeats = self.switches = 0
         self._epoch = 0
         self._arms: dict[int, int] = {}  # of units by their hash, that which came last at the end
+
+    def see(self, seen: Seen) -> None:
+        """Count a decision, if it is of a unit."""
+        unit = seen.fields.get("unit")
+        if unit is not None:
+            self.decided(unit, seen.fields["epoch"] or 0, seen.place)
 
     def decided(self, unit: str, epoch: int, place: int) -> None:
         """Count a decision, by the place of its arm."""
@@ -68,16 +78,18 @@ class Switches:
 
     def state(self) -> list[Any]:
         """Return everything as numbers, for JSON."""
-        told = list(chain.from_iterable(self._arms.items()))
-        return [self.decisions, self.repeats, self.switches, self._epoch, told]
+        if not self.decisions:
+            return []
+        arms = list(chain.from_iterable(self._arms.items()))
+        return [self.decisions, self.repeats, self.switches, self._epoch, arms]
 
     @staticmethod
     def restore(state: list[Any]) -> Switches:
-        """Return what `state` told."""
-        *counts, told = state
+        """Return the counts that had this state."""
+        *counts, arms = state
         made = Switches()
         made.decisions, made.repeats, made.switches, made._epoch = (whole(count) for count in counts)
-        numbers = [whole(number) for number in told]
+        numbers = [whole(number) for number in arms]
         made._arms = dict(zip(numbers[::2], numbers[1::2], strict=True))
         if not made.decisions >= made.repeats >= made.switches >= 0:
             raise ValueError("its counts of units do not add up")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from armlet.stores.tally.delays import finite, whole
+from armlet.stores.tally.folds import Fold, Seen
 
 CELLS: Final = 32
 SHORTEST: Final = 16  # decisions of a cell
@@ -53,14 +54,22 @@ class Cell:
         self.plays[place] += 1
 
 
-class Cells:
+class Cells(Fold):
     """All decisions of a loop, in cells."""
 
     __slots__ = ("_width", "cells")
 
+    key = "cells"
+    kinds = ("decide",)
+    required = True
+
     def __init__(self) -> None:
         self.cells: list[Cell] = []
         self._width = SHORTEST
+
+    def see(self, seen: Seen) -> None:
+        """Count a decision."""
+        self.decided(seen.place, seen.explored, seen.fields["exploration_rate"], seen.row.ts)
 
     def decided(self, place: int, explored: bool, rate: float | None, ts: int) -> None:
         """Count a decision."""
