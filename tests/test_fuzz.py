@@ -113,7 +113,7 @@ def test_fuzzer_finds_a_refusal_in_words_of_others(
 def test_fuzzer_finds_a_loader_that_lets_another_error_out(monkeypatch: pytest.MonkeyPatch) -> None:
     restore = model_file.restore
 
-    def careless(*given: Any) -> model_file.Model:
+    def careless(*given: Any) -> model_file.BanditModel:
         found = restore(*given)
         if found.t > 10**6:
             raise OverflowError("too late")

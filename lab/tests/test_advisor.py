@@ -51,10 +51,10 @@ def test_verdict_follows_from_ratios_and_coverage(family: Family, outcome: Outco
 
 
 def test_the_theorem_asks_for_no_p_where_contexts_have_no_end() -> None:
-    assert math.isinf(advisor._asked(draw_problem("gaussian d = 10", Seeds(1), 0)))
+    assert math.isinf(advisor._required_p(draw_problem("gaussian d = 10", Seeds(1), 0)))
     # (a) has |x| <= 1, display ads are longer: the repaired theorem answers, and asks for far more than any horizon
     for family in ("Figure (a)", "display ads"):
-        assert 1e5 < advisor._asked(draw_problem(family, Seeds(1), 0)) < math.inf
+        assert 1e5 < advisor._required_p(draw_problem(family, Seeds(1), 0)) < math.inf
 
 
 def test_a_pilot_is_random_play_of_the_very_problem() -> None:

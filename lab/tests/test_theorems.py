@@ -71,7 +71,7 @@ def test_the_law_of_the_count_is_that_of_a_sum_of_coins() -> None:
             law = np.convolve(law, [1 - p / (K * i), p / (K * i)])
         for most in (3.5, 4.0, 6.0, 9.2):
             expected = law[: max(math.ceil(most) - p // K, 0)].sum()
-            asked = lemma_2.Law(p=p, n_arms=K, steps=(t,), rows=((math.ceil(most),),))
+            asked = lemma_2.CountLaw(p=p, n_arms=K, steps=(t,), rows=((math.ceil(most),),))
             assert lemma_2.chances(asked)["chances"] == pytest.approx(expected, rel=1e-12)
 
 

@@ -283,7 +283,7 @@ def mean_regret(table: FiniteEnvironment, p: float, ridge: RidgeName, runs: int)
 @pytest.mark.parametrize("ridge", ["paper", "1/n"])
 @pytest.mark.parametrize("name", TABLES)
 def test_regret_stays_below_the_repaired_bound(name: str, ridge: RidgeName) -> None:
-    some = theory.asked_p(TABLES[name]).problem
+    some = theory.required_p(TABLES[name]).problem
     assert some is not None
     p = theory.repaired_p(some, ridge=ridge).whole
     assert p < STEPS[0]
@@ -295,17 +295,17 @@ def test_regret_stays_below_the_repaired_bound(name: str, ridge: RidgeName) -> N
 
 @pytest.mark.parametrize("name", ["one context", "two contexts"])
 def test_regret_stays_below_the_printed_bound(name: str) -> None:
-    asked = theory.asked_p(TABLES[name])
-    assert asked.problem is not None
-    assert asked.printed is not None
-    p = asked.printed.whole
+    required = theory.required_p(TABLES[name])
+    assert required.problem is not None
+    assert required.printed is not None
+    p = required.printed.whole
     regret = mean_regret(TABLES[name], p, "paper", 5)
-    assert (regret < [theory.printed_bound(asked.problem, p=p, horizon=int(T)).total for T in STEPS]).all()
+    assert (regret < [theory.printed_bound(required.problem, p=p, horizon=int(T)).total for T in STEPS]).all()
 
 
 def test_a_constant_of_one_would_be_refuted() -> None:
     """The comparison can fail: were C = 1 enough for Theorem 2, p = 2 would do in the first one, and it does not."""
-    some = theory.asked_p(TABLES["one context"]).problem
+    some = theory.required_p(TABLES["one context"]).problem
     assert some is not None
     regret = mean_regret(TABLES["one context"], 2.0, "paper", 40)
     assert regret[-1] > theory.theorem_bound(some, p=2.0, horizon=int(STEPS[-1]), C=0.999).total

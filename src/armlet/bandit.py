@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
     from armlet.inputs.settings import Reader
-    from armlet.model_file import Model
+    from armlet.model_file import BanditModel
     from armlet.recording import Fields, Recorder, Recording
 
 AnyBandit = TypeVar("AnyBandit", bound="Bandit")
@@ -770,8 +770,8 @@ class Bandit(Engine):
         given |= {} if feature_range is KEEP else {"feature_range": feature_range}
         given |= {} if budget is KEEP else {"budget": budget}
         if len(given) != 1:  # so that a refused call has changed nothing
-            told = " and ".join(given) or "nothing"
-            raise InvalidTypeError(f"replace got {told}; give one of {', '.join(changes)}")
+            names = " and ".join(given) or "nothing"
+            raise InvalidTypeError(f"replace got {names}; give one of {', '.join(changes)}")
         if fill is not None and features is None and encoder is None:
             raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
         if policy is not None:
@@ -819,8 +819,8 @@ class Bandit(Engine):
 
     def _replace_feature_range(self, ranges: object) -> None:
         settings = self._settings.with_feature_range(ranges)
-        told = None if settings.feature_range is None else settings.feature_range.to_dict()
-        self._go_on(settings, lambda state: state, lambda: {"feature_range": told})
+        event = {"feature_range": None if settings.feature_range is None else settings.feature_range.to_dict()}
+        self._go_on(settings, lambda state: state, lambda: event)
 
     def _several(self, argument: str, value: object) -> Outcomes:
         if self._settings.outcomes is None:
@@ -849,8 +849,8 @@ class Bandit(Engine):
 
     def _replace_budget(self, budget: Budget | None) -> None:
         settings = self._settings.with_budget(budget)
-        told = {"budget": None if budget is None else budget.to_dict()}
-        self._go_on(settings, lambda state: state, lambda: told)
+        event = {"budget": None if budget is None else budget.to_dict()}
+        self._go_on(settings, lambda state: state, lambda: event)
 
     def _replace_features(
         self, features: Iterable[str] | None, encoder: Encoder | None, fill: Mapping[str, float] | None
@@ -964,10 +964,10 @@ class Bandit(Engine):
 
         return model_file.digest(self._model())
 
-    def _model(self) -> Model:
-        from armlet.model_file import Model
+    def _model(self) -> BanditModel:
+        from armlet.model_file import BanditModel
 
-        return Model(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
+        return BanditModel(settings=self._settings, **self._snapshot()._asdict(), fixed_rows=self._fixed_rows)
 
     # ---- what it is
 
@@ -1017,7 +1017,7 @@ class Bandit(Engine):
 
 
 def _bounds(reader: Reader) -> tuple[list[float], list[float]] | None:
-    """Return what the engine is told of ranges: the lowest and the highest value of every feature."""
+    """Return what the engine needs of ranges: the lowest and the highest value of every feature."""
     ranges = reader.ranges
     return None if ranges is None else (ranges.low.tolist(), ranges.high.tolist())
 
@@ -1029,7 +1029,7 @@ def from_parts(name: str, header: dict[str, Any], arrays: dict[str, Array], poli
     return _from_model(model_file.restore(name, header, arrays, find_policy, policy), Bandit)
 
 
-def _from_model(saved: Model, kind: type[AnyBandit]) -> AnyBandit:
+def _from_model(saved: BanditModel, kind: type[AnyBandit]) -> AnyBandit:
     bandit = kind.__new__(kind)
     now = Snapshot(
         saved.t, saved.arms, saved.retired, saved.state, saved.seed, list(saved.streams), saved.epoch, saved.spending

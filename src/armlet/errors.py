@@ -245,19 +245,19 @@ class ArgumentError(InvalidValueError):
     >>> error = ArgumentError("{n_arms} is {value}; give at least 2", value=1)
     >>> print(error)
     n_arms is 1; give at least 2
-    >>> error.told({"n_arms": "--arms"})
+    >>> error.text({"n_arms": "--arms"})
     '--arms is 1; give at least 2'
     """
 
     def __init__(self, text: str, **values: object) -> None:
-        self._text, self._values = text, values
-        super().__init__(self.told({}))
+        self._template, self._values = text, values
+        super().__init__(self.text({}))
 
-    def told(self, names: Mapping[str, str]) -> str:
+    def text(self, names: Mapping[str, str]) -> str:
         """Return the text with other names for some arguments."""
-        fields = {name for _, name, _, _ in Formatter().parse(self._text) if name is not None}
+        fields = {name for _, name, _, _ in Formatter().parse(self._template) if name is not None}
         arguments = {name: names.get(name, name) for name in fields - self._values.keys()}
-        return self._text.format(**arguments, **self._values)
+        return self._template.format(**arguments, **self._values)
 
 
 class MissingConstantError(ArmletError, ValueError):

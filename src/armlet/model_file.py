@@ -41,7 +41,7 @@ UNHASHED_ZEROS = ("under_way", "turnover")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class BanditModel:
     """Everything that a bandit needs to go on where it stopped."""
 
     settings: Settings
@@ -56,41 +56,41 @@ class Model:
     spending: Float64 | None = None  # of a budget: what its pacer keeps
 
 
-def write(target: Target, model: Model) -> None:
+def write(target: Target, model: BanditModel) -> None:
     """Write a model to a path, whole or not at all, or to a binary file object."""
     disk.write_model(target, *_parts(model))
 
 
-def encode(model: Model) -> bytes:
+def encode(model: BanditModel) -> bytes:
     """Return the bytes that `write` would write."""
     return disk.encode_model(*_parts(model))
 
 
-def read(source: Source, find: Find, given: Policy | None) -> Model:
+def read(source: Source, find: Find, given: Policy | None) -> BanditModel:
     """Read a model, or say what is wrong with the file; `given` is the policy, if the registry has it not."""
     return restore(origin(source), *disk.read_model(source), find, given)
 
 
-def decode(data: bytes, find: Find, given: Policy | None) -> Model:
+def decode(data: bytes, find: Find, given: Policy | None) -> BanditModel:
     """Read a model from the bytes of its file."""
     return restore(origin(data), *disk.decode_model(data), find, given)
 
 
-def digest(model: Model) -> str:
+def digest(model: BanditModel) -> str:
     """Return the SHA-256 of a model, but for its seeds and the version that wrote it."""
     header = _header(model)
     arrays = {name: array for name, array in _arrays(model).items() if name not in UNHASHED_ZEROS or array.any()}
     return disk.digest({name: header[name] for name in header if name not in UNHASHED}, arrays)
 
 
-def describe(model: Model) -> dict[str, Json]:
+def describe(model: BanditModel) -> dict[str, Json]:
     """Describe a bandit in plain JSON types, without its seed and its arrays."""
     header = _header(model)
-    told = {name: header[name] for name in header if name not in UNHASHED}
-    return {"version": __version__, **told, "units": units_of(model.settings.policy), "digest": digest(model)}
+    fields = {name: header[name] for name in header if name not in UNHASHED}
+    return {"version": __version__, **fields, "units": units_of(model.settings.policy), "digest": digest(model)}
 
 
-def _header(model: Model) -> dict[str, Json]:
+def _header(model: BanditModel) -> dict[str, Json]:
     s = model.settings
     optional: dict[str, Json] = {} if s.encoder is None else {"encoder": s.encoder.to_dict()}
     optional |= {"fixed_rows": model.fixed_rows} if model.fixed_rows else {}
@@ -119,15 +119,17 @@ def _header(model: Model) -> dict[str, Json]:
     }
 
 
-def _parts(model: Model) -> tuple[dict[str, Json], dict[str, disk.Array]]:
+def _parts(model: BanditModel) -> tuple[dict[str, Json], dict[str, disk.Array]]:
     """Return header and arrays, unless `read` would refuse them."""
     header, policy = _header(model), model.settings.policy
     try:
-        told = _told(header, policy)
+        fields = _read_header(header, policy)
         for state in _states(model):
             arrays = state.arrays()
             if hasattr(policy, "shapes"):
-                check_shapes(arrays, expected(policy, len(told.arms), told.settings.dim, _n_outcomes(told.settings)))
+                check_shapes(
+                    arrays, expected(policy, len(fields.arms), fields.settings.dim, _n_outcomes(fields.settings))
+                )
             state.restore_arrays(arrays)
     except REFUSALS as error:
         raise InvalidValueError(
@@ -136,38 +138,40 @@ def _parts(model: Model) -> tuple[dict[str, Json], dict[str, disk.Array]]:
     return header, _arrays(model)
 
 
-def _states(model: Model) -> list[State]:
+def _states(model: BanditModel) -> list[State]:
     return [model.state] if model.epoch is None else [model.state, model.epoch[2]]
 
 
-def _arrays(model: Model) -> dict[str, Array]:
+def _arrays(model: BanditModel) -> dict[str, Array]:
     """Return the arrays of the state, and those of the state that units meet, by names of their own."""
     met = {} if model.epoch is None else model.epoch[2].arrays()
     return {**model.state.arrays(), **{MET + name: array for name, array in met.items()}}
 
 
-def restore(name: str, header: dict[str, Any], arrays: dict[str, Array], find: Find, given: Policy | None) -> Model:
+def restore(
+    name: str, header: dict[str, Any], arrays: dict[str, Array], find: Find, given: Policy | None
+) -> BanditModel:
     """Make a model of the parts of a file, or say what is wrong with them."""
     if header.get("kind") == "actions":
         raise ModelFileError(f"{name}: the file holds an ActionBandit, not a Bandit; read it with armlet.load")
     try:
         policy = read_policy(header["policy"], find, given)
-        told = _told(header, policy)
-        n_arms, dim = len(told.arms), told.settings.dim
+        fields = _read_header(header, policy)
+        n_arms, dim = len(fields.arms), fields.settings.dim
         own = {name: array for name, array in arrays.items() if not name.startswith(MET)}
         met = {name.removeprefix(MET): array for name, array in arrays.items() if name.startswith(MET)}
         # before `check` and `init`, which make whatever the header says; a policy of others need not give its shapes
         if given is None or hasattr(policy, "shapes"):
             for each in (own, met) if met else (own,):
-                check_shapes(each, expected(policy, n_arms, dim, _n_outcomes(told.settings)))
-        policy.check(n_arms, dim, told.t)
-        state = _restored(told.settings, n_arms, own)
+                check_shapes(each, expected(policy, n_arms, dim, _n_outcomes(fields.settings)))
+        policy.check(n_arms, dim, fields.t)
+        state = _restored(fields.settings, n_arms, own)
         policy.rule()  # which the bandit asks for next
-        _try(policy, state, told)
-        epoch = _epoch_under_way(header, policy, told, met)
+        _try(policy, state, fields)
+        epoch = _epoch_under_way(header, policy, fields, met)
     except REFUSALS as error:
         raise ModelFileError(f"{name}: the file does not describe a usable bandit: {why(error)}") from error
-    return Model(**told._asdict(), state=state, epoch=epoch)
+    return BanditModel(**fields._asdict(), state=state, epoch=epoch)
 
 
 def _restored(settings: Settings, n_arms: int, arrays: dict[str, Array]) -> State:
@@ -178,28 +182,28 @@ def _restored(settings: Settings, n_arms: int, arrays: dict[str, Array]) -> Stat
 
 
 def _epoch_under_way(
-    header: dict[str, Any], policy: Policy, told: _Told, arrays: dict[str, Array]
+    header: dict[str, Any], policy: Policy, fields: _Header, arrays: dict[str, Array]
 ) -> EpochUnderWay | None:
     if "epoch_start" not in header and not arrays:
         return None
     numbers = listed(header, "epoch_start")
-    if [type(each) for each in numbers] != [int, int] or not (0 <= numbers[0] < 2**63 and 1 <= numbers[1] <= told.t):
-        raise InvalidValueError(f"epoch_start is {numbers!r}, not the number of an epoch and a step up to {told.t}")
-    state = _restored(told.settings, len(told.arms), arrays)
-    _try(policy, state, told)
+    if [type(each) for each in numbers] != [int, int] or not (0 <= numbers[0] < 2**63 and 1 <= numbers[1] <= fields.t):
+        raise InvalidValueError(f"epoch_start is {numbers!r}, not the number of an epoch and a step up to {fields.t}")
+    state = _restored(fields.settings, len(fields.arms), arrays)
+    _try(policy, state, fields)
     price = header.get("epoch_price", 0.0)
-    if type(price) is not float or not 0.0 <= price < np.inf or (price and told.settings.budget is None):
+    if type(price) is not float or not 0.0 <= price < np.inf or (price and fields.settings.budget is None):
         raise InvalidValueError(f"epoch_price is {price!r}, not the price of a budget")
     return numbers[0], numbers[1], state, price
 
 
-def _try(policy: Policy, state: State, told: _Told) -> None:
+def _try(policy: Policy, state: State, fields: _Header) -> None:
     """Require probabilities where nothing is unusual: arrays may be of the right shapes and yet those of no rows."""
-    retired = set(told.retired)
-    eligible = np.array([arm not in retired for arm in told.arms], dtype=np.bool_)
+    retired = set(fields.retired)
+    eligible = np.array([arm not in retired for arm in fields.arms], dtype=np.bool_)
     for value in (0.0, 0.5):
-        x = np.full(told.settings.dim, value)
-        chances = _chances(policy, state.copy(), min(told.t + 1, 2**63 - 1), x, eligible)
+        x = np.full(fields.settings.dim, value)
+        chances = _chances(policy, state.copy(), min(fields.t + 1, 2**63 - 1), x, eligible)
         if not (np.shape(chances) == eligible.shape and np.abs(np.sum(chances) - 1.0) < 1e-6 and np.min(chances) >= 0):
             raise InvalidValueError(f"its arrays lead to the probabilities {reprlib.repr(chances)}")
 
@@ -215,8 +219,8 @@ def _chances(policy: Policy, state: State, t: int, x: Float64, eligible: Bool) -
     return chances
 
 
-class _Told(NamedTuple):
-    """What the header says."""
+class _Header(NamedTuple):
+    """The header of a file, read and checked."""
 
     settings: Settings
     arms: list[Arm]
@@ -228,7 +232,7 @@ class _Told(NamedTuple):
     spending: Float64 | None
 
 
-def _told(header: dict[str, Any], policy: Policy) -> _Told:
+def _read_header(header: dict[str, Any], policy: Policy) -> _Header:
     objective = header["objective"]
     names = None if header["features"] is None else tuple(listed(header, "features"))
     settings = Settings(
@@ -258,7 +262,7 @@ def _told(header: dict[str, Any], policy: Policy) -> _Told:
     fixed_rows = header.get("fixed_rows", 0.0)
     if type(fixed_rows) is not float or not 0.0 <= fixed_rows < np.inf:
         raise InvalidValueError(f"fixed_rows is {fixed_rows!r}, not a weight of rows")
-    return _Told(settings, arms, retired, header["t"], seed, streams, fixed_rows, _spending(header))
+    return _Header(settings, arms, retired, header["t"], seed, streams, fixed_rows, _spending(header))
 
 
 def _encoder(saved: Any) -> Encoder | None:
@@ -395,7 +399,7 @@ def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
     for name, shape in wanted.items():
         found = arrays[name].shape
         if len(found) != len(shape) or any(size not in (None, has) for has, size in zip(found, shape, strict=True)):
-            told = str(shape).replace("None", "any")
+            sizes = str(shape).replace("None", "any")
             raise InvalidValueError(
-                f"its array {name!r} has shape {found} where its arms, dim and settings need {told}"
+                f"its array {name!r} has shape {found} where its arms, dim and settings need {sizes}"
             )

@@ -177,7 +177,7 @@ def map_in_order(
     pool
         Where to run them.
     on_done
-        Told the index and result of each task as it finishes, in the calling thread. What was told is
+        Receives the index and result of each task as it finishes, in the calling thread. What it received is
         all that remains after an interrupt or an error, which cancel the rest.
 
     Examples
@@ -338,7 +338,7 @@ Show: TypeAlias = Callable[[Mapping[str, str]], None]
 
 
 class Progress(Protocol):
-    """Told how much is done of how much; `done` may start above 0 if some was done before."""
+    """Receives how much is done of how much; `done` may start above 0 if some was done before."""
 
     def __call__(self, done: int, total: int) -> None:
         """Take note; called in the thread that waits for results, whenever there are more."""
@@ -375,7 +375,7 @@ def reporter(what: str, *, stream: TextIO | None = None, clock: Clock = time.mon
 
 
 def notebook_bar(what: str) -> Progress:
-    """Return what a call reports to that was told nothing: a bar in a notebook, nothing elsewhere.
+    """Return the default target of progress reports: a bar in a notebook, nothing elsewhere.
 
     Examples
     --------
@@ -457,14 +457,14 @@ class _Lines(_Report):
     def __init__(self, what: str, stream: TextIO, clock: Clock) -> None:
         super().__init__(what, clock)
         self._stream = stream
-        self._told: float | None = None  # when the last line was written
+        self._written: float | None = None  # when the last line was written
 
     def __call__(self, done: int, total: int) -> None:
         words = self._words(done, total)
-        if self._told is None or done == total or self._now - self._told >= PAUSE:
+        if self._written is None or done == total or self._now - self._written >= PAUSE:
             self._stream.write(words + "\n")
             self._stream.flush()
-            self._told = self._now
+            self._written = self._now
 
 
 class _Shown(_Report):

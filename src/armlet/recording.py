@@ -237,7 +237,7 @@ class _Elsewhere:
 def attach(
     bandit: Engine,
     recorder: Recorder,
-    now: model_file.Model,
+    now: model_file.BanditModel,
     digest: Callable[[], str],
     state: Callable[[], Fields],
 ) -> Recording:
@@ -268,7 +268,7 @@ def begin(
     return Recording(recorder, state)
 
 
-def resync_fields(now: model_file.Model) -> Fields:
+def resync_fields(now: model_file.BanditModel) -> Fields:
     """Describe a state that a log goes on from: the bandit as a model, with a seed that nobody used."""
     safe = dataclasses.replace(now, seed=check_seed(None), streams=())
     return {"model": base64.b64encode(model_file.encode(safe)).decode()}
@@ -277,7 +277,7 @@ def resync_fields(now: model_file.Model) -> Fields:
 def merge_fields(settings: Settings, other: Snapshot) -> Fields:
     """Describe a merge: what was learned elsewhere, as a model with these settings and a seed that nobody used."""
     safe = other._replace(seed=check_seed(None), streams=[])
-    learned = model_file.Model(settings=settings, **safe._asdict())
+    learned = model_file.BanditModel(settings=settings, **safe._asdict())
     return {"model": base64.b64encode(model_file.encode(learned)).decode()}
 
 

@@ -16,7 +16,7 @@ from armlet.advice import runs as advice_runs
 from armlet.advice.ask import found_by
 from armlet.advice.pilot import SourceLike
 from armlet.advice.problem import condense
-from armlet.advice.runs import Bench, Search, Task, Trial, checkpoints, explorations, explorations_as_printed, play
+from armlet.advice.runs import Bench, PlayTask, Search, Trial, checkpoints, explorations, explorations_as_printed, play
 from armlet.environments import Customers, Drifting, FigureA, Linear
 from armlet.environments.families import FAMILIES, draw_problem
 from armlet.parallel import Seeds
@@ -42,7 +42,7 @@ def test_the_recommended_p_regrets_least_of_the_grid_on_fresh_seeds(advice: Advi
     table = HABITS.table()
     steps = np.array([5000])
     seeds = [(77, run) for run in range(400)]
-    mean = {row.p: float(play(Task(table, row.p, steps, seeds))[:, 0, -1].mean()) for row in advice.grid}
+    mean = {row.p: float(play(PlayTask(table, row.p, steps, seeds))[:, 0, -1].mean()) for row in advice.grid}
     # with 400 runs a mean is off by a few per cent; 1.3 leaves room for p that are nearly as good
     assert mean[advice.p] <= 1.3 * min(mean.values())
     assert advice.row.interval[0] <= mean[advice.p] * 1.1
@@ -118,7 +118,7 @@ def test_the_budget_alone_gives_the_same_answer_whatever_the_workers() -> None:
 
 
 def test_tasks_can_go_to_other_processes() -> None:
-    task = Task(HABITS.table(), 8.0, np.array([100]), [(1, 2)])
+    task = PlayTask(HABITS.table(), 8.0, np.array([100]), [(1, 2)])
     np.testing.assert_array_equal(play(pickle.loads(pickle.dumps(task))), play(task))
 
 
@@ -154,12 +154,12 @@ def test_explored_steps_as_printed_follow_the_harmonic_sum() -> None:
 @pytest.mark.parametrize(("p", "horizon"), [(8.0, 5000), (60.0, 1000), (400.0, 1000)])
 def test_explored_steps_by_evidence_are_about_those_of_runs(p: float, horizon: int) -> None:
     """The formula lets counts go by their means, which is right to a tenth or better where q is not tiny."""
-    task = Task(HABITS.table(), p, np.array([horizon]), [(run, 1000 + run) for run in range(64)])
+    task = PlayTask(HABITS.table(), p, np.array([horizon]), [(run, 1000 + run) for run in range(64)])
     assert play(task)[:, 2, 0].mean() == pytest.approx(explorations(p, HABITS.n_arms, horizon), rel=0.1)
 
 
 def test_steps_and_jumps_tell_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(HABITS.table(), 16.0, np.array([40, 400]), [(run, 1000 + run) for run in range(400)])
+    task = PlayTask(HABITS.table(), 16.0, np.array([40, 400]), [(run, 1000 + run) for run in range(400)])
     by_steps = play(task)
     monkeypatch.setattr(advice_runs, "SHORT", 0)
     in_jumps = play(task)
@@ -204,7 +204,7 @@ def test_a_search_that_ends_below_the_best_p_says_so() -> None:
     problems = [condense(environment, np.random.default_rng(i), 10**9) for i in range(4)]
     with ThreadPoolExecutor(2) as pool:
         bench = Bench(problems=problems, steps=checkpoints(10**9), seeds=Seeds(0), executor=pool)
-        search = Search(bench=bench, n_arms=10, problems=4, runs=2, budget=1e5, told=lambda _: None)
+        search = Search(bench=bench, n_arms=10, problems=4, runs=2, budget=1e5, on_share=lambda _: None)
         assert search.top < search.natural_top
         tried = trial(np.array([3.0, 2.0, 1.0]).reshape(3, 1, 1, 1))
         low, high = (

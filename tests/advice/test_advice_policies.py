@@ -10,7 +10,7 @@ import pytest
 
 from armlet.advice import Advice, Pilot, Prior, advise, comparison, page, words
 from armlet.advice.ab_test import Plan
-from armlet.advice.comparison import Comparison, Compiled, Contest, StepTask, compared, play_steps
+from armlet.advice.comparison import Compiled, Contest, PolicyComparison, StepTask, compared, play_steps
 from armlet.advice.pilot import as_source
 from armlet.advice.problem import Stakes
 from armlet.advice.runs import Sample, mean_interval, predictive
@@ -28,7 +28,7 @@ POLICIES: tuple[Compiled, ...] = (
 )
 
 
-def contest(*means: float, spread: float = 10.0, test: float = 140.0) -> Comparison:
+def contest(*means: float, spread: float = 10.0, test: float = 140.0) -> PolicyComparison:
     """Compare made-up regrets in 40 environments: what they have in common is 10 wide, what they have not `spread`.
 
     The best arm pays 1 a decision, so 1,000 in all; `test` is what an A/B test loses.
@@ -55,7 +55,7 @@ def made_up(policies: list[tuple[Compiled, Float64]], test: tuple[int, Float64])
     return Contest(steps=steps, policies=policies, test=plan, tests=[test], stakes=stakes, luck=luck, sign=1.0)
 
 
-def told(policies: Comparison) -> str:
+def told(policies: PolicyComparison) -> str:
     advice = dataclasses.replace(advices.usual(), policies=policies, horizon=1000, unit="clicks")
     return f"{words.headline(advice)} {words.for_a_log(advice)}"
 

@@ -20,7 +20,7 @@ from armlet.evaluation.page import forest
 from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
 from armlet.evaluation.rows import rows_of
-from armlet.evaluation.search import Found, search
+from armlet.evaluation.search import SearchResult, search
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.verdict import Verdict
 from armlet.report.result import Result
@@ -269,7 +269,7 @@ def test_every_result_has_the_same_four_and_says_what_made_it(name: str, objecti
 def test_a_search_tells_what_each_policy_that_is_left_would_have_earned() -> None:
     for objective, best in (("max", 0), ("min", 1)):
         one = search(held(objective), [[[0.0], [1.0]], [[1.0], [0.0]]], arms=["a", "b"])
-        assert isinstance(one, Found)
+        assert isinstance(one, SearchResult)
         assert one.winner == best
         table = one.columns()
         assert (table["policy"][0], table["value"][0]) == (one.winner, one.value)

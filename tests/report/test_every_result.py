@@ -36,7 +36,7 @@ WITHOUT_PLOT = {
 """Results without a `plot`, and why: nothing to draw is better than a drawing of nothing."""
 
 NOT_RESULTS = {
-    "Asked": "a p and the conditions behind it",
+    "RequiredP": "a p and the conditions behind it",
     "Alarm": "one of the lines that loop.health() lists",
     "Bound": "a number with the terms that it is the sum of",
     "Condition": "a p and the constants behind it",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
-from armlet.actions.law import Played
+from armlet.actions.law import ActionChoice
 from armlet.testing import ACTION_CHECKS, check_action_policy, check_policy
 from armlet.testing import actions as checks
 
@@ -85,7 +85,7 @@ class NeedsItsTables(ActionBandit):
 class SaysHalf(ActionBandit):
     """Says another propensity than it plays with."""
 
-    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> ActionChoice:
         played = super()._play(x, table, allowed, t, marginal=marginal)
         return played._replace(propensity=0.5 * played.propensity)
 
@@ -93,7 +93,7 @@ class SaysHalf(ActionBandit):
 class PlaysTheFirst(ActionBandit):
     """Plays the first that it may, whatever the coins say."""
 
-    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> ActionChoice:
         played = super()._play(x, table, allowed, t, marginal=True)
         if played.support is None:
             return played._replace(row=0 if allowed is None else int(np.flatnonzero(allowed)[0]))
@@ -104,7 +104,7 @@ class PlaysTheFirst(ActionBandit):
 class LooksAtAllRows(ActionBandit):
     """Compares features with the largest of the table, eligible or not."""
 
-    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> ActionChoice:
         played = super()._play(x, table, allowed, t, marginal=marginal)
         return played._replace(propensity=1.0) if np.abs(table.features).max() > 50 else played
 
@@ -112,9 +112,9 @@ class LooksAtAllRows(ActionBandit):
 class SeesUnits(ActionBandit):
     """Greets large contexts with the first action."""
 
-    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> ActionChoice:
         played = super()._play(x, table, allowed, t, marginal=marginal)
-        return Played(0, 1.0, {0: 1.0}, True) if np.abs(x).max() > 8 else played
+        return ActionChoice(0, 1.0, {0: 1.0}, True) if np.abs(x).max() > 8 else played
 
 
 class ReadsLabels(ActionBandit):
@@ -147,7 +147,7 @@ class ForgetsTheOrder(ActionBandit):
 
 
 class HasCoinsOfItsOwn(ActionBandit):
-    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Any, table: ActionTable, allowed: Any, t: int, *, marginal: bool) -> ActionChoice:
         tossed = int(np.random.default_rng().integers(2**60))
         return super()._play(x, table, allowed, t + tossed, marginal=marginal)
 

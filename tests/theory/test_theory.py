@@ -141,12 +141,12 @@ def test_printed_and_repaired_p_agree_on_figure_a() -> None:
     """There L < Q, so L' = 1 after division: 128 K / (Delta/Q Sigma)^2 is the demand of the ridge's bias too."""
     table = FigureA.draw(np.random.default_rng(5)).table()
     assert table is not None
-    asked = theory.asked_p(table)
-    assert asked.printed is not None
-    assert asked.repaired is not None
-    assert asked.repaired.binding == "bias"
-    assert asked.repaired.p == pytest.approx(asked.printed.p, rel=1e-9)
-    assert asked.printed.p > 10**5  # more than the horizon of the figure
+    required = theory.required_p(table)
+    assert required.printed is not None
+    assert required.repaired is not None
+    assert required.repaired.binding == "bias"
+    assert required.repaired.p == pytest.approx(required.printed.p, rel=1e-9)
+    assert required.printed.p > 10**5  # more than the horizon of the figure
 
 
 def test_whole_p_is_a_multiple_of_the_arms_that_is_just_enough() -> None:
@@ -310,31 +310,31 @@ def test_a_constant_of_lemma_1_that_is_not_below_one_is_refused() -> None:
 def test_asking_a_table_gives_the_p_of_its_problem() -> None:
     even, scale = np.full(2, 0.5), math.sqrt(2.0)
     table = FiniteEnvironment(contexts=np.eye(2), chances=even, means=np.eye(2), noise="gaussian", scale=scale)
-    asked = theory.asked_p(table)
-    assert asked.reasons == ()
-    assert asked.problem == Problem.of(table, np.eye(2), sigma=noise_sigma(table))
-    assert asked.printed is not None
-    assert asked.printed.p == pytest.approx(1024)
+    required = theory.required_p(table)
+    assert required.reasons == ()
+    assert required.problem == Problem.of(table, np.eye(2), sigma=noise_sigma(table))
+    assert required.printed is not None
+    assert required.printed.p == pytest.approx(1024)
 
 
 def test_theta_is_read_off_the_table_within_the_span_of_its_contexts() -> None:
     X, theta = np.array([[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]]), np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 5.0]])
     table = FiniteEnvironment(contexts=X, chances=np.full(2, 0.5), means=X @ theta.T)
-    asked = theory.asked_p(table)
-    assert asked.problem is not None
+    required = theory.required_p(table)
+    assert required.problem is not None
     projector = X.T @ X  # its rows are orthonormal
     longest = np.linalg.norm(theta @ projector, axis=1).max()
-    assert pytest.approx(longest) == asked.problem.constants.Q
+    assert pytest.approx(longest) == required.problem.constants.Q
     assert longest < np.linalg.norm(theta, axis=1).max()
 
 
 def test_asking_tells_why_there_is_no_p() -> None:
     even = np.full(3, 1 / 3)
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-    bent = theory.asked_p(FiniteEnvironment(contexts=X, chances=even, means=np.array([[1.0, 0], [0, 1], [9, 9]])))
+    bent = theory.required_p(FiniteEnvironment(contexts=X, chances=even, means=np.array([[1.0, 0], [0, 1], [9, 9]])))
     assert bent.repaired is None
     assert "not linear" in bent.reasons[0]
-    long = theory.asked_p(FiniteEnvironment(contexts=2 * X, chances=even, means=2 * X))
+    long = theory.required_p(FiniteEnvironment(contexts=2 * X, chances=even, means=2 * X))
     assert long.printed is None
     assert long.repaired is not None
     assert "|x| <= 1" in long.reasons[0]
@@ -360,9 +360,9 @@ def test_problems_keep_their_size_when_rewards_are_divided() -> None:
 )
 def test_a_failed_assumption_is_told_plainly_too(contexts: Float64, means: Float64, plainly: str) -> None:
     table = FiniteEnvironment(contexts=contexts, chances=np.full(2, 0.5), means=means, noise="gaussian", scale=1.0)
-    asked = theory.asked_p(table)
-    assert asked.printed is None
-    assert asked.plainly == (plainly,)
+    required = theory.required_p(table)
+    assert required.printed is None
+    assert required.plainly == (plainly,)
 
 
 def test_contexts_and_theta_of_other_sizes_are_refused() -> None:

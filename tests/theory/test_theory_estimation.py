@@ -99,7 +99,7 @@ def test_estimates_lead_to_a_p_near_that_of_the_truth() -> None:
     found = estimate_constants(*explored(200_000), n_arms=3, ties=4.0)
     table = FigureA(theta=THETA).table()
     assert table is not None
-    truth = theory.asked_p(table).printed
+    truth = theory.required_p(table).printed
     assert truth is not None
     assert theory.printed_p(found.problem).p == pytest.approx(truth.p, rel=0.25)
 

@@ -58,7 +58,7 @@ def play(task: Task) -> Arrays:
     return {"errors": np.mean(found, axis=1), "mistakes": pack(np.array(found))}
 
 
-def load(name: str) -> datasets.Table:
+def load(name: str) -> datasets.DatasetTable:
     """Read a table of the collection by its KIND/NAME, or the handwritten digits."""
     return datasets.load("sklearn", name) if name == DIGITS else datasets.load(COLLECTION, name)
 
@@ -79,7 +79,7 @@ def make(text: str, rows: int) -> Policy:
     return make_policy(*parse_named(text.replace("{rows}", str(rows))))
 
 
-def contexts(table: datasets.Table, policy: Policy) -> Float64:
+def contexts(table: datasets.DatasetTable, policy: Policy) -> Float64:
     """Return the numbers of a table as they are; with a constant for a policy that has no level of its own.
 
     A policy in free units finds a level by itself; one in units as given needs a feature that is always 1.
@@ -89,7 +89,9 @@ def contexts(table: datasets.Table, policy: Policy) -> Float64:
     return np.column_stack([table.X, np.ones(len(table))])
 
 
-def mistakes(table: datasets.Table, order: Int64, text: str, *, seed: int, logged: Int64 | None = None) -> Float64:
+def mistakes(
+    table: datasets.DatasetTable, order: Int64, text: str, *, seed: int, logged: Int64 | None = None
+) -> Float64:
     """Play a policy on rows in an order; return 1 for each wrong choice and 0 for each right one.
 
     Parameters

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.datasets import Table, cache_folder
+from armlet.datasets import DatasetTable, cache_folder
 from armlet.types import Float64, Int64
 from armlet_lab.contests import mabwiser_worker
 from armlet_lab.contests.rival import Features, Setting, ask, wrong
@@ -58,7 +58,7 @@ def prepare(tell: Callable[[str], None] = lambda _: None) -> Path:
 
 
 def mistakes(
-    table: Table,
+    table: DatasetTable,
     orders: Sequence[Int64],
     settings: Sequence[Setting],
     *,

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from armlet.datasets import Table
+from armlet.datasets import DatasetTable
 from armlet.errors import ArmletError
 from armlet.types import Float64, Int64
 from armlet_lab.runner.venvs import last_line
@@ -32,7 +32,7 @@ class Setting:
     options: str
     features: Features = "raw"
 
-    def contexts(self, table: Table) -> Float64:
+    def contexts(self, table: DatasetTable) -> Float64:
         """Return the numbers of a table as this setting is given them."""
         return table.standardised() if self.features == "standardised" else table.X
 
@@ -48,7 +48,7 @@ def ask(who: str, python: Path, worker: str, settings: Sequence[Sequence[Any]]) 
     return answers
 
 
-def wrong(who: str, table: Table, labels: Int64, answer: Sequence[int]) -> Float64:
+def wrong(who: str, table: DatasetTable, labels: Int64, answer: Sequence[int]) -> Float64:
     """Return 1 for each wrong choice and 0 for each right one; refuse an answer that leaves rows out."""
     if len(answer) != len(labels):
         raise RivalError(f"{who} chose {len(answer)} times for {len(labels)} rows of {table.name}")

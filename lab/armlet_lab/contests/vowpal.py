@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.datasets import Table, cache_folder
+from armlet.datasets import DatasetTable, cache_folder
 from armlet.types import Float64, Int64
 from armlet_lab.contests import vowpal_worker
 from armlet_lab.contests.rival import Features, RivalError, Setting, ask, wrong
@@ -71,7 +71,7 @@ def prepare(tell: Callable[[str], None] = lambda _: None) -> Path:
     return environment(RECIPE, place, tell).python
 
 
-def mistakes(table: Table, order: Int64, settings: Sequence[Setting], *, seed: int) -> list[Float64]:
+def mistakes(table: DatasetTable, order: Int64, settings: Sequence[Setting], *, seed: int) -> list[Float64]:
     """Play settings on rows in an order; return 1 for each wrong choice and 0 for each right one."""
     frame = f"--cbify {table.n_arms} --cb_explore_adf --random_seed {seed} -b 24"
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ def choices(X: Float64, costs: Float64, options: str, *, seed: int) -> Int64:
     return np.array(answer, dtype=np.int64) - 1
 
 
-def _write(folder: Path, table: Table, order: Int64, setting: Setting) -> str:
+def _write(folder: Path, table: DatasetTable, order: Int64, setting: Setting) -> str:
     path = folder / f"{setting.features}.vw"
     path.write_text("".join(lines(setting.contexts(table)[order], table.y[order])))
     return str(path)

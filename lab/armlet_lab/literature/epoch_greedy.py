@@ -43,7 +43,7 @@ from armlet.reference.choice import best_chances, draw, play_best
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes, State
 from armlet_lab.literature.bounded import check_room
 from armlet_lab.literature.experts import LinearExperts, barred_tag, from_tag
-from armlet_lab.literature.table import Table, table_shapes
+from armlet_lab.literature.table import ContextTable, table_shapes
 
 
 class EpochOracle(Protocol):
@@ -114,23 +114,23 @@ class TabularOracle:
         """Return the shapes of the state's arrays."""
         return table_shapes(n_arms, dim, "value")
 
-    def init(self, n_arms: int, dim: int) -> Table:
+    def init(self, n_arms: int, dim: int) -> ContextTable:
         """Start a table without contexts."""
-        return Table(n_arms, dim, contexts="table", fields={"value": 0.0}, additive=True)
+        return ContextTable(n_arms, dim, contexts="table", fields={"value": 0.0}, additive=True)
 
-    def estimates(self, state: Table) -> Float64:  # noqa: ARG002
+    def estimates(self, state: ContextTable) -> Float64:  # noqa: ARG002
         """Refuse: a table is no linear model."""
         raise InvalidTypeError("EpochGreedy(oracle='tabular') keeps no linear estimates; ask predict_proba")
 
-    def scores(self, state: Table, x: Float64) -> Float64:
+    def scores(self, state: ContextTable, x: Float64) -> Float64:
         """Return the sums of the context."""
         return state.read("value", x)
 
-    def prefers(self, state: Table) -> bool:
+    def prefers(self, state: ContextTable) -> bool:
         """Return whether a context was met."""
         return state.n_contexts > 0
 
-    def learn(self, state: Table, interaction: Interaction) -> None:
+    def learn(self, state: ContextTable, interaction: Interaction) -> None:
         """Add to the sum of this context and arm."""
         gain = _gain(interaction)
         state.write(interaction.x)["value"][interaction.arm] += gain

@@ -16,7 +16,7 @@ ContextUse: TypeAlias = Literal["ignored", "table"]
 """Whether a policy for finitely many contexts treats them all as one, or each by itself."""
 
 
-class Table:
+class ContextTable:
     """A row of numbers, one for each arm, for every distinct context that was learned from.
 
     Parameters
@@ -32,7 +32,7 @@ class Table:
 
     Examples
     --------
-    >>> state = Table(2, 1, contexts="table", fields={"n": 0.0})
+    >>> state = ContextTable(2, 1, contexts="table", fields={"n": 0.0})
     >>> state.read("n", np.array([0.5]))
     array([0., 0.])
     >>> state.write(np.array([0.5]))["n"][1] += 1
@@ -146,7 +146,7 @@ class Table:
 
 
 def table_shapes(n_arms: int, dim: int, *fields: str) -> Shapes:
-    """Return the shapes of a `Table` with these fields.
+    """Return the shapes of a `ContextTable` with these fields.
 
     Examples
     --------

@@ -51,7 +51,7 @@ from armlet.policies.state import check_counted
 from armlet.reference.choice import best_chances, mixed, play_best, play_drawn, play_or_explore, shares
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, Memory, RewardKind, Shapes, StateT
 from armlet_lab.literature.bounded import Outside, settle_either, unit
-from armlet_lab.literature.table import ContextUse, Table, table_shapes
+from armlet_lab.literature.table import ContextTable, ContextUse, table_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Tabular(BasePolicy[StateT]):
         settle(self, contexts=one_of("ignored", "table"))
 
 
-class Means(Table):
+class Means(ContextTable):
     """How often each arm was learned from in each context, and the sum of its rewards.
 
     Examples
@@ -104,7 +104,7 @@ class Means(Table):
         return np.where(known, sum_r / np.where(known, n, 1.0), np.inf)
 
 
-class Levels(Table):
+class Levels(ContextTable):
     """A table of which one field only means something relative to the other arms, such as a log-weight.
 
     A new arm starts at the mean of the others: at 0 it would be far ahead or far behind for no reason.

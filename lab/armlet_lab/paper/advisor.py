@@ -29,7 +29,7 @@ from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
-from armlet.theory import asked_p
+from armlet.theory import required_p
 from armlet.types import Estimate, Float64
 from armlet_lab.runner import hindsight, together
 from armlet_lab.runner.experiment import (
@@ -83,7 +83,7 @@ SCALES: Final[dict[Scale, Settings]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class ProblemLaw:
     """One question to the advisor: which p for this law of problems."""
 
     seeds: Seeds
@@ -93,7 +93,7 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task(Law):
+class Task(ProblemLaw):
     """A pilot on one problem of the law, advice from it, and fresh runs."""
 
     problem: int
@@ -143,7 +143,7 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Ask, play, then compare."""
     s = settings
-    laws = [Law(seeds=lab.seeds, family=f, horizon=T, budget=s.budget) for T in s.horizons for f in s.families]
+    laws = [ProblemLaw(seeds=lab.seeds, family=f, horizon=T, budget=s.budget) for T in s.horizons for f in s.families]
     advised = lab.map("laws", ask_law, laws, f"p from the law: {len(s.families)} families")
     tasks = [
         Task(
@@ -169,12 +169,12 @@ def find(settings: Settings, lab: Lab) -> Findings:
     return judge(families, s.rows, lab.rng("advice intervals"))
 
 
-def ask_law(task: Law) -> Arrays:
+def ask_law(task: ProblemLaw) -> Arrays:
     """Return the advisor's p, (1,), the interval it predicts for one run, (2,), and the theorem's p, (1,)."""
     source = as_source(FAMILIES[task.family], task.horizon, "max")
     p, ends = _advise(source, task)
-    asked = [_asked(draw_problem(task.family, task.seeds, "asked", i)) for i in range(100)]
-    return {"p": np.array(p), "ends": ends, "theorem": np.array(np.quantile(asked, SURE, method="higher"))}
+    required = [_required_p(draw_problem(task.family, task.seeds, "asked", i)) for i in range(100)]
+    return {"p": np.array(p), "ends": ends, "theorem": np.array(np.quantile(required, SURE, method="higher"))}
 
 
 def play(task: Task) -> Arrays:
@@ -201,7 +201,7 @@ def play(task: Task) -> Arrays:
     }
 
 
-def _advise(source: Source, task: Law, *problem: int) -> tuple[float, Float64]:
+def _advise(source: Source, task: ProblemLaw, *problem: int) -> tuple[float, Float64]:
     """Return the recommended p and the ends of the interval predicted for one run."""
     seed = task.seeds.seed("advice", task.family, task.horizon, *problem)
     with ThreadPoolExecutor(1) as here:
@@ -211,13 +211,13 @@ def _advise(source: Source, task: Law, *problem: int) -> tuple[float, Float64]:
     return trial.ps[trial.best], np.array(predictive(trial.sample(trial.best), gap * task.horizon))
 
 
-def _asked(environment: LinearArms) -> float:
+def _required_p(environment: LinearArms) -> float:
     """Return the p of Theorem 2, repaired where contexts are longer than the printed one allows; inf if none."""
     table = environment.table()
     if table is None:
         return math.inf  # contexts without end: the smallest gap is 0
-    asked = asked_p(table, theta=np.array(environment.theta))
-    condition = asked.printed or asked.repaired
+    required = required_p(table, theta=np.array(environment.theta))
+    condition = required.printed or required.repaired
     return math.inf if condition is None else condition.p
 
 
@@ -227,7 +227,7 @@ def _pilot(environment: LinearArms, rows: int, rng: np.random.Generator) -> Pilo
     return Pilot(X, arms, environment.rewards(rng, X)[np.arange(rows), arms])
 
 
-def _family(law: Law, told: Arrays, found: Sequence[Arrays]) -> Family:
+def _family(law: ProblemLaw, told: Arrays, found: Sequence[Arrays]) -> Family:
     """Put the problems of a family together, each in units of what random play loses."""
     random = np.array([as_floats(one["random"]).mean() for one in found])
     mean = {name: np.array([as_floats(one[name]).mean() for one in found]) for name in ("law", "pilot", "theorem")}
@@ -337,8 +337,8 @@ def _cell(ratio: Estimate) -> str:
     return f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
-def _p(asked: float) -> str:
-    return "none" if math.isinf(asked) else two_digits(asked)
+def _p(required: float) -> str:
+    return "none" if math.isinf(required) else two_digits(required)
 
 
 def _picture(families: Sequence[Family], ratios: list[Estimate], key: str, source: str) -> plots.Picture:

@@ -83,7 +83,7 @@ SCALES: Final[dict[Scale, Settings]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class CountLaw:
     """The law of an arm's count, to be computed at increasing steps."""
 
     p: int
@@ -104,12 +104,12 @@ class Runs:
     last: int  # not included
 
 
-def chances(law: Law) -> Arrays:
+def chances(law: CountLaw) -> Arrays:
     """Return P(|T_a,t-1| < n) for every rule's n and every t: (rules, steps).
 
     Examples
     --------
-    >>> chances(Law(p=2, n_arms=2, steps=(3, 4), rows=((2, 2),)))["chances"].round(4).tolist()
+    >>> chances(CountLaw(p=2, n_arms=2, steps=(3, 4), rows=((2, 2),)))["chances"].round(4).tolist()
     [[1.0, 0.6667]]
     """
     p, K, steps = law.p, law.n_arms, law.steps
@@ -130,7 +130,7 @@ def compute(settings: Settings, steps: Sequence[int], lab: Lab) -> Float64:
     """Return the chance of fewer rows than n_c, as printed and in our reading, at the steps: (2, steps)."""
     rows = tuple(tuple(math.ceil(rule(t)) for t in steps) for rule in (settings.printed, settings.repaired))
     # a task for each rule: adding the coins takes seconds
-    laws = [Law(p=settings.p, n_arms=settings.n_arms, steps=tuple(steps), rows=(rule,)) for rule in rows]
+    laws = [CountLaw(p=settings.p, n_arms=settings.n_arms, steps=tuple(steps), rows=(rule,)) for rule in rows]
     found = lab.map("law", chances, laws, f"Lemma 2: the law of an arm's count up to t = {steps[-1]:,}")
     return np.concatenate([as_floats(each["chances"]) for each in found])
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from armlet import lost_digits
 from armlet.actions import file
 from armlet.actions.decision import ActionDecision
-from armlet.actions.law import Asked, Played, chances_of, greedy_chances, play
+from armlet.actions.law import ActionChoice, ActionStep, chances_of, greedy_chances, play
 from armlet.actions.learning import (
     Folded,
     check_known,
@@ -317,8 +317,8 @@ class ActionBandit:
             allowed = None if eligible is None else table.mask(eligible)
             step = self._step(t)
             marginal = propensity is not None or probabilities is not None or self._recording is not None
-            played = self._play(row, table, allowed, step, marginal=marginal)
-            return self._made(row, table, allowed, step, played, once, is_asked=probabilities is not None)
+            choice = self._play(row, table, allowed, step, marginal=marginal)
+            return self._made(row, table, allowed, step, choice, once, is_asked=probabilities is not None)
 
     def _context(self, x: Any) -> Float64:
         if self._settings.dim == 0 and (x is None or (isinstance(x, Mapping) and not x)):
@@ -336,10 +336,10 @@ class ActionBandit:
             )
         return step
 
-    def _play(self, x: Float64, table: ActionTable, allowed: Bool | None, t: int, *, marginal: bool) -> Played:
+    def _play(self, x: Float64, table: ActionTable, allowed: Bool | None, t: int, *, marginal: bool) -> ActionChoice:
         n = len(table) if allowed is None else int(np.count_nonzero(allowed))
-        asked = Asked(self._state, x, table.rows, t, self._seed, coins(self._seed, t), allowed, n)
-        return play(self._settings.policy, asked, marginal=marginal)
+        step = ActionStep(self._state, x, table.rows, t, self._seed, coins(self._seed, t), allowed, n)
+        return play(self._settings.policy, step, marginal=marginal)
 
     def _made(
         self,
@@ -347,22 +347,22 @@ class ActionBandit:
         table: ActionTable,
         allowed: Bool | None,
         t: int,
-        played: Played,
+        choice: ActionChoice,
         once: Value,
         *,
         is_asked: bool,
     ) -> ActionDecision:
         """Make the decision, record it, and advance the clock."""
-        labels, support = table.labels, played.support
+        labels, support = table.labels, choice.support
         d = ActionDecision.__new__(ActionDecision)
-        d.id, d.t, d.arm = f"{t}-{coins(self._seed, t).mark:016x}", t, labels[played.row]
-        d.x, d.z, d.key = _frozen(x), table.features[played.row], int(table.keys[played.row])
+        d.id, d.t, d.arm = f"{t}-{coins(self._seed, t).mark:016x}", t, labels[choice.row]
+        d.x, d.z, d.key = _frozen(x), table.features[choice.row], int(table.keys[choice.row])
         d.actions, d.n_actions = table.hash, len(table)
         d.eligible = None if allowed is None else tuple(labels[place] for place in np.flatnonzero(allowed).tolist())
-        d.propensity, d.marginal = played.propensity, played.marginal
+        d.propensity, d.marginal = choice.propensity, choice.marginal
         d.support = None if support is None else {labels[row]: chance for row, chance in support.items()}
-        d.probabilities = chances_of(played, len(table), allowed) if is_asked else None
-        d.optimistic, d.greedy = played.optimistic, played.greedy
+        d.probabilities = chances_of(choice, len(table), allowed) if is_asked else None
+        d.optimistic, d.greedy = choice.optimistic, choice.greedy
         d.learned, d.expired, d.reward, d.weight, d.recorded = False, False, None, 1.0, None
         clock: Values = (once, (self, "_t", t))
         if self._recording is None:
@@ -494,7 +494,7 @@ class ActionBandit:
         reward
             What was learned from it.
         folded
-            What to do if rows of the action can no longer be told apart, since more than ten thousand other actions
+            What to do if rows of the action can no longer be distinguished, since more than ten thousand other actions
             were learned after them, even if the action came back since: "refuse" raises `armlet.errors.ForgetError`;
             "approximate" takes the row out as if the action had no intercept.
         """
@@ -574,8 +574,8 @@ class ActionBandit:
 
     def _about(self, d: ActionDecision) -> dict[str, Any]:
         """Return the id of a decision, and its record if the recorder did not receive it."""
-        told: dict[str, Any] = {"id": d.id} | ({"expired": True} if d.expired and not d.learned else {})
-        return told if d.recorded is self._recording else {**told, "decision": d.to_dict()}
+        about: dict[str, Any] = {"id": d.id} | ({"expired": True} if d.expired and not d.learned else {})
+        return about if d.recorded is self._recording else {**about, "decision": d.to_dict()}
 
     # ---- logs
 
@@ -667,8 +667,8 @@ class ActionBandit:
         with self._turn.lock:
             if mode == "greedy":
                 return greedy_chances(self._state, row, table.rows, allowed)
-            played = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
-        return chances_of(played, len(table), allowed)
+            choice = self._play(row, table, allowed, min(self._t + 1, LAST), marginal=True)
+        return chances_of(choice, len(table), allowed)
 
     def explain(self, x: ActionContext, actions: Actions, *, n: int = 10) -> ActionExplanation:
         """Return what is known of the n actions with the highest estimates.
@@ -788,8 +788,8 @@ class ActionBandit:
     def _replace_settings(self, settings: ActionSettings, name: str, once: Value) -> None:
         from armlet.model_file import policy_header
 
-        told = policy_header(settings.policy) if name == "policy" else list(settings.reward_range or ())
-        self._change("replace", lambda: [{name: told}], (once, (self, "_settings", settings)))
+        value = policy_header(settings.policy) if name == "policy" else list(settings.reward_range or ())
+        self._change("replace", lambda: [{name: value}], (once, (self, "_settings", settings)))
 
     def _advance_to(self, t: int, once: Value) -> None:
         if isinstance(t, int | np.integer) and t == self._t:

@@ -86,8 +86,8 @@ def digest(model: ActionModel) -> str:
 def describe(model: ActionModel) -> dict[str, Json]:
     """Describe a bandit in plain JSON types, without its seed and its arrays."""
     header = _header(model)
-    told = {name: header[name] for name in header if name not in UNHASHED}
-    return {"version": __version__, **told, "digest": digest(model)}
+    fields = {name: header[name] for name in header if name not in UNHASHED}
+    return {"version": __version__, **fields, "digest": digest(model)}
 
 
 def _header(model: ActionModel) -> dict[str, Json]:

@@ -19,8 +19,8 @@ from armlet.reference.choice import below
 from armlet.types import Bool, Coins, Float64, Int64
 
 
-class Asked(NamedTuple):
-    """A question to a policy."""
+class ActionStep(NamedTuple):
+    """A step as a policy sees it."""
 
     model: PairModel
     x: Float64
@@ -32,8 +32,8 @@ class Asked(NamedTuple):
     n_allowed: int
 
 
-class Played(NamedTuple):
-    """What a policy answers."""
+class ActionChoice(NamedTuple):
+    """The row that a policy chooses, and with which probability."""
 
     row: int
     propensity: float
@@ -43,19 +43,19 @@ class Played(NamedTuple):
     greedy: bool | None = None
 
 
-def play(policy: ActionPolicy, asked: Asked, *, marginal: bool) -> Played:
+def play(policy: ActionPolicy, step: ActionStep, *, marginal: bool) -> ActionChoice:
     """Choose a row; with `marginal`, find all that could have been chosen."""
     if isinstance(policy, SharedThompson):
-        return _play_draws(policy, asked)
-    return _play_kinds(policy, asked) if marginal else _play_one_kind(policy, asked)
+        return _play_draws(policy, step)
+    return _play_kinds(policy, step) if marginal else _play_one_kind(policy, step)
 
 
-def _greedy(asked: Asked) -> list[int]:
-    return _some(asked.model.greedy(asked.x, asked.rows, asked.allowed))
+def _greedy(step: ActionStep) -> list[int]:
+    return _some(step.model.greedy(step.x, step.rows, step.allowed))
 
 
-def _optimistic(asked: Asked) -> list[int]:
-    return _some(asked.model.optimistic(asked.x, asked.rows, asked.t, asked.allowed))
+def _optimistic(step: ActionStep) -> list[int]:
+    return _some(step.model.optimistic(step.x, step.rows, step.t, step.allowed))
 
 
 def _some(rows: Int64) -> list[int]:
@@ -66,34 +66,34 @@ def _some(rows: Int64) -> list[int]:
     return found
 
 
-def _play_one_kind(policy: SharedOptimism, asked: Asked) -> Played:
+def _play_one_kind(policy: SharedOptimism, step: ActionStep) -> ActionChoice:
     """Look for the candidates of the kind of step that the coin makes it, and no others."""
-    optimistic = asked.coins.coin < policy.share
-    tied = _optimistic(asked) if optimistic else _greedy(asked)
-    row = tied[below(asked.coins.tie, len(tied))]
+    optimistic = step.coins.coin < policy.share
+    tied = _optimistic(step) if optimistic else _greedy(step)
+    row = tied[below(step.coins.tie, len(tied))]
     is_sure = policy.share in (0.0, 1.0)  # the other kind never comes
-    support = _support([(1.0, tied)], asked.n_allowed)
-    return Played(row, 1.0 / len(tied), support, is_sure, optimistic, None if optimistic else True)
+    support = _support([(1.0, tied)], step.n_allowed)
+    return ActionChoice(row, 1.0 / len(tied), support, is_sure, optimistic, None if optimistic else True)
 
 
-def _play_kinds(policy: SharedOptimism, asked: Asked) -> Played:
-    optimistic = asked.coins.coin < policy.share
-    best, highest = _greedy(asked), _optimistic(asked)
+def _play_kinds(policy: SharedOptimism, step: ActionStep) -> ActionChoice:
+    optimistic = step.coins.coin < policy.share
+    best, highest = _greedy(step), _optimistic(step)
     tied = highest if optimistic else best
-    row = tied[below(asked.coins.tie, len(tied))]
-    support = _support([(1.0 - policy.share, best), (policy.share, highest)], asked.n_allowed)
-    propensity = 1.0 / asked.n_allowed if support is None else support[row]
-    return Played(row, propensity, support, True, optimistic, row in best)
+    row = tied[below(step.coins.tie, len(tied))]
+    support = _support([(1.0 - policy.share, best), (policy.share, highest)], step.n_allowed)
+    propensity = 1.0 / step.n_allowed if support is None else support[row]
+    return ActionChoice(row, propensity, support, True, optimistic, row in best)
 
 
-def _play_draws(policy: SharedThompson, asked: Asked) -> Played:
-    model, n = asked.model, policy.draws
-    winners = model.draws(asked.x, asked.rows, asked.t, asked.seed, n, policy.v, asked.allowed)
+def _play_draws(policy: SharedThompson, step: ActionStep) -> ActionChoice:
+    model, n = step.model, policy.draws
+    winners = model.draws(step.x, step.rows, step.t, step.seed, n, policy.v, step.allowed)
     won = [_some(each) for each in winners]
-    tied = won[below(asked.coins.pick, n)]
-    row = tied[below(asked.coins.tie, len(tied))]
-    support = _support([(1.0 / n, rows) for rows in won], asked.n_allowed)
-    return Played(row, 1.0 / asked.n_allowed if support is None else support[row], support, True)
+    tied = won[below(step.coins.pick, n)]
+    row = tied[below(step.coins.tie, len(tied))]
+    support = _support([(1.0 / n, rows) for rows in won], step.n_allowed)
+    return ActionChoice(row, 1.0 / step.n_allowed if support is None else support[row], support, True)
 
 
 def _support(parts: Sequence[tuple[float, list[int]]], n_allowed: int) -> dict[int, float] | None:
@@ -110,13 +110,13 @@ def _support(parts: Sequence[tuple[float, list[int]]], n_allowed: int) -> dict[i
     return chances
 
 
-def chances_of(played: Played, n: int, allowed: Bool | None) -> Float64:
+def chances_of(choice: ActionChoice, n: int, allowed: Bool | None) -> Float64:
     """Return the probability of each of n rows, (n,)."""
-    if played.support is None:
+    if choice.support is None:
         mask = np.ones(n) if allowed is None else allowed.astype(np.float64)
-        return mask * played.propensity
+        return mask * choice.propensity
     out = np.zeros(n)
-    out[list(played.support)] = list(played.support.values())
+    out[list(choice.support)] = list(choice.support.values())
     return out
 
 

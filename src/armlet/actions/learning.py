@@ -1,8 +1,8 @@
 """What is learned from a decision of actions, taken back or replaced: who may, and how the model changes.
 
 A row is taken back exactly while its action has an intercept of its own. The rows of an action that was folded into the
-sums are no longer told apart, nor are those from after it came back: one of them can be taken out as if it had been a
-row without an intercept, which leaves what the fold shrank of it.
+sums are no longer distinguished, nor are those from after it came back: one of them can be taken out as if it had been
+a row without an intercept, which leaves what the fold shrank of it.
 """
 
 from __future__ import annotations

@@ -206,18 +206,18 @@ class ActionTable:
         Examples
         --------
         >>> base = ActionTable(["a", "b", "c"], [[1.0], [2.0], [3.0]])
-        >>> told = base.changed(add={"d": [4.0]}).fields(base)
-        >>> told["add"], told["remove"], ActionTable.from_fields(told, lambda hash: base).labels
+        >>> fields = base.changed(add={"d": [4.0]}).fields(base)
+        >>> fields["add"], fields["remove"], ActionTable.from_fields(fields, lambda hash: base).labels
         ({'labels': ['d'], 'Z': [[4.0]]}, [], ('a', 'b', 'c', 'd'))
         """
-        told = {"hash": self.hash} | ({} if self.names is None else {"names": list(self.names)})
+        fields = {"hash": self.hash} | ({} if self.names is None else {"names": list(self.names)})
         if base is not None and base.names == self.names and base.dim == self.dim:
             new = np.flatnonzero(~np.isin(self.keys, base.keys, kind="sort"))
             gone = [label for label in base.labels if label not in self._places]
             if 2 * (len(new) + len(gone)) <= len(self):
                 add = {"labels": [self.labels[place] for place in new.tolist()], "Z": self.features[new].tolist()}
-                return {**told, "from": base.hash, "add": add, "remove": gone}
-        return {**told, "labels": list(self.labels), "Z": self.features.tolist()}
+                return {**fields, "from": base.hash, "add": add, "remove": gone}
+        return {**fields, "labels": list(self.labels), "Z": self.features.tolist()}
 
     @staticmethod
     def from_fields(fields: Mapping[str, Any], find: Callable[[str], ActionTable] | None = None) -> ActionTable:
@@ -252,8 +252,8 @@ class ActionTable:
         return action_table_html(self)
 
     def __repr__(self) -> str:
-        told = ", ".join(map(repr, self.labels[:NAMED])) + (", ..." if len(self) > NAMED else "")
-        return f"<ActionTable of {len(self):,} actions with {self.dim} features: {told}>"
+        labels = ", ".join(map(repr, self.labels[:NAMED])) + (", ..." if len(self) > NAMED else "")
+        return f"<ActionTable of {len(self):,} actions with {self.dim} features: {labels}>"
 
 
 def action_key(label: Arm, z: Float64) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from armlet.advice import words
-from armlet.advice.comparison import Comparison, compare
+from armlet.advice.comparison import PolicyComparison, compare
 from armlet.advice.pilot import ArmCheck, Pilot, Posterior, SourceLike, as_source
 from armlet.advice.problem import PLACE, Prior, SampledProblem, Source, theorem_p
 from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, Trial, checkpoints, mean_interval
@@ -106,7 +106,7 @@ class Money:
 class Advice(Result):
     """Which policy to take, what it earns, and how much to explore by p; `armlet.advise` makes one."""
 
-    policies: Comparison  # the policy to take among them, an A/B test and doing nothing
+    policies: PolicyComparison  # the policy to take among them, an A/B test and doing nothing
     p: float  # of ContextualEpsilonGreedy, for a log to evaluate other policies from
     horizon: int
     n_arms: int  # the largest, if problems differ
@@ -160,7 +160,7 @@ class Advice(Result):
         return over_time(self)
 
     def lines(self) -> list[str]:
-        """Put the advice into words for a terminal; with traffic, times are told in days too."""
+        """Put the advice into words for a terminal; with traffic, times are in days too."""
         return words.lines(self)
 
     def __str__(self) -> str:
@@ -222,11 +222,11 @@ def advise(
         The arm that is played today, if one of a pilot or of a single environment is; else doing nothing means one arm
         that may be any.
     per_day
-        Decisions a day, to tell times in days too.
+        Decisions a day, to give times in days too.
     executor
         Where runs take place; threads, one for each processor, if left out.
     progress
-        Told (done, total) as it goes, in hundredths; a bar in a notebook and nothing elsewhere if left out.
+        Receives (done, total) as it goes, in hundredths; a bar in a notebook and nothing elsewhere if left out.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def advise(
         search = prepare(drawn, horizon, check_seed(seed), pool, problems, runs, BUDGET, _part(progress, 0, 40))
         trial = search.settle()
         policies = compare(search.bench, trial, _part(progress, 40, 99), sign, place)
-    asked = Asked(
+    request = AdviceRequest(
         unit=unit,
         objective=objective,
         money=money,
@@ -257,14 +257,14 @@ def advise(
         per_day=per_day,
         seed=seed,
     )
-    advice = _answer(drawn, search.bench, trial, policies, asked)
+    advice = _answer(drawn, search.bench, trial, policies, request)
     advice = replace(advice, notes=(*advice.notes, *search.note(trial)))
     progress(100, 100)
     return advice
 
 
-class Asked(NamedTuple):
-    """What was asked for, beyond what was simulated."""
+class AdviceRequest(NamedTuple):
+    """The arguments of a call that only words depend on."""
 
     unit: str
     objective: Objective
@@ -276,7 +276,7 @@ class Asked(NamedTuple):
 
 
 def place_of(arm: Arm | None, source: SourceLike) -> int | None:
-    """Return the place of the arm that is played today; refuse one that cannot be told from the others."""
+    """Return the place of the arm that is played today; refuse one that cannot be distinguished from the others."""
     if arm is None:
         return None
     if isinstance(source, Pilot):
@@ -311,7 +311,7 @@ def prepare(
     problems: int | None,
     runs: int | None,
     budget: float,
-    told: Callable[[float], None],
+    on_share: Callable[[float], None],
 ) -> Search:
     """Draw the problems and make ready to search for p on them."""
     listed = source.sample(problems or MOST_PROBLEMS, seed)
@@ -319,14 +319,14 @@ def prepare(
     if horizon < n_arms:
         raise InvalidValueError(f"horizon is {horizon} but each of {n_arms} arms must be tried; give {n_arms} or more")
     bench = Bench(problems=listed, steps=checkpoints(horizon), seeds=Seeds(seed, PLACE), executor=executor)
-    return Search(bench=bench, n_arms=n_arms, problems=problems, runs=runs, budget=budget, told=told)
+    return Search(bench=bench, n_arms=n_arms, problems=problems, runs=runs, budget=budget, on_share=on_share)
 
 
 def _part(progress: Progress, start: int, end: int) -> Callable[[float], None]:
     return lambda share: progress(round(start + (end - start) * share), 100)
 
 
-def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, asked: Asked) -> Advice:
+def _answer(source: Source, bench: Bench, trial: Trial, policies: PolicyComparison, request: AdviceRequest) -> Advice:
     used = bench.problems[: trial.problems]
     p, mean = trial.ps[trial.best], float(trial.means[trial.best])
     theorem, reason = _theorem(used)
@@ -339,8 +339,8 @@ def _answer(source: Source, bench: Bench, trial: Trial, policies: Comparison, as
         horizon=bench.horizon,
         n_arms=max(problem.n_arms for problem in used),
         dim=max(problem.dim for problem in used),
-        **asked._asdict(),
-        command=f"armlet.advise(..., horizon={bench.horizon}, seed={asked.seed})",
+        **request._asdict(),
+        command=f"armlet.advise(..., horizon={bench.horizon}, seed={request.seed})",
         source=source.words(),
         problems=len(used),
         runs=trial.regret.size,
@@ -405,13 +405,13 @@ def _wrong(trial: Trial, halves: int) -> Wrong | None:
 
 
 def _theorem(problems: list[SampledProblem]) -> tuple[float | None, str]:
-    asked: list[float] = []
+    ps: list[float] = []
     for problem in problems:
         try:
-            asked.append(theorem_p(problem))
+            ps.append(theorem_p(problem))
         except ValueError as reason:
             return None, str(reason)
-    return median(asked), ""
+    return median(ps), ""
 
 
 def _warnings(checks: tuple[ArmCheck, ...]) -> list[str]:

@@ -60,7 +60,7 @@ def play_steps(task: StepTask) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class Earnings:
     """What one choice earns, and what it loses against the best arm of every context."""
 
     name: str
@@ -80,7 +80,7 @@ class ABTest:
     """An A/B test of planned length, and what another length would have done."""
 
     plan: Plan
-    played: Played
+    played: Earnings
     best_decisions: int  # of the lengths tried, the one that earned most in these very environments
     best_total: float
 
@@ -105,33 +105,33 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PolicyComparison:
     """Policies, an A/B test and doing nothing, in the same environments with the same seeds."""
 
     horizon: int  # the advice's, or an earlier checkpoint if that costs too much
     problems: int
     runs: int  # on each
-    rows: tuple[Played, ...]  # the default first, exploring by p last
+    rows: tuple[Earnings, ...]  # the default first, exploring by p last
     best: int  # the row to take: the default's unless another is clearly better
     price: Estimate  # what exploring by p loses beyond that row, on average
     price_range: Interval  # 95 %, in a single run
     ab_test: ABTest
-    nothing: Played  # the current arm for every decision; if none is named, one arm that may be any
-    random: Played  # every arm equally likely at every decision
+    nothing: Earnings  # the current arm for every decision; if none is named, one arm that may be any
+    random: Earnings  # every arm equally likely at every decision
     over_time: OverTime
 
     @property
-    def default(self) -> Played:
+    def default(self) -> Earnings:
         """What is played where policy= is left out."""
         return self.rows[0]
 
     @property
-    def recommended(self) -> Played:
+    def recommended(self) -> Earnings:
         """The policy to take."""
         return self.rows[self.best]
 
     @property
-    def exploring(self) -> Played:
+    def exploring(self) -> Earnings:
         """ContextualEpsilonGreedy with the recommended p, whose log tells what other policies would have earned."""
         return self.rows[-1]
 
@@ -168,15 +168,15 @@ class Contest:
 
 
 def compare(
-    bench: Bench, trial: Trial, told: Callable[[float], None], sign: float = 1.0, current: int | None = None
-) -> Comparison:
+    bench: Bench, trial: Trial, on_share: Callable[[float], None], sign: float = 1.0, current: int | None = None
+) -> PolicyComparison:
     """Play the default, the others, an A/B test and exploring by p in some of the environments of a bench."""
     best_p = trial.ps[trial.best]
     horizon, n, runs = _plan(bench, trial)
     few = min(n, max(FEWEST, n // 4))
     steps = np.unique(np.linspace(0, horizon, MARKS + 1).round().astype(np.int64)[1:])
     tasks = (sum(map(len, TUNED)) * few + 2 * n + len(TUNED) * (n - few)) * runs
-    arena = _Arena(bench, steps, runs, _Counter(tasks, told))
+    arena = _Arena(bench, steps, runs, _Counter(tasks, on_share))
     exploring = bench.run([best_p], n, runs)[0][:, :, 0]  # (n, runs, checkpoints)
     return compared(
         Contest(
@@ -213,12 +213,12 @@ def _at(steps: Int64, known: Int64, curves: Float64) -> Float64:
 class _Counter:
     """Tells which share is done."""
 
-    def __init__(self, total: int, told: Callable[[float], None]) -> None:
-        self.done, self.total, self.told = 0, total, told
+    def __init__(self, total: int, on_share: Callable[[float], None]) -> None:
+        self.done, self.total, self.on_share = 0, total, on_share
 
     def add(self) -> None:
         self.done += 1
-        self.told(self.done / self.total)
+        self.on_share(self.done / self.total)
 
 
 class _Arena(NamedTuple):
@@ -277,7 +277,7 @@ def _best_width(arena: _Arena, policies: tuple[Compiled, ...], few: int, n: int)
     return policies[best], np.concatenate([first[best], arena.play(policies[best], range(few, n))])
 
 
-def compared(contest: Contest) -> Comparison:
+def compared(contest: Contest) -> PolicyComparison:
     """Return what everybody earns, and whom to take."""
     judge = _Judge(contest)
     default = contest.policies[0][1][..., -1]
@@ -290,7 +290,7 @@ def compared(contest: Contest) -> Comparison:
     taken = contest.policies[best][1]
     n, runs = default.shape
     random = contest.horizon * np.array([each.losses.mean() for each in contest.stakes])
-    return Comparison(
+    return PolicyComparison(
         horizon=contest.horizon,
         problems=n,
         runs=runs,
@@ -307,7 +307,7 @@ def compared(contest: Contest) -> Comparison:
     )
 
 
-def _is_clear(row: Played, default: Played) -> bool:
+def _is_clear(row: Earnings, default: Earnings) -> bool:
     """Return whether a policy saves enough to matter, and surely saves something."""
     d = row.difference
     return d is not None and d.high < 0 and -d.value >= WORTH * default.lost
@@ -325,17 +325,17 @@ class _Judge:
         self.most = contest.horizon * max(float(each.losses.mean()) for each in contest.stakes)
         self.shares = all(each.noise == "bernoulli" for each in contest.stakes)
 
-    def played(self, policy: Compiled, values: Float64, beyond: Estimate | None) -> Played:
+    def played(self, policy: Compiled, values: Float64, beyond: Estimate | None) -> Earnings:
         """Put what a policy lost, (environments, runs), into words and numbers."""
         name, setting = type(policy).__name__, given(policy)
         code = f"armlet.{name}({setting})"
         return self._row(name, setting.replace("=", " = "), code, values, _paired(values), beyond)
 
-    def row(self, name: str, values: Float64) -> Played:
+    def row(self, name: str, values: Float64) -> Earnings:
         """Return what something that is no policy earns and loses."""
         return self._row(name, "", "", values, _paired(values), None)
 
-    def nothing(self) -> Played:
+    def nothing(self) -> Earnings:
         """Return what one arm for every decision earns: the current one or, on average and in its range, any."""
         losses, runs = [self.contest.horizon * each for each in self.contest.nothing()], self.luck.shape[1]
         means = np.array([each.mean() for each in losses])[:, None].repeat(runs, axis=1)
@@ -353,12 +353,14 @@ class _Judge:
             best_total=best,
         )
 
-    def _row(self, name: str, setting: str, code: str, means: Float64, runs: Sample, beyond: Estimate | None) -> Played:
+    def _row(
+        self, name: str, setting: str, code: str, means: Float64, runs: Sample, beyond: Estimate | None
+    ) -> Earnings:
         """Return a row, from mean losses by environment and run, and from those of all single runs that may be."""
         which = np.arange(runs.values.size) % self.luck.shape[1]
         gained = Sample(self.tested[runs.problems, which] - runs.values, runs.problems)
         earned = self.best[runs.problems] - runs.values + self.luck[runs.problems, which]
-        return Played(
+        return Earnings(
             name=name,
             setting=setting,
             code=code,

@@ -94,14 +94,14 @@ def gains_picture(advice: Advice) -> Picture:
     """Return what is earned beyond doing nothing over time, as it stands on the page."""
     o, best = advice.policies, advice.policies.recommended
     ends = [show(each.mean[-1]) for each in (o.over_time.policy, o.over_time.ab_test)]
-    told = f"{ends[0]} {advice.unit} by {words.policy(advice)}, {ends[1]} by an A/B test"
+    totals = f"{ends[0]} {advice.unit} by {words.policy(advice)}, {ends[1]} by an A/B test"
     what = "earned" if advice.objective == "max" else "saved"
     return page_picture(
         over_time(advice),
         key="gains",
-        alt=f"What is {what} beyond doing nothing over time: at the end {told}, {show(best.lost)} less than possible",
+        alt=f"What is {what} beyond doing nothing over time: at the end {totals}, {show(best.lost)} less than possible",
         caption=(
-            f"{what.capitalize()} beyond doing nothing, on average, by decision {o.horizon:,}: {told}. Bands hold 95 "
+            f"{what.capitalize()} beyond doing nothing, on average, by decision {o.horizon:,}: {totals}. Bands hold 95 "
             f"of 100 single runs. The A/B test ends its test at {o.ab_test.plan.decisions:,}."
         ),
     )

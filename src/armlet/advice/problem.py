@@ -19,7 +19,7 @@ from armlet.environments.environment import Environment, FiniteEnvironment, Nois
 from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.settings import unboxed
 from armlet.parallel import Seeds
-from armlet.theory import asked_p
+from armlet.theory import required_p
 from armlet.types import Float64
 
 PLACE: Final = "advice"  # of the seeds of an advice
@@ -185,10 +185,10 @@ def theorem_p(problem: SampledProblem) -> float:
             "it needs the smallest lead of the best arm over the next one in any context, and there are too many "
             "contexts to go through; the more there are, the smaller that lead is and the larger the p"
         )
-    asked = asked_p(problem.table, theta=problem.theta)
-    if asked.printed is None:
-        raise InvalidValueError("; ".join(asked.plainly))
-    return asked.printed.p
+    required = required_p(problem.table, theta=problem.theta)
+    if required.printed is None:
+        raise InvalidValueError("; ".join(required.plainly))
+    return required.printed.p
 
 
 Between: TypeAlias = float | tuple[float, float]

@@ -35,10 +35,10 @@ SHORT: Final = 1000  # steps for each context of a table
 CHUNK: Final = 16  # runs in a task, so that several workers can share the runs on one problem
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how much is done of how much."""
+"""Receives how much is done of how much."""
 
 
-class Task(NamedTuple):
+class PlayTask(NamedTuple):
     """Some runs of one p on one problem."""
 
     table: FiniteEnvironment
@@ -52,7 +52,7 @@ def by_steps(n_contexts: int, horizon: int) -> bool:
     return horizon <= SHORT * n_contexts
 
 
-def play(task: Task) -> Float64:
+def play(task: PlayTask) -> Float64:
     """Run a task: regret, the part of it paid exploring, and explored steps, by run and checkpoint, (R, 3, C)."""
     policy = ContextualEpsilonGreedy(p=task.p)
     jumps = not by_steps(len(task.table.chances), int(task.steps[-1]))
@@ -110,23 +110,23 @@ class Bench:
         return int(self.steps[-1])
 
     def run(
-        self, ps: Sequence[float], problems: int, runs: int, told: Callable[[float], None] = lambda _: None
+        self, ps: Sequence[float], problems: int, runs: int, on_share: Callable[[float], None] = lambda _: None
     ) -> Float64:
         """Play the first problems so often with each p, all with the same seeds: (p, problems, runs, 3, C).
 
-        `told` hears which share is done.
+        `on_share` receives the share that is done.
         """
         seeds = [[self.pair(i, r) for r in range(runs)] for i in range(problems)]
         tasks = [
-            Task(self.problems[i].table, p, self.steps, seeds[i][r : r + CHUNK])
+            PlayTask(self.problems[i].table, p, self.steps, seeds[i][r : r + CHUNK])
             for p in ps
             for i in range(problems)
             for r in range(0, runs, CHUNK)
         ]
         curves = []
-        for done, found in enumerate(self.executor.map(play, tasks), start=1):
-            curves.append(found)
-            told(done / len(tasks))
+        for done, regrets in enumerate(self.executor.map(play, tasks), start=1):
+            curves.append(regrets)
+            on_share(done / len(tasks))
         shape = (len(ps), problems, runs, 3, len(self.steps))
         return np.concatenate(curves).reshape(shape) if curves else np.empty(shape)
 
@@ -356,7 +356,7 @@ class Search:
     problems: int | None  # None to take what the budget allows
     runs: int | None
     budget: float  # for the trial, in units of `cost`
-    told: Callable[[float], None]
+    on_share: Callable[[float], None]
 
     def p_at(self, j: int) -> float:
         """Return entry j of the grid, K 2^(j/2), a whole number."""
@@ -425,7 +425,7 @@ class Search:
         return Trial(entries=entries, ps=tuple(map(self.p_at, entries)), steps=self.bench.steps, curves=curves)
 
     def _between(self, start: float, end: float) -> Callable[[float], None]:
-        return lambda share: self.told(start + (end - start) * share)
+        return lambda share: self.on_share(start + (end - start) * share)
 
     def _look(self) -> int:
         """Run the coarse grid a little; give the entry of the best p."""
@@ -441,7 +441,7 @@ class Search:
             too_dear = gap * explorations(self.p_at(j + 2), self.n_arms, bench.horizon) > least
             if too_dear or (j >= best + 4 and here.mean() > TURNED * least):
                 break
-            self.told(0.3 * j / (top + 1))
+            self.on_share(0.3 * j / (top + 1))
         return best
 
     def _glance(self, j: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from armlet.types import Estimate
 
 if TYPE_CHECKING:
     from armlet.advice.ask import Advice, Money, Wrong
-    from armlet.advice.comparison import Played
+    from armlet.advice.comparison import Earnings
 
 WIDTH: Final = 100  # of the terminal's lines
 LABEL: Final = 20
@@ -158,7 +158,7 @@ def usage(advice: Advice) -> list[str]:
     ]
 
 
-def listed(advice: Advice) -> list[Played]:
+def listed(advice: Advice) -> list[Earnings]:
     """Return all choices: the recommended one, then by what they earn."""
     o = advice.policies
     others = [*(row for row in o.rows if row is not o.recommended), o.ab_test.played, o.nothing, o.random]
@@ -306,7 +306,7 @@ def _word(advice: Advice, gain: float) -> str:
     return "more" if (gain >= 0) == (advice.objective == "max") else "less"
 
 
-def _gain(row: Played) -> Estimate:
+def _gain(row: Earnings) -> Estimate:
     """Return what a choice earns beyond the A/B test, with the range for a single run."""
     return Estimate(row.gain.value, *row.gain_range)
 
@@ -385,11 +385,11 @@ def _span(advice: Advice) -> str:
     return f"{T:,} decisions" if h == T else f"the first {h:,} of {T:,} decisions"
 
 
-def _short(row: Played) -> str:
+def _short(row: Earnings) -> str:
     return row.code.removeprefix("armlet.")
 
 
-def _label(advice: Advice, row: Played) -> str:
+def _label(advice: Advice, row: Earnings) -> str:
     o = advice.policies
     if row is o.ab_test.played:
         return f"A/B test of {o.ab_test.plan.decisions:,} decisions"

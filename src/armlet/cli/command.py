@@ -194,7 +194,7 @@ class Command:
             try:
                 done = self.call(arguments)
             except self.refused as error:
-                parser.error(error.told(self._options(parser)) if isinstance(error, ArgumentError) else str(error))
+                parser.error(error.text(self._options(parser)) if isinstance(error, ArgumentError) else str(error))
             found = done() if callable(done) else done
             code = self._tell(found, arguments)
         except KeyboardInterrupt:

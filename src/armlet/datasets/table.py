@@ -65,7 +65,7 @@ class DatasetError(ArmletError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class DatasetTable:
     """Rows of numbers, and the class of each.
 
     Examples
@@ -108,7 +108,7 @@ class Table:
         return np.asarray((self.X - self.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
-def read_table(name: str, text: str) -> Table:
+def read_table(name: str, text: str) -> DatasetTable:
     """Read comma-separated rows without a head, the class in the last column."""
     cells = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip()]
     if not cells:
@@ -119,10 +119,10 @@ def read_table(name: str, text: str) -> Table:
     whole = [row for row in cells if not any(cell in MISSING for cell in row)]
     *columns, classes = zip(*whole, strict=True)
     if not columns:
-        raise DatasetError(f"table {name!r} has one column; a class needs something to be told from")
+        raise DatasetError(f"table {name!r} has one column; a class needs features too")
     labels, y = np.unique(classes, return_inverse=True)
     features, X = encode(columns)
-    return Table(name, X, y.astype(np.int64), tuple(labels.tolist()), features, dropped=len(cells) - len(whole))
+    return DatasetTable(name, X, y.astype(np.int64), tuple(labels.tolist()), features, dropped=len(cells) - len(whole))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ SKLEARN: Final = Installed(
 )
 
 
-def load_installed(source: Installed, name: str) -> Table:
+def load_installed(source: Installed, name: str) -> DatasetTable:
     """Read a table of scikit-learn."""
     if name not in source.tables:
         raise DatasetError(f"{source.name} has no table {name!r}; it has {', '.join(source.tables)}")
@@ -159,7 +159,7 @@ def load_installed(source: Installed, name: str) -> Table:
         )
     module = importlib.import_module(f"{source.name}.datasets")
     found = getattr(module, f"load_{name}")()
-    return Table(
+    return DatasetTable(
         f"{source.name}/{name}",
         np.ascontiguousarray(found.data, dtype=np.float64),
         np.asarray(found.target, dtype=np.int64),

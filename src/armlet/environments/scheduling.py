@@ -2,7 +2,7 @@
 
 A job is described by how much of each sub-task it holds; a processor takes an unknown number of seconds
 for a unit of each. Rewards are minus the delay, so that, as everywhere, more is better; `delays` gives
-the seconds themselves, for a bandit told `objective="min"`.
+the seconds themselves, for a bandit with `objective="min"`.
 Drawing n steps is O(n K), their means O(n K d).
 """
 
@@ -65,7 +65,7 @@ class Scheduling(ListedContexts):
     spread: float = 0.5
 
     objective: ClassVar[Objective] = "min"
-    """What a bandit that is shown `delays` must be told; `rewards` already carry the minus sign."""
+    """The objective of a bandit that learns from `delays`; `rewards` already carry the minus sign."""
 
     def __post_init__(self) -> None:
         LinearArms.__post_init__(self)

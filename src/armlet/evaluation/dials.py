@@ -167,10 +167,10 @@ def sum_played(rows: Rows, columns: Float64, thetas: npt.ArrayLike, dials: npt.A
     for arm in range(n_arms - 1):  # as if the log had played it in all rows
         may = rows.eligible[:, arm]
         played = (X[may], rows.eligible[may].ravel(), np.full(np.count_nonzero(may), arm))
-        told = np.column_stack([np.ones(len(played[0])), columns[arm, may] - columns[-1, may]])
-        found = kernel.sum_agreeing(*played, told, policies, weights)
-        counts[:, :, arm] = found[..., 0]
-        sums += found[..., 1:]
+        differences = np.column_stack([np.ones(len(played[0])), columns[arm, may] - columns[-1, may]])
+        agreeing = kernel.sum_agreeing(*played, differences, policies, weights)
+        counts[:, :, arm] = agreeing[..., 0]
+        sums += agreeing[..., 1:]
     counts[:, :, -1] = len(rows) - counts.sum(axis=2)
     return counts, sums
 

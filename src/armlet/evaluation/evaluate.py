@@ -25,7 +25,7 @@ from armlet.evaluation.estimators import (
     choose_from,
 )
 from armlet.evaluation.judge import Judge, stands
-from armlet.evaluation.model import Sums, SumTask, solve, sum_block
+from armlet.evaluation.model import SumTask, TargetSums, solve, sum_block
 from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
 from armlet.evaluation.pareto.curve import ParetoCurve
 from armlet.evaluation.pareto.policies import DialTargets
@@ -195,14 +195,14 @@ def evaluate(
     >>> result.differences["always 1"].verdict
     'better'
     """
-    told = {"estimator": estimator, "interval": interval, "level": level, "reward_range": reward_range}
-    told |= {"mode": mode, "weights": weights, "checks": checks, "largest_unit": largest_unit}
+    settings = {"estimator": estimator, "interval": interval, "level": level, "reward_range": reward_range}
+    settings |= {"mode": mode, "weights": weights, "checks": checks, "largest_unit": largest_unit}
     progress = notebook_bar("evaluating") if progress is None else progress
     estimators = choose_from(estimator)
     _check_options(interval, weights, level)
     if dials is not None:
-        given = told | {"baseline": baseline, "pool": pool, "workers": workers}
-        return _value_dials(log, targets, dials, curve, arms, given, progress)
+        options = settings | {"baseline": baseline, "pool": pool, "workers": workers}
+        return _value_dials(log, targets, dials, curve, arms, options, progress)
     if curve is not None:
         raise ArgumentError("{curve} is {value!r}, but there are no dials; give dials too, such as 20", value=curve)
     blocks = open_rows(through_encoders(log, targets, baseline))
@@ -211,7 +211,7 @@ def evaluate(
         check_range(declared)
     if isinstance(blocks, LoggedActions):
         refused = {"largest_unit": largest_unit, "arms": arms, "pool": pool, "workers": workers}
-        return _value_actions(blocks, targets, baseline, told | refused, estimators, declared, progress)
+        return _value_actions(blocks, targets, baseline, settings | refused, estimators, declared, progress)
     order = read_order(arms, blocks.arms)
     wanted, own = split_own(targets, blocks.arms, mode, order)
     largest = _largest(blocks, largest_unit, own)
@@ -255,7 +255,9 @@ def evaluate(
         estimates={each.name: judge.points(sums, i, found[each.name].value) for i, each in enumerate(several)},
         paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
-        made=provenance(blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **told),
+        made=provenance(
+            blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **settings
+        ),
     )
 
 
@@ -335,7 +337,7 @@ def _sum(
     pool: PoolLike,
     workers: int | None,
     progress: Progress | None,
-) -> Sums:
+) -> TargetSums:
     every = tuple(estimators.values())
     records = [survey.records(blocks.dim)] if survey.units is None else survey.records_without()
     models, spanning = tuple(map(solve, records)), None if survey.units is None else survey.units.spanning
@@ -344,7 +346,7 @@ def _sum(
     ]
     parts = []
 
-    def collect(_index: int, part: Sums) -> None:
+    def collect(_index: int, part: TargetSums) -> None:
         parts.append(part)
         if progress is not None:
             progress(len(tasks) + len(parts), 2 * len(tasks))
@@ -352,6 +354,6 @@ def _sum(
     if pool == "serial" and workers is None:  # there is nothing to open
         for task in tasks:
             collect(task.block, sum_block(task))
-        return Sums.add(parts)
+        return TargetSums.add(parts)
     with opened(pool, workers=workers) as place:
-        return Sums.add(map_in_order(sum_block, tasks, place, collect))
+        return TargetSums.add(map_in_order(sum_block, tasks, place, collect))

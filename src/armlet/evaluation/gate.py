@@ -197,8 +197,8 @@ def gate(
     >>> gate(armlet.log.from_obp(feedback), 0, reward_range=(0, 1)).answer
     'kill'
     """
-    told = {"reward_range": reward_range, "worth": worth, "level": level, "mode": mode}
-    told |= {"largest_weight": largest_weight, "largest_unit": largest_unit}
+    settings = {"reward_range": reward_range, "worth": worth, "level": level, "mode": mode}
+    settings |= {"largest_weight": largest_weight, "largest_unit": largest_unit}
     blocks = open_rows(through_encoders(log, candidate, against))
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:
@@ -235,7 +235,7 @@ def gate(
         objective=blocks.objective,
         notes=tuple(_notes(counts)),
         looks=tuple(looks),
-        made=provenance(blocks, gate, candidate=name_of(candidate), against=name_of(against), **told),
+        made=provenance(blocks, gate, candidate=name_of(candidate), against=name_of(against), **settings),
     )
 
 

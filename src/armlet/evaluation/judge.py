@@ -30,7 +30,7 @@ from armlet.evaluation.estimators import (
     places_of,
     t_interval,
 )
-from armlet.evaluation.model import Sums
+from armlet.evaluation.model import TargetSums
 from armlet.evaluation.monitor import AnytimeIntervals, Survey, logger_of
 from armlet.evaluation.own import SelfEvaluation, self_evaluate
 from armlet.evaluation.result import Difference, Point, Value
@@ -41,7 +41,7 @@ from armlet.types import Float64, Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JudgedValue:
     """A value, and what it was read off."""
 
     value: Value
@@ -88,9 +88,11 @@ class Judge:
             )
         return lines
 
-    def values(self, targets: Sequence[Named], sums: Sums, sequences: AnytimeIntervals | None) -> dict[str, Found]:
+    def values(
+        self, targets: Sequence[Named], sums: TargetSums, sequences: AnytimeIntervals | None
+    ) -> dict[str, JudgedValue]:
         """Value all targets, those that the log tells nothing of without a number."""
-        found = {}
+        values = {}
         for place, target in enumerate(targets):
             is_log, spread = isinstance(target, Logged), _spread(sums, place)
             estimated = self._estimated("ips" if is_log else self._estimator, sums, place)
@@ -101,24 +103,24 @@ class Judge:
             # a sequence holds however few rows there are, but not where the log itself is in question
             if sequences is not None and not is_log and stands(value):
                 value = replace(value, anytime=sequences.interval(target.name))
-            found[target.name] = Found(value, estimated, spread)
-        return found
+            values[target.name] = JudgedValue(value, estimated, spread)
+        return values
 
-    def _estimated(self, estimator: EstimatorLike, sums: Sums, place: int) -> Estimated:
+    def _estimated(self, estimator: EstimatorLike, sums: TargetSums, place: int) -> Estimated:
         """Return an estimate; where rows have units, with so many rows that say anything as there are units."""
-        found, units = estimate(estimator, sums.own[place], self._places), self._survey.units
-        if units is None or found.influence is None:
-            return found
-        alone, together = found.variance(sums.own[place]), found.variance(_spread(sums, place))
+        estimated, units = estimate(estimator, sums.own[place], self._places), self._survey.units
+        if units is None or estimated.influence is None:
+            return estimated
+        alone, together = estimated.variance(sums.own[place]), estimated.variance(_spread(sums, place))
         times = together / alone if alone > 0.0 else 1.0  # the design effect
-        ess = min(found.ess / max(1.0, times), float(len(units)))
-        return replace(found, ess=ess, rows=min(found.rows, float(len(units))))
+        ess = min(estimated.ess / max(1.0, times), float(len(units)))
+        return replace(estimated, ess=ess, rows=min(estimated.rows, float(len(units))))
 
-    def refuse_deterministic(self, targets: Sequence[Named], sums: Sums, own: Sequence[str]) -> None:
+    def refuse_deterministic(self, targets: Sequence[Named], sums: TargetSums, own: Sequence[str]) -> None:
         """Refuse a log that tells nothing of any target, since all of them play what it could not have played."""
-        asked = [place for place, target in enumerate(targets) if not isinstance(target, Logged)]
-        reached = any(sums.beyond[place] <= self._slack for place in asked)
-        if self._survey.certain and (asked or own) and not reached:
+        places = [place for place, target in enumerate(targets) if not isinstance(target, Logged)]
+        reached = any(sums.beyond[place] <= self._slack for place in places)
+        if self._survey.certain and (places or own) and not reached:
             raise EvaluationError(
                 f"{self._survey.certain:,} decisions of {logger_of(self._blocks)} could not have been otherwise: what "
                 "another arm would have earned there nobody knows, and weights do not repair it. Log with a policy "
@@ -140,7 +142,7 @@ class Judge:
     def _slack(self) -> float:
         return NEGLIGIBLE * self._survey.rewarded
 
-    def _value(self, name: str, place: int, estimated: Estimated, sums: Sums, is_log: bool) -> Value:
+    def _value(self, name: str, place: int, estimated: Estimated, sums: TargetSums, is_log: bool) -> Value:
         se = estimated.standard_error(_spread(sums, place))
         refused = "" if is_log else self._refused(name, place, sums)
         span, note = (None, refused) if refused else self._interval(name, estimated, se, is_log)
@@ -165,7 +167,7 @@ class Judge:
             return TRAINED
         return "too few effective rows" if self.is_checked and not is_log and estimated.ess < FEW else ""
 
-    def points(self, sums: Sums, place: int, value: Value) -> dict[str, Point]:
+    def points(self, sums: TargetSums, place: int, value: Value) -> dict[str, Point]:
         """Return what every estimator says, as it says it; nothing where the log tells nothing."""
         if math.isnan(value.value):
             return dict.fromkeys(self._all, Point(math.nan, math.nan, None))
@@ -189,7 +191,7 @@ class Judge:
             return None, f"{self._estimator.name} has a bias that no row knows of, so an interval would lie"
         return self._span(estimated, se, counts_misses=is_log or self._estimator.counts_misses)
 
-    def _refused(self, name: str, place: int, sums: Sums) -> str:
+    def _refused(self, name: str, place: int, sums: TargetSums) -> str:
         """Return why there is no number for a target; nothing if there is one."""
         about = (check for check in self.checks if check.target in (None, name))
         if sentence := next((check.sentence for check in about if check.word is Word.REFUSED), ""):
@@ -198,22 +200,32 @@ class Judge:
             return unreachable(float(sums.beyond[place]) / self._survey.rewarded)
         return UNMATCHED if sums.largest[place] == 0.0 else ""
 
-    def _span(self, found: Estimated, se: float, *, counts_misses: bool) -> tuple[Interval | None, str]:
-        span, why = mean_interval(found.value, se, found.ess, self._level, self._rewards)
-        if span is None or counts_misses or not self._rewards.binary or found.value <= 0.5 or found.ess >= found.rows:
+    def _span(self, estimated: Estimated, se: float, *, counts_misses: bool) -> tuple[Interval | None, str]:
+        span, why = mean_interval(estimated.value, se, estimated.ess, self._level, self._rewards)
+        if (
+            span is None
+            or counts_misses
+            or not self._rewards.binary
+            or estimated.value <= 0.5
+            or estimated.ess >= estimated.rows
+        ):
             return span, why
         # the error does not shrink where all is clicks
-        return hull(span, t_interval(found.value, se, found.ess, self._level), (0.0, 1.0)), why
+        return hull(span, t_interval(estimated.value, se, estimated.ess, self._level), (0.0, 1.0)), why
 
     def differences(
-        self, targets: Sequence[Named], found: Mapping[str, Found], sums: Sums, own: Sequence[SelfEvaluation]
+        self,
+        targets: Sequence[Named],
+        values: Mapping[str, JudgedValue],
+        sums: TargetSums,
+        own: Sequence[SelfEvaluation],
     ) -> dict[str, Difference]:
         """Compare all with the last, on the same rows; what these rows teach, by what it earned on later ones."""
-        base, many = found[targets[-1].name], len(targets) - 1 + len(own)
+        base, many = values[targets[-1].name], len(targets) - 1 + len(own)
         levels = (self._level, 1 - (1 - self._level) / many) if many else ()
         out = {}
         for place, target in enumerate(targets[:-1]):
-            mine = found[target.name]
+            mine = values[target.name]
             paired = sums.paired[place] if sums.units is None else sums.units.paired[place]
             shared = mine.estimated.covariance(base.estimated, paired)
             variance = mine.estimated.variance(mine.spread) + base.estimated.variance(base.spread) - 2.0 * shared
@@ -264,7 +276,7 @@ class Judge:
         return difference_interval((ahead.value, one), (base.value, other), shared)
 
 
-def _spread(sums: Sums, place: int) -> Float64:
+def _spread(sums: TargetSums, place: int) -> Float64:
     """Return the products of features that the error of a value is read off."""
     own: Float64 = (sums.own if sums.units is None else sums.units.own)[place]
     return own

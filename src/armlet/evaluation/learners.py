@@ -130,8 +130,8 @@ class RejectionReplay(Answered):
 
     def columns(self) -> Columns:
         """Return a row a step: the step in the log, its reward, whether the policy explored, and the mean so far."""
-        told = {"t": self.t, "reward": self.rewards, "explored": self.explored, "mean": self.curve}
-        return {"step": list(range(1, self.accepted + 1)), **{name: each.tolist() for name, each in told.items()}}
+        columns = {"t": self.t, "reward": self.rewards, "explored": self.explored, "mean": self.curve}
+        return {"step": list(range(1, self.accepted + 1)), **{name: each.tolist() for name, each in columns.items()}}
 
     def plot(self) -> Figure:
         """Draw the mean reward up to each step; needs `armlet[plots]`."""

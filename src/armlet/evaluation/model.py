@@ -235,7 +235,7 @@ def _usual(before: Float64, design: Design) -> tuple[Float64, Float64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class TargetSums:
     """What a pass leaves, for J targets."""
 
     own: Float64  # (J, 13, 13): F' F; wider if an estimator has columns that the kernel lacks
@@ -245,7 +245,7 @@ class Sums:
     units: UnitSums | None = None  # of features summed over units first, where rows have units: what errors go by
 
     @classmethod
-    def add(cls, parts: Sequence[Sums]) -> Sums:
+    def add(cls, parts: Sequence[TargetSums]) -> TargetSums:
         """Add the sums of blocks, exactly rounded."""
         units = [part.units for part in parts if part.units is not None]
         return cls(
@@ -270,7 +270,7 @@ class SumTask:
     spanning: Int64 | None = None  # units that have rows in several blocks, sorted; None if rows have no units
 
 
-def sum_block(task: SumTask) -> Sums:
+def sum_block(task: SumTask) -> TargetSums:
     """Sum one block."""
     rows = task.blocks[task.block].with_reward()
     design = Design.of(rows)
@@ -300,12 +300,12 @@ def features_of(parts: Sequence[Parts], estimators: Sequence[Estimator]) -> list
     return [np.column_stack([F, *more]) for F, more in zip(features, columns, strict=True)]
 
 
-def sum_products(features: Sequence[Float64], beyond: Float64) -> Sums:
+def sum_products(features: Sequence[Float64], beyond: Float64) -> TargetSums:
     """Sum the products of features for every target, the last of which is the baseline."""
     base = features[-1]
     product = gram if base.shape[1] == len(reference.FEATURES) else reference.gram  # the kernel's has 13 columns
     own = [product(F, F) for F in features]
-    return Sums(
+    return TargetSums(
         own=np.stack(own),
         paired=np.stack([G if F is base else product(F, base) for F, G in zip(features, own, strict=True)]),
         largest=np.array([F[:, 1].max(initial=0.0) for F in features]),
@@ -348,12 +348,12 @@ def _beyond(design: Design, part: Parts | None) -> float:
     return float(np.maximum(1.0 - part.pi[certain], 0.0).sum())
 
 
-def _next_to_logged(parts: Sequence[Parts | None], constants: dict[str, float], beyond: Float64) -> Sums:
+def _next_to_logged(parts: Sequence[Parts | None], constants: dict[str, float], beyond: Float64) -> TargetSums:
     """Sum without writing features down: those of the log itself are 1, the reward, or 0."""
     found = [None if part is None else sum_features(*part, **constants) for part in parts]
     some = next(each[0] for each in found if each is not None)
     log = some[np.ix_(AS_LOGGED, AS_LOGGED)]
-    return Sums(
+    return TargetSums(
         own=np.stack([log if each is None else each[0][np.ix_(ALL, ALL)] for each in found]),
         paired=np.stack([log if each is None else each[0][np.ix_(ALL, AS_LOGGED)] for each in found]),
         largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in found]),

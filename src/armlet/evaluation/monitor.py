@@ -36,7 +36,7 @@ FEWEST_TRIED: Final = 30
 MANY: Final = 0.5  # of all rewards
 FIRST: Final = 8  # rows at the first look
 STEP: Final = 1.35  # times as many rows from one look to the next
-LOWEST: Final = -40  # powers of 2 that are told apart
+LOWEST: Final = -40  # powers of 2 that are distinguished
 BINS: Final = 100
 
 

@@ -16,15 +16,17 @@ class Paid:
 
     def __init__(self, about: Event) -> None:
         self._about = about
-        told = about.get("outcomes")
-        self._told = [] if told is None else [Outcomes.from_dict(told)]  # the last of them weighs all rows
-        self._known = list(self._told[0].known) if self._told else []
-        self._named = list(self._told[0].learned) if self._told else []
+        declared = about.get("outcomes")
+        self._weightings = (
+            [] if declared is None else [Outcomes.from_dict(declared)]
+        )  # the last of them weighs all rows
+        self._known = list(self._weightings[0].known) if self._weightings else []
+        self._named = list(self._weightings[0].learned) if self._weightings else []
 
     def replace(self, outcomes: Event) -> None:
         """Weigh all rows by other weights; take other prices and ranges for those to come."""
-        self._told.append(Outcomes.from_dict(outcomes))
-        widest = _widest(self._told)
+        self._weightings.append(Outcomes.from_dict(outcomes))
+        widest = _widest(self._weightings)
         self._about |= {"outcomes": outcomes, "reward_range": None if widest is None else list(widest)}
 
     @property
@@ -32,17 +34,17 @@ class Paid:
         """Of a row: the number, and behind it the outcomes, NaN where one did not come."""
         return np.dtype([("parts", "<f8", (1 + len(self._named),)), ("weight", "<f8")])
 
-    def told(self, event: Event) -> list[tuple[int, float]]:
+    def parts(self, event: Event) -> list[tuple[int, float]]:
         """Return what an event says was earned, by place: 0 is the number itself."""
-        given = event["new_reward" if event["kind"] == "correct" else "reward"]
-        parts = given if isinstance(given, dict) else event.get("outcomes", {})
-        self._named += [name for name in parts if name not in self._named]
-        found = [(1 + self._named.index(name), float(part)) for name, part in parts.items()]
-        return found if isinstance(given, dict) else [(0, given), *found]
+        reward = event["new_reward" if event["kind"] == "correct" else "reward"]
+        by_name = reward if isinstance(reward, dict) else event.get("outcomes", {})
+        self._named += [name for name in by_name if name not in self._named]
+        named = [(1 + self._named.index(name), float(part)) for name, part in by_name.items()]
+        return named if isinstance(reward, dict) else [(0, reward), *named]
 
     def prices(self, arm: Any) -> list[float]:
         """Return what is known beforehand of an arm."""
-        return [float(self._told[-1].known[name].get(arm, np.nan)) for name in self._known]
+        return [float(self._weightings[-1].known[name].get(arm, np.nan)) for name in self._known]
 
     def read(self, paid: Any, prices: Float64) -> dict[str, Any]:
         """Return rewards and outcomes of rows; the reward is the number, or what the default weights make of parts."""
@@ -51,24 +53,24 @@ class Paid:
             return {"reward": parts[:, 0].copy()}
         outcomes = {name: parts[:, 1 + place].copy() for place, name in enumerate(self._named)}
         outcomes |= {name: prices[:, place].copy() for place, name in enumerate(self._known)}
-        if not self._told:
+        if not self._weightings:
             return {"reward": parts[:, 0].copy(), "outcomes": outcomes}
-        weights, worth = self._told[-1].weights, np.zeros(len(parts))
+        weights, worth = self._weightings[-1].weights, np.zeros(len(parts))
         for name, weight in weights.items():
             worth = worth + weight * outcomes[name]
         outcomes = {name: outcomes[name] for name in (*weights, *(outcomes.keys() - weights.keys()))}
         return {"reward": np.where(np.isnan(worth), parts[:, 0], worth), "outcomes": outcomes}
 
 
-def _widest(told: list[Outcomes]) -> tuple[float, float] | None:
+def _widest(weightings: list[Outcomes]) -> tuple[float, float] | None:
     """Return the lowest and the highest worth by the last weights, of rows of any time; None if a range is missing."""
-    last = told[-1]
-    prices = {name: [price for each in told for price in each.known[name].values()] for name in last.known}
-    ranges = {name: [each.ranges[name] for each in told if name in each.ranges] for name in last.learned}
+    last = weightings[-1]
+    prices = {name: [price for each in weightings for price in each.known[name].values()] for name in last.known}
+    ranges = {name: [each.ranges[name] for each in weightings if name in each.ranges] for name in last.learned}
     whole = {
         name: (min(low for low, _ in pairs), max(high for _, high in pairs))
         for name, pairs in ranges.items()
-        if len(pairs) == len(told)
+        if len(pairs) == len(weightings)
     }
     return Outcomes(last.weights, {name: dict(enumerate(each)) for name, each in prices.items()}, whole).reward_range()
 

@@ -73,8 +73,8 @@ def provenance(blocks: Blocks, function: Callable[..., object], **given: object)
     "open_rows('obp', log='same')"
     """
     parameters = signature(function).parameters
-    told = [f"{name}={value!r}" for name, value in given.items() if value != parameters[name].default]
-    call = f"{function.__name__}({', '.join([repr(blocks.name), *told])})"
+    arguments = [f"{name}={value!r}" for name, value in given.items() if value != parameters[name].default]
+    call = f"{function.__name__}({', '.join([repr(blocks.name), *arguments])})"
     return Provenance(log=blocks.name, digest=blocks.digest, period=blocks.period, call=call)
 
 
@@ -100,9 +100,9 @@ class RowDigest:
         played = (rows.t, rows.arm, reward, rows.weight, rows.propensity, rows.X, np.packbits(rows.eligible, axis=1))
         for made, column in zip(self._columns, played, strict=True):
             made.update(np.ascontiguousarray(column).data)
-        told: dict[str, Any] = {} if rows.unit is None else {"unit": rows.unit}
-        told |= {f"reward_{name}": part + 0.0 for name, part in (rows.outcomes or {}).items()}
-        for name, column in told.items():
+        optional: dict[str, Any] = {} if rows.unit is None else {"unit": rows.unit}
+        optional |= {f"reward_{name}": part + 0.0 for name, part in (rows.outcomes or {}).items()}
+        for name, column in optional.items():
             self._more.setdefault(name, sha256(name.encode())).update(np.ascontiguousarray(column).data)
 
     def found(self) -> str:

@@ -185,19 +185,19 @@ class Evaluation(Result):
 
     def basis(self) -> list[str]:
         """Return what the answer rests on: decisions, intervals, checks, and the one thing to know first."""
-        told = [f"{self.counts()}."]
+        sentences = [f"{self.counts()}."]
         if self.differences:
-            told.append(f"Intervals of differences hold together at {percent(self.level)}.")
+            sentences.append(f"Intervals of differences hold together at {percent(self.level)}.")
         if self.checks:
-            told.append(_tally(self.checks))
+            sentences.append(_tally(self.checks))
         worst = sorted(self.checks, key=lambda check: list(Word).index(check.word), reverse=True)
         if worst and worst[0].word is not Word.FINE:
             whose = "" if worst[0].target is None else f" of {worst[0].target}"
             does = "refuses" if worst[0].word is Word.REFUSED else "warns"
-            told.append(f"The check “{worst[0].name}”{whose} {does}: {worst[0].sentence}")
+            sentences.append(f"The check “{worst[0].name}”{whose} {does}: {worst[0].sentence}")
         elif self.warnings:
-            told.append(f"{self.warnings[0][:1].upper()}{self.warnings[0][1:]}.")
-        return told
+            sentences.append(f"{self.warnings[0][:1].upper()}{self.warnings[0][1:]}.")
+        return sentences
 
     def notes(self) -> list[str]:
         """Return what values lack, unless a warning says it."""

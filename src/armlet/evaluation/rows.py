@@ -125,8 +125,8 @@ class Blocks(ABC):
     @property
     def outcomes(self) -> dict[str, float] | None:
         """What rewards are made of, with the weights of the default dial; None if the log does not say."""
-        told = self.about.get("outcomes")
-        return None if told is None else {str(name): float(weight) for name, weight in told["weights"]}
+        declared = self.about.get("outcomes")
+        return None if declared is None else {str(name): float(weight) for name, weight in declared["weights"]}
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -28,7 +28,7 @@ from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import BanditTarget, places_in, read_order
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
-from armlet.inference.sequences import GammaExponential, Sums, in_range
+from armlet.inference.sequences import BetSums, GammaExponential, in_range
 from armlet.inputs.columns import is_number
 from armlet.inputs.settings import Objective, Range, check_range
 from armlet.log.reader import Source
@@ -48,7 +48,7 @@ MOST_ROWS: Final = 100  # policies in a table
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Found(Answered):
+class SearchResult(Answered):
     """The winner of a search, and the policies that are still in the race."""
 
     winner: int  # which of the policies
@@ -92,8 +92,8 @@ class Found(Answered):
     def columns(self) -> Columns:
         """Return the policies that are still in the race, the best first."""
         order = np.argsort(-self.values if self.objective == "max" else self.values, kind="stable")
-        told = {"policy": self.left, "value": self.values, "low": self.low, "high": self.high}
-        return {name: column[order].tolist() for name, column in told.items()}
+        columns = {"policy": self.left, "value": self.values, "low": self.low, "high": self.high}
+        return {name: column[order].tolist() for name, column in columns.items()}
 
     def plot(self) -> Figure:
         """Draw the best of those that are left with their intervals; needs `armlet[plots]`."""
@@ -143,7 +143,7 @@ def search(
     arms: Iterable[Arm] | None = None,
     reward_range: Range | None = None,
     level: float = LEVEL,
-) -> Found:
+) -> SearchResult:
     """Find the best of many linear policies.
 
     Parameters
@@ -234,7 +234,7 @@ def search_around(
     spread: float = 0.3,
     reward_range: Range | None = None,
     level: float = LEVEL,
-) -> tuple[Found, dict[Arm, list[float]]]:
+) -> tuple[SearchResult, dict[Arm, list[float]]]:
     """Find the best of n linear policies about a bandit's estimates; return it, and its constant and slopes by arm.
 
     The bandit must not have learned from these rows, or the policies would know what they are judged by.
@@ -318,14 +318,14 @@ class _Race:
     def _sequences(self) -> tuple[GammaExponential, GammaExponential]:
         """Return those of the lower and of the upper ends."""
         each = (1.0 - self._level) / (2 * self._start)
-        below, above = (Sums(self._rows, *self._sums[side : side + 2]) for side in (0, 2))
+        below, above = (BetSums(self._rows, *self._sums[side : side + 2]) for side in (0, 2))
         return GammaExponential(each, below), GammaExponential(each, above)
 
     def _keep(self, stays: npt.NDArray[np.bool_]) -> None:
         self._policies, self._left = self._policies[stays], self._left[stays]
         self._sums = np.ascontiguousarray(self._sums[:, stays])
 
-    def found(self, made: Provenance) -> Found:
+    def found(self, made: Provenance) -> SearchResult:
         """Return the winner: the highest mean of those that are left."""
         if not len(self._left):
             raise EvaluationError(
@@ -342,7 +342,7 @@ class _Race:
         shares = ((1.0 + centred) / 2, below.bound(), 1.0 - above.bound())
         values, *ends = (self._in_units(np.asarray(share)) for share in shares)
         low, high = ends if self._sign > 0 else reversed(ends)
-        return Found(
+        return SearchResult(
             winner=int(self._left[best]),
             value=float(values[best]),
             interval=Interval(float(low[best]), float(high[best])),

@@ -161,7 +161,7 @@ class _Spooler:
         gone = event["kind"] == "forget"
         weight = 1.0 if gone else event.get("weight", 1.0)
         t, _, mark = event["id"].partition("-")
-        for place, paid in self.paid.told(event):
+        for place, paid in self.paid.parts(event):
             value = np.nan if gone else paid
             self._rewards.write(struct.pack("<qQqdd", int(t), int(mark, 16), place, value, weight))
 

@@ -83,7 +83,7 @@ class Always(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(Target):
+class UniformTarget(Target):
     """All eligible arms with equal probability."""
 
     name: str = "uniform"
@@ -120,11 +120,11 @@ class FunctionTarget(Target):
         eligible = rows.eligible if self.order is None else np.ascontiguousarray(rows.eligible[:, places])
         has_order = _takes_arms(self.function)
         more = {"arms": order} if has_order else {}
-        given = self.function(_read_only(rows.X), _read_only(eligible), **more)
-        columns = _columns_of(given)
+        answer = self.function(_read_only(rows.X), _read_only(eligible), **more)
+        columns = _columns_of(answer)
         if columns is not None:
             return checked_dist(self._by_label(columns, len(rows)), rows, self.name)
-        array = self._array(given)
+        array = self._array(answer)
         if array.ndim == 1:
             return checked_dist(np.eye(len(self.arms))[[self._place(arm) for arm in array.tolist()]], rows, self.name)
         if not has_order:
@@ -263,11 +263,11 @@ class BanditTarget(Target):
         if self.mode != "greedy" or len(sets) != 1 or rows.X.shape[1] != self.bandit.settings.dim:
             return None
         known, places = self._playable(sets[0])
-        found = self.bandit._slopes(known)
-        if found is None:
+        slopes = self.bandit._slopes(known)
+        if slopes is None:
             return None
         theta, may = np.zeros((len(self.arms), self.bandit.settings.dim)), np.zeros(len(self.arms), dtype=np.bool_)
-        theta[places[found[0]]], may[places[found[0]]] = found[1][found[0]], True
+        theta[places[slopes[0]]], may[places[slopes[0]]] = slopes[1][slopes[0]], True
         return theta, may
 
     def _playable(self, eligible: Bool) -> tuple[list[Arm], Int64]:
@@ -441,7 +441,7 @@ def read_target(
     if isinstance(target, str | int) and target in arms:
         return Always(name, arms.index(target))
     if target == "uniform":
-        return Uniform(name)
+        return UniformTarget(name)
     if target == "logged":
         return Logged(name)
     if is_model_file(target):

@@ -181,17 +181,17 @@ class OpenUnits:
 
     def add(self, rows: Rows, columns: Float64) -> Float64:
         """Add rows, and c numbers of each; return the sums of the units that are closed now, (k, 1 + c), rows first."""
-        told = np.column_stack([np.ones(len(rows)), columns])
+        numbers = np.column_stack([np.ones(len(rows)), columns])
         if rows.unit is None or not len(rows):
-            return told[:0]
+            return numbers[:0]
         epochs = self._epochs(rows)
         cuts = np.flatnonzero(np.diff(epochs)) + 1
         closed: list[Float64] = []
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
             if start < end:
                 closed += self._enter(int(epochs[start]))
-                self._gather(rows.unit[start:end], told[start:end])
-        return np.stack(closed) if closed else told[:0]
+                self._gather(rows.unit[start:end], numbers[start:end])
+        return np.stack(closed) if closed else numbers[:0]
 
     def _epochs(self, rows: Rows) -> Int64:
         """Return the epoch of every row; one without a unit falls into that of the rows before it."""
@@ -212,9 +212,9 @@ class OpenUnits:
         closed, self._epoch, self._order, self._sums = self._sums, epoch, {}, []
         return closed
 
-    def _gather(self, units: Int64, told: Float64) -> None:
+    def _gather(self, units: Int64, numbers: Float64) -> None:
         codes, first = np.unique(units, return_index=True)
-        sums = sum_by_unit(units, told)[1]
+        sums = sum_by_unit(units, numbers)[1]
         for place in np.argsort(first, kind="stable").tolist():
             code = int(codes[place])
             if code in self._order:

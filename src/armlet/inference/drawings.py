@@ -64,12 +64,12 @@ def _telling(rows: Sequence[Coefficient]) -> list[str]:
     features = list(dict.fromkeys(row.feature for row in rows))
     if len(features) <= PANELS:
         return features
-    told = dict.fromkeys(features, 0.0)
+    sizes = dict.fromkeys(features, 0.0)
     for row in rows:
         if row.value is not None and row.low is not None and row.high is not None:
-            told[row.feature] = max(told[row.feature], abs(row.value) / max((row.high - row.low) / 2, 1e-300))
-    kept = set(sorted(features, key=lambda feature: -told[feature])[:PANELS])
-    return [feature for feature in features if feature in kept]
+            sizes[row.feature] = max(sizes[row.feature], abs(row.value) / max((row.high - row.low) / 2, 1e-300))
+    largest = set(sorted(features, key=lambda feature: -sizes[feature])[:PANELS])
+    return [feature for feature in features if feature in largest]
 
 
 def _most_rows(rows: Sequence[Coefficient]) -> list[Arm]:
@@ -82,8 +82,8 @@ def _most_rows(rows: Sequence[Coefficient]) -> list[Arm]:
 def _left_out(rows: Sequence[Coefficient], features: Sequence[str], arms: Sequence[Arm]) -> str:
     others = [len({row.feature for row in rows}) - len(features), len({row.arm for row in rows}) - len(arms)]
     why = ("features with smaller coefficients next to their intervals", "arms with fewer rows")
-    told = [f"{n:,} {what}" for n, what in zip(others, why, strict=True) if n]
-    return f"not drawn: {' and '.join(told)}; to_pandas() has all" if told else ""
+    counts = [f"{n:,} {what}" for n, what in zip(others, why, strict=True) if n]
+    return f"not drawn: {' and '.join(counts)}; to_pandas() has all" if counts else ""
 
 
 def _panel(axes: Axes, rows: Sequence[Coefficient]) -> None:

@@ -31,14 +31,14 @@ from armlet.types import Arm, Float64, Policy, State
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
+RowOrigin: TypeAlias = Literal["explored", "counted", "fixed", "stopped", "chosen"]
 """How rows came about: explored by a plan; explored by a plan that counts rows; by a fixed rule, as `partial_fit` was
-told; so many as rewards asked for; or chosen by what had been learned."""
+given; so many as rewards asked for; or chosen by what had been learned."""
 
 CONSTANT: Final = "(constant)"
 MEANS_FROM: Final = 3  # rows of an arm whose mean is compared
 
-WORDS: Final[dict[tuple[Rows, Looks], str]] = {
+WORDS: Final[dict[tuple[RowOrigin, Looks], str]] = {
     ("explored", "fixed"): "Rows were explored by a plan that no reward can change, so this is ordinary regression: "
     "right for one look that was fixed beforehand, exactly if noise is normal.",
     ("counted", "fixed"): "How often an arm is explored depends on how many rows it has and on no reward, so this is "
@@ -65,7 +65,7 @@ WORDS: Final[dict[tuple[Rows, Looks], str]] = {
 }
 
 
-def rows_of(policy: Policy, *, all_fixed: bool = False) -> Rows:
+def rows_of(policy: Policy, *, all_fixed: bool = False) -> RowOrigin:
     """Return how the rows in a policy's sums came about.
 
     Examples
@@ -93,14 +93,14 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class FittedModel:
     """The sums of a bandit and what they mean."""
 
     state: Statistics
     arms: list[Arm]
     settings: Settings
     t: int
-    rows: Rows
+    rows: RowOrigin
 
     @property
     def names(self) -> list[str]:
@@ -259,11 +259,11 @@ class Ask:
         return 1 - self.level
 
 
-def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_rows: float = 0.0) -> Model:
+def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_rows: float = 0.0) -> FittedModel:
     """Look at a bandit, or say that its policy keeps no sums of rows.
 
     `fixed_rows` is the weight of the rows that no reward chose; one more row, or one less, and arms were chosen by what
-    had been learned, as far as can be told.
+    had been learned, as far as the rows show.
     """
     fitted = getattr(settings.policy, "fitted", lambda _: None)(state)
     if not isinstance(fitted, Statistics):
@@ -272,7 +272,7 @@ def model_of(settings: Settings, arms: list[Arm], state: State, t: int, fixed_ro
             f"{name} keeps no sums of rows by arm, from which coefficients would follow; ask predict_proba"
         )
     all_fixed = fixed_rows > 0 and abs(float(fitted.n.sum()) - fixed_rows) <= 1e-9 * fixed_rows
-    return Model(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))
+    return FittedModel(fitted, arms, settings, t, rows_of(settings.policy, all_fixed=all_fixed))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -333,7 +333,7 @@ class Contexts:
         return float(difference @ self.covariance @ difference) / self.rows
 
 
-def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask) -> Contrast:
+def contrast(model: FittedModel, first: Arm, second: Arm, x: Float64 | None, ask: Ask) -> Contrast:
     """Compare two arms."""
     if first == second:
         raise InvalidValueError(f"first and second are both {first!r}; give two arms")
@@ -355,7 +355,7 @@ def contrast(model: Model, first: Arm, second: Arm, x: Float64 | None, ask: Ask)
     return Contrast(first, second, where, value, error, low, high, freedom, ask.level, model.words(ask))
 
 
-def _contrast_means(model: Model, first: Arm, second: Arm, ask: Ask) -> Contrast:
+def _contrast_means(model: FittedModel, first: Arm, second: Arm, ask: Ask) -> Contrast:
     """Compare mean rewards: arms that were explored regardless of contexts have met the same ones on average."""
     where, state = "on average over contexts", model.state
     n = np.array([float(state.n[model.index(arm)]) for arm in (first, second)])
@@ -379,7 +379,7 @@ def _contrast_means(model: Model, first: Arm, second: Arm, ask: Ask) -> Contrast
     return Contrast(first, second, where, value, error, value - half, value + half, freedom, ask.level, words)
 
 
-def _why_not(model: Model, fits: list[Regression], arms: list[Arm], direction: Direction) -> str | None:
+def _why_not(model: FittedModel, fits: list[Regression], arms: list[Arm], direction: Direction) -> str | None:
     for fit, arm in zip(fits, arms, strict=True):
         if why := model.why_not(fit, "", direction):
             return f"Arm {arm!r}: {why}."
@@ -387,7 +387,7 @@ def _why_not(model: Model, fits: list[Regression], arms: list[Arm], direction: D
 
 
 def _spread(
-    model: Model, places: tuple[int, int], fits: list[Regression], contexts: Contexts, ask: Ask
+    model: FittedModel, places: tuple[int, int], fits: list[Regression], contexts: Contexts, ask: Ask
 ) -> tuple[float | None, float | None, float | None]:
     """Return standard error, degrees of freedom and half width."""
     direction = Direction.at(contexts.x)
@@ -409,7 +409,7 @@ def _welch(variances: Sequence[float], freedoms: Sequence[float]) -> float:
     return math.fsum(variances) ** 2 / squares if squares > 0 else min(freedoms)
 
 
-def _mean_context(model: Model) -> Contexts:
+def _mean_context(model: FittedModel) -> Contexts:
     """Return the mean and spread of the contexts of all arms' rows."""
     if not model.unit_free:
         raise InvalidValueError(

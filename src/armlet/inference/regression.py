@@ -170,8 +170,8 @@ def _solved(
     vectors = np.zeros((len(own), len(there)))
     vectors[there] = within
     worst = float(np.max(np.divide(raw, own, out=np.zeros_like(own), where=varies), initial=1.0))
-    told = values > max(ALIKE, 4 * ROUNDING * worst) * max(1, len(own))
-    inverse = (vectors[:, told] / values[told]) @ vectors[:, told].T
+    kept = values > max(ALIKE, 4 * ROUNDING * worst) * max(1, len(own))
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     scaled = np.divide(moment, scales, out=np.zeros_like(moment), where=varies)
     solved = inverse @ scaled
     squares = max(squares, 0.0)  # rows that were taken back may leave less than none
@@ -184,8 +184,8 @@ def _solved(
         slopes=np.divide(solved, scales, out=np.zeros_like(solved), where=varies),
         scales=scales,
         inverse=inverse,
-        blind=vectors[:, ~told].T,
-        rank=int(told.sum()) + (level is not None),
+        blind=vectors[:, ~kept].T,
+        rank=int(kept.sum()) + (level is not None),
         squares=left,
     )
 

@@ -54,7 +54,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
 @dataclass(slots=True)
-class Sums:
+class BetSums:
     """What rows leave behind: how many, their total, and their squares about a guess made before each."""
 
     rows: int = 0
@@ -90,7 +90,7 @@ class GammaExponential:
     """
 
     chance: float
-    sums: Sums = field(default_factory=Sums)
+    sums: BetSums = field(default_factory=BetSums)
 
     def add(self, X: Float64) -> None:
         """Add rows: (n,), or (n, J) for J means."""
@@ -133,7 +133,7 @@ class GammaExponential:
 
     def of(self, which: npt.NDArray[np.bool_]) -> GammaExponential:
         """Return the bets on some of J means."""
-        return GammaExponential(self.chance, Sums(self.sums.rows, self.sums.total[which], self.sums.squares[which]))
+        return GammaExponential(self.chance, BetSums(self.sums.rows, self.sums.total[which], self.sums.squares[which]))
 
     def _below(self, margin: Float64) -> Float64:
         return np.clip((self.sums.total - margin) / self.sums.rows, 0.0, 1.0)
@@ -208,7 +208,7 @@ class Betting:
     """
 
     chance: float
-    sums: Sums = field(default_factory=Sums)
+    sums: BetSums = field(default_factory=BetSums)
     log_wealth: Float64 = field(default_factory=lambda: np.zeros(len(GRID)))
 
     def add(self, X: Float64) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from armlet.errors import UnknownNameError, choices
-from armlet.inference.model import CONSTANT, Ask, Model, Term
+from armlet.inference.model import CONSTANT, Ask, FittedModel, Term
 from armlet.inference.regression import Regression
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, plain, table_text
@@ -85,8 +85,8 @@ class Coefficients(Result, Sequence[Coefficient]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
-        told = {"interval": self.interval, "level": self.level, "words": self.words}
-        return {**told, "coefficients": plain(self._rows)}
+        fields = {"interval": self.interval, "level": self.level, "words": self.words}
+        return {**fields, "coefficients": plain(self._rows)}
 
     def plot(self) -> Figure:
         """Draw them with their intervals, one panel a feature; needs `armlet[plots]`."""
@@ -94,7 +94,7 @@ class Coefficients(Result, Sequence[Coefficient]):
 
         return forest(self._rows)
 
-    def _told(self) -> Columns:
+    def _shown(self) -> Columns:
         """Return the columns that people read: reasons only where there are any."""
         columns = self.columns()
         reasons = columns.pop("why")
@@ -106,16 +106,16 @@ class Coefficients(Result, Sequence[Coefficient]):
         return f"{100 * self.level:g} % intervals. {self.words}"
 
     def __str__(self) -> str:
-        return f"{table_text(self._told())}\n{self._words()}"
+        return f"{table_text(self._shown())}\n{self._words()}"
 
     def _title(self) -> str:
         return "Coefficients"
 
     def _html(self) -> Iterable[str]:
-        return [notebook.table(self._told()), notebook.note(self._words())]
+        return [notebook.table(self._shown()), notebook.note(self._words())]
 
 
-def coefficients(model: Model, ask: Ask) -> Coefficients:
+def coefficients(model: FittedModel, ask: Ask) -> Coefficients:
     """Return all coefficients with their intervals."""
     rows = []
     for arm, label in enumerate(model.arms):
@@ -124,7 +124,7 @@ def coefficients(model: Model, ask: Ask) -> Coefficients:
     return Coefficients(rows, ask, model.words(ask))
 
 
-def _coefficient(model: Model, arm: int, label: Arm, found: Regression, term: Term, ask: Ask) -> Coefficient:
+def _coefficient(model: FittedModel, arm: int, label: Arm, found: Regression, term: Term, ask: Ask) -> Coefficient:
     name, direction, base = term
     why = model.why_not(found, name, direction, base)
     value = found.value(direction) if found.tells(direction) else None
@@ -180,7 +180,7 @@ class Summary(Result):
         return [notebook.table(self._arm_columns()), *self.coefficients._html()]
 
 
-def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
+def summary(model: FittedModel, ask: Ask, retired: Sequence[Arm]) -> Summary:
     """Return the summary of a model."""
     rows = []
     for arm, label in enumerate(model.arms):
@@ -193,7 +193,7 @@ def summary(model: Model, ask: Ask, retired: Sequence[Arm]) -> Summary:
     return Summary(title, rows, coefficients(model, ask))
 
 
-def _mean(model: Model, arm: int, found: Regression) -> float | None:
+def _mean(model: FittedModel, arm: int, found: Regression) -> float | None:
     if found.rows <= 0:
         return None
     return found.level if found.has_constant else model.settings.sign * float(model.state.sum_r[arm]) / found.rows
@@ -246,8 +246,8 @@ class Explanation(Result):
 
     def _answer(self) -> str:
         total = dict(zip(self.arms, self.total.tolist(), strict=True))
-        told = [f"{arm}: {total[arm]:.4g}" for arm in self.ranked[:2]]
-        return f"Best estimate {', then '.join(told)}." if told else "No arm may be played."
+        best = [f"{arm}: {total[arm]:.4g}" for arm in self.ranked[:2]]
+        return f"Best estimate {', then '.join(best)}." if best else "No arm may be played."
 
     def _html(self) -> Iterable[str]:
         """Show one column an arm, as there are more features than arms; the best first, the largest part on top."""

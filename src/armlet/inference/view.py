@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from armlet.inference.model import Ask, Contrast, Model, contrast, model_of
+from armlet.inference.model import Ask, Contrast, FittedModel, contrast, model_of
 from armlet.inference.summary import Coefficients, Explanation, Summary, coefficients, explanation, summary
 from armlet.types import Arm, Context
 
@@ -113,7 +113,7 @@ class Inference:
         names = list(settings.features or map(str, range(settings.dim)))
         return explanation(labels, playable, names, rows[0], theta, base, settings.sign)
 
-    def _model(self) -> Model:
+    def _model(self) -> FittedModel:
         bandit = self.bandit
         now = bandit._snapshot()
         return model_of(bandit._settings, now.arms, now.state, now.t, bandit._fixed_rows)

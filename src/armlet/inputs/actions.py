@@ -183,8 +183,8 @@ class PairRows(NamedTuple):
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns in plain JSON types, which `read_pairs` takes."""
         replaces = [None if value != value else value for value in self.replaces.tolist()]
-        told = {"x": self.X.tolist(), "z": self.Z.tolist(), "arm": self.arms, "reward": self.rewards.tolist()}
-        return {**told, "weight": self.weights.tolist(), "replaces": replaces}
+        columns = {"x": self.X.tolist(), "z": self.Z.tolist(), "arm": self.arms, "reward": self.rewards.tolist()}
+        return {**columns, "weight": self.weights.tolist(), "replaces": replaces}
 
 
 def read_pairs(table: object, reader: Reader, action_reader: Reader) -> PairRows:

@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.columns import LARGEST, refused
-from armlet.inputs.tables import DAY, Columns, Row, Texts, is_missing, microseconds_of, text_of
+from armlet.inputs.tables import DAY, Row, TableColumns, Texts, is_missing, microseconds_of, text_of
 from armlet.types import Float64, Int64
 
 CONSTANT = "1"
@@ -43,7 +43,7 @@ class Code(Protocol):
     def put(self, row: Row, out: Float64) -> None:
         """Write the numbers of one row, (width,); `out` is all zeros before."""
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         """Write the numbers of all rows, (N, width); `out` is all zeros before."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Constant(_Named):
     def put(self, row: Row, out: Float64) -> None:  # noqa: ARG002
         out[0] = 1.0
 
-    def fill(self, table: Columns, out: Float64) -> None:  # noqa: ARG002
+    def fill(self, table: TableColumns, out: Float64) -> None:  # noqa: ARG002
         out[:, 0] = 1.0
 
 
@@ -92,7 +92,7 @@ class Number(_Named):
             raise wrong
         out[0] = value  # type: ignore[call-overload]
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         out[:, 0] = table.numbers(self.column)
 
 
@@ -124,7 +124,7 @@ class Moment(_Named):
             raise type(error)(f"context[{self.column!r}]: {error}") from None
         self._write(np.array([moment], dtype=np.int64), out[np.newaxis])
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         self._write(table.moments(self.column), out)
 
     def _write(self, moments: Int64, out: Float64) -> None:
@@ -164,7 +164,7 @@ class Flags:
         if place >= 0:
             out[place] = 1.0
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         found = table.texts(self.column)
         places = np.array([self._place(text, _where(found, i, self.column)) for i, text in enumerate(found.texts)])
         rows = places[found.codes] if places.size else found.codes
@@ -218,7 +218,7 @@ class Buckets:
     def put(self, row: Row, out: Float64) -> None:
         out[self._bucket(_text(row, self.column))] = 1.0
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         found = table.texts(self.column)
         buckets = np.array([self._bucket(text) for text in found.texts], dtype=np.int64)
         out[np.arange(table.n_rows), buckets[found.codes]] = 1.0
@@ -259,7 +259,7 @@ class Maybe:
         else:
             self.code.put(row, out[:-1])
 
-    def fill(self, table: Columns, out: Float64) -> None:
+    def fill(self, table: TableColumns, out: Float64) -> None:
         gone = table.missing(self.column)
         there = np.zeros((len(gone) - int(gone.sum()), len(self.usual)))
         if len(there):

@@ -167,8 +167,10 @@ def as_array(values: object, name: str, names: Sequence[str] | None = None) -> n
             raise first_refused(values, name, names) from None
         # such as a tensor on another device, or one that tracks its gradient; its own words name the way out
         is_owners = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # not numpy's
-        told = error if is_owners else "give a list or an array"
-        raise InvalidTypeError(f"{name} cannot be a {type(values).__name__}, numpy does not read it: {told}") from error
+        reason = error if is_owners else "give a list or an array"
+        raise InvalidTypeError(
+            f"{name} cannot be a {type(values).__name__}, numpy does not read it: {reason}"
+        ) from error
 
 
 def as_float64(values: npt.NDArray[Any]) -> Float64 | None:
@@ -234,7 +236,7 @@ def first_refused(values: object, name: str, names: Sequence[str] | None = None)
     return InvalidTypeError(f"{name} holds numbers as objects; convert it with numpy.asarray({name}, dtype=float)")
 
 
-def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> None:
+def check_names(names: Collection[object], wanted: Sequence[str], what: str) -> None:
     """Refuse names that are not exactly the wanted ones, listing all that are missing or unknown.
 
     Examples
@@ -243,14 +245,14 @@ def check_names(given: Collection[object], wanted: Sequence[str], what: str) -> 
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: the table lacks 'height' and has the unknown 'hight'; give each feature ...
     """
-    present, known = set(given), set(wanted)
+    present, known = set(names), set(wanted)
     faults = {
         "lacks": [repr(name) for name in wanted if name not in present],
-        "has the unknown": [repr(name) for name in given if name not in known],
+        "has the unknown": [repr(name) for name in names if name not in known],
     }
-    told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
-    if told:
-        raise InvalidValueError(f"{what} {told}; give each feature once and no more")
+    text = " and ".join(f"{fault} {', '.join(wrong)}" for fault, wrong in faults.items() if wrong)
+    if text:
+        raise InvalidValueError(f"{what} {text}; give each feature once and no more")
 
 
 def _column(values: npt.ArrayLike, n_rows: int, name: str) -> npt.NDArray[Any]:

@@ -32,7 +32,7 @@ from armlet.inputs.codes import (
 )
 from armlet.inputs.contexts import PLAIN_ROWS, ContextReader, feature_names, is_table, one_row
 from armlet.inputs.ranges import FeatureRanges
-from armlet.inputs.tables import Columns, Row, Table
+from armlet.inputs.tables import Row, Table, TableColumns
 from armlet.types import Context, Contexts, Float64
 
 Output: TypeAlias = Literal["default", "pandas", "polars"]
@@ -91,12 +91,12 @@ class Estimator:
         return tags
 
     def __repr__(self) -> str:
-        told = [
+        settings = [
             f"{name}={getattr(self, name)!r}"
             for name, usual in self._settings().items()
             if getattr(self, name) != usual
         ]
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 def _object_array(names: Sequence[str]) -> npt.NDArray[np.object_]:
@@ -120,10 +120,10 @@ def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extr
     lacks = [repr(name) for name in wanted if name not in given]
     unknown = [repr(name) for name in given if name not in wanted] if extra == "refuse" else []
     faults = {"lacks": lacks, "has the unknown": unknown}
-    told = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
-    if told:
+    text = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
+    if text:
         fix = ", or set extra='ignore'" if unknown else ""
-        raise InvalidValueError(f"{what} {told}; give each column once{fix}")
+        raise InvalidValueError(f"{what} {text}; give each column once{fix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Encoding:
 
     def matrix(self, table: Table, extra: Extra) -> Float64:
         """Return the numbers of every row, (N, d)."""
-        given = Columns(table)
+        given = TableColumns(table)
         if given.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
             check_columns(given.names, self.columns, "the table", extra)
         out = np.zeros((given.n_rows, self.dim))
@@ -209,7 +209,7 @@ class _Notes:
         self.rows = 0  # with a value
         self._sums = np.zeros(len(code.names))
 
-    def add(self, part: Columns, name: str, missing: Missing) -> None:
+    def add(self, part: TableColumns, name: str, missing: Missing) -> None:
         """Add a part; refuse what `transform` would refuse."""
         if missing == "flag" and (gone := part.missing(name)).any():
             part = part.without(name, gone)
@@ -310,7 +310,7 @@ class Encoder(Estimator):
         ('colour=blue', 'colour=red')
         """
         self._check()
-        parts = map(Columns, tables)
+        parts = map(TableColumns, tables)
         first = next(parts, None)
         if first is None or not first.n_rows:
             raise InvalidValueError("the table has no rows; give some, to learn from which columns and texts there are")
@@ -352,7 +352,7 @@ class Encoder(Estimator):
                 if name not in wanted:
                     raise InvalidValueError(f"{role} names {name!r}, but the columns are {', '.join(wanted)}")
 
-    def _notes(self, table: Columns, name: str) -> _Notes:
+    def _notes(self, table: TableColumns, name: str) -> _Notes:
         if name in (self.hashed or {}):
             return _Notes(Buckets(name, (self.hashed or {})[name]))
         if name in self.categories or table.is_text(name):

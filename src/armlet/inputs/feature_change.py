@@ -114,8 +114,8 @@ def _checked_fill(fill: Fill, added: Sequence[str]) -> dict[str, float]:
         raise InvalidTypeError(f"fill is {fill!r}; give a mapping from new features to what rows from before have")
     for name, value in fill.items():
         if name not in added:
-            told = ", ".join(map(repr, added)) or "there is none"
-            raise InvalidValueError(f"fill has {name!r}, which is not a new feature; new are: {told}")
+            names = ", ".join(map(repr, added)) or "there is none"
+            raise InvalidValueError(f"fill has {name!r}, which is not a new feature; new are: {names}")
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not is_number or not abs(value) <= LARGEST:
             raise InvalidValueError(f"fill[{name!r}] is {value!r}; give a finite number of at most {LARGEST:g} in size")

@@ -134,18 +134,18 @@ class Outcomes:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in plain JSON types; in pairs, since the order counts and labels may be numbers."""
-        told: dict[str, Any] = {"weights": [[name, weight] for name, weight in self.weights.items()]}
+        fields: dict[str, Any] = {"weights": [[name, weight] for name, weight in self.weights.items()]}
         if self.known:
-            told["known"] = {name: [[arm, price] for arm, price in one.items()] for name, one in self.known.items()}
+            fields["known"] = {name: [[arm, price] for arm, price in one.items()] for name, one in self.known.items()}
         if self.ranges:
-            told["ranges"] = {name: list(pair) for name, pair in self.ranges.items()}
-        return told
+            fields["ranges"] = {name: list(pair) for name, pair in self.ranges.items()}
+        return fields
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
-        known = {name: dict(pairs) for name, pairs in told.get("known", {}).items()}
-        return cls(dict(told["weights"]), known, told.get("ranges", {}))
+        known = {name: dict(pairs) for name, pairs in fields.get("known", {}).items()}
+        return cls(dict(fields["weights"]), known, fields.get("ranges", {}))
 
 
 def read_outcomes(

@@ -38,7 +38,7 @@ PolicyT = TypeVar("PolicyT")
 MAX = sys.float_info.max
 LONGEST_EPOCH = 1e9  # seconds
 TINY, HUGE = 1e-40, 1e40  # between them neither vanishes nor overflows what contexts and rewards up to 1e40 lead to
-NOISE_SCALE = 1.0  # R of a policy that is told nothing: holds for standard normal noise, and any noise within [-1, 1]
+NOISE_SCALE = 1.0  # R of a policy without a setting: holds for standard normal noise, and any noise within [-1, 1]
 MOST, SEEDS = 2**63 - 1, 2**128 - 1  # whole numbers: what a clock can count, and what coins take
 
 NEWER = ("discount", "half_life")
@@ -401,7 +401,7 @@ class Settings:
 
     @property
     def engine_budget(self) -> tuple[Any, ...] | None:
-        """What the engine is told of the budget, if there is one."""
+        """What the engine needs of the budget, if there is one."""
         return None if self.budget is None or self.outcomes is None else self.budget.engine(self.outcomes)
 
     @property

@@ -44,12 +44,12 @@ class Texts(NamedTuple):
         return Counter(dict(zip(self.texts, times, strict=True)))
 
 
-class Columns:
+class TableColumns:
     """A table by its columns.
 
     Examples
     --------
-    >>> table = Columns([{"colour": "red", "price": 3}, {"colour": "blue", "price": 4}])
+    >>> table = TableColumns([{"colour": "red", "price": 3}, {"colour": "blue", "price": 4}])
     >>> table.names, table.n_rows, table.is_text("colour"), table.numbers("price")
     (['colour', 'price'], 2, True, array([3., 4.]))
     """
@@ -102,10 +102,10 @@ class Columns:
         """Return where a column has no value, (N,)."""
         return np.array([is_missing(value) for value in python_values(self._columns[name])], dtype=np.bool_)
 
-    def without(self, name: str, gone: Bool) -> Columns:
+    def without(self, name: str, gone: Bool) -> TableColumns:
         """Return one column without some of its rows."""
         held = zip(python_values(self._columns[name]), gone.tolist(), strict=True)
-        return Columns({name: [value for value, is_gone in held if not is_gone]})
+        return TableColumns({name: [value for value, is_gone in held if not is_gone]})
 
     def texts(self, name: str) -> Texts:
         """Return a column of text, of categories or of whole numbers that stand for some."""

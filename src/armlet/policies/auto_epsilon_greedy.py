@@ -236,5 +236,5 @@ class AutoAlgorithm1(_Auto, ByClock[AutoTunedStatistics]):
     def look(self, state: AutoTunedStatistics, t: int) -> auto_schedule.Prospect:
         """Return what is seen at step t, and which p would be chosen now: in numpy, for people to read."""
         sums = {"n": state.n, "A": state.A, "b": state.b, "sum_r": state.sum_r, "sum_rr": state.sum_rr}
-        rows = auto_schedule.Rows(**sums, ridge=Ridge.parse(self.ridge))
+        rows = auto_schedule.ExploredSums(**sums, ridge=Ridge.parse(self.ridge))
         return auto_schedule.look(rows, state.sample, t=t, horizon=self.horizon, caution=CAUTION, most=MOST)

@@ -48,8 +48,8 @@ class MayFade:
 
     def __repr__(self) -> str:
         own: Any = self
-        told = {field.name: getattr(self, field.name) for field in dataclasses.fields(own)}
-        shown = (f"{name}={value!r}" for name, value in told.items() if not (name in NEWER and value is None))
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(own)}
+        shown = (f"{name}={value!r}" for name, value in values.items() if not (name in NEWER and value is None))
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
@@ -111,7 +111,7 @@ def duration_of(policy: object) -> timedelta | None:
 
 
 def fades_by_time(bandit: Any) -> bool:
-    """Return whether a bandit must be told when it decides.
+    """Return whether a bandit needs the time of each decision.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def candidates(n_arms: int, most: float) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class ExploredSums:
     """Sums over explored rows."""
 
     n: Float64  # (K,)
@@ -109,7 +109,7 @@ class Prospect:
     p: float  # the best for the rest of the horizon; 0 if there is nothing to say
 
 
-def look(rows: Rows, sample: Float64, *, t: float, horizon: float, caution: float, most: float) -> Prospect:
+def look(rows: ExploredSums, sample: Float64, *, t: float, horizon: float, caution: float, most: float) -> Prospect:
     """Forecast regret and choose p.
 
     Parameters
@@ -133,7 +133,8 @@ def look(rows: Rows, sample: Float64, *, t: float, horizon: float, caution: floa
 
     >>> one, ten = np.ones((2, 1)), np.full(2, 100.0)
     >>> sums = {"n": ten, "A": ten[:, None, None] * 1.0, "b": np.array([[0.0], [100.0]])}
-    >>> rows = Rows(**sums, sum_r=np.array([0.0, 100.0]), sum_rr=np.array([1.0, 101.0]), ridge=Ridge.parse("1/n"))
+    >>> sums |= {"sum_r": np.array([0.0, 100.0]), "sum_rr": np.array([1.0, 101.0])}
+    >>> rows = ExploredSums(**sums, ridge=Ridge.parse("1/n"))
     >>> seen = look(rows, one, t=500, horizon=1000, caution=1.0, most=0.25)
     >>> round(seen.delta, 2), round(seen.noise, 2), seen.p
     (0.99, 0.1, 2.0)
@@ -163,7 +164,7 @@ def look(rows: Rows, sample: Float64, *, t: float, horizon: float, caution: floa
     )
 
 
-def _known(rows: Rows, sample: Float64) -> tuple[Float64, Float64, float]:
+def _known(rows: ExploredSums, sample: Float64) -> tuple[Float64, Float64, float]:
     """Return x'theta_hat and x'V^-1 x, (m, K) both, and the noise."""
     K, d = rows.b.shape
     # an arm without rows is known no better than after one

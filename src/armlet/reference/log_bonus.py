@@ -212,7 +212,7 @@ class PacedReference(Reference):
     finds_ridge: bool = False
     proved: tuple[float, float] | None = None  # noise_scale and theta_norm
     found_for: float = 0.0  # rows
-    gained: Float64 = field(init=False)  # (K,): what rows have told since the last solve
+    gained: Float64 = field(init=False)  # (K,): the information of rows since the last solve
     traces: Float64 = field(init=False)  # (K,): squared lengths of contexts
     theta: Float64 = field(init=False)  # (K, D): at the last solve
     V: Float64 = field(init=False)  # (K, D, D)
@@ -260,7 +260,7 @@ class PacedReference(Reference):
         return max(0.02 * n, min(0.1 * n, d * d / (6.0 * (k + d))))
 
     def gains(self, arm: int, z: Float64, weight: float) -> bool:
-        """Return whether rows since the last solve have told more than twice what as many like the others would."""
+        """Return whether rows since the last solve have more than twice the information of as many like the others."""
         w, n = width(self.V[arm], z), float(self.solved_n[arm])
         self.gained[arm] += weight * (w * w)
         return bool(self.gained[arm] > max(LEAST_GAIN, 2.0 * (self._rank * (self._rows_due(n) / n))))

@@ -31,8 +31,8 @@ from armlet.reference.auto_schedule import (
     MULTIPLE,
     MULTIPLES,
     NODES,
+    ExploredSums,
     Prospect,
-    Rows,
     candidates,
     interpolate,
     loss,
@@ -57,7 +57,7 @@ PRIOR: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreeRows(Rows):
+class FreeRows(ExploredSums):
     """Sums over explored rows, about an origin: of y = (1, x - o) and of r - l, so that d is D = d + 1."""
 
     active: Bool  # (K,): which arms may be played

@@ -158,7 +158,7 @@ class PairSums:
         self._pull(item, -1.0)
 
     def _know_folded(self, keys: Iterable[int]) -> None:
-        """Keep the keys of items that were folded in: their rows cannot be told from those since."""
+        """Keep the keys of items that were folded in: their rows cannot be distinguished from those since."""
         for key in keys:
             self._folded.setdefault(key)
             if len(self._folded) > FOLDED_PER_ITEM * self.kept:

@@ -27,9 +27,9 @@ def action_bandit_text(bandit: ActionBandit, usual: object) -> str:
     ActionBandit(dim=2, action_dim=3, policy=SharedThompson(draws=50), objective='min', t=0, rows=0)
     """
     s = bandit.settings
-    told = {"dim": s.dim, "action_dim": s.action_dim, **_chosen(bandit, usual)}
-    told |= {"t": bandit.t, "rows": f"{bandit.state.n:g}"}
-    return f"{type(bandit).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+    fields = {"dim": s.dim, "action_dim": s.action_dim, **_chosen(bandit, usual)}
+    fields |= {"t": bandit.t, "rows": f"{bandit.state.n:g}"}
+    return f"{type(bandit).__name__}({', '.join(f'{name}={value}' for name, value in fields.items())})"
 
 
 def action_bandit_html(bandit: ActionBandit, usual: object) -> str:
@@ -42,15 +42,15 @@ def action_bandit_html(bandit: ActionBandit, usual: object) -> str:
     True
     """
     s, state = bandit.settings, bandit.state
-    told: dict[str, Any] = {"policy": notebook.brief(s.policy), **_chosen(bandit, usual)}
-    told |= {
+    settings: dict[str, Any] = {"policy": notebook.brief(s.policy), **_chosen(bandit, usual)}
+    settings |= {
         "features of contexts": _features(s.features, s.dim),
         "features of actions": _features(s.action_features, s.action_dim),
         "terms": state.n_terms,
         "actions with an intercept": state.n_items,
         "decisions": bandit.t,
     }
-    parts = [notebook.facts(told)]
+    parts = [notebook.facts(settings)]
     if bandit.tables:
         tables: dict[str, list[Any]] = {
             "table": list(bandit.tables),
@@ -64,7 +64,7 @@ def action_decision_html(decision: ActionDecision) -> str:
     """Return a decision as a notebook shows it."""
     marginal = "" if decision.marginal else ", given the kind of step that the coin made it"
     support = sorted((decision.support or {}).items(), key=lambda pair: -pair[1])
-    told = {
+    fields = {
         "arm": str(decision.arm),
         "propensity": notebook.cell(decision.propensity) + marginal,
         "optimistic": decision.optimistic,
@@ -76,8 +76,8 @@ def action_decision_html(decision: ActionDecision) -> str:
         "id": decision.id,
     }
     if decision.expired:
-        told["reward"] = "no longer expected"
-    return notebook.fragment(f"Decision {decision.t:,}: {decision.arm}", notebook.facts(told))
+        fields["reward"] = "no longer expected"
+    return notebook.fragment(f"Decision {decision.t:,}: {decision.arm}", notebook.facts(fields))
 
 
 def action_table_html(table: ActionTable) -> str:
@@ -97,13 +97,13 @@ def _features(names: tuple[str, ...] | None, dim: int) -> str:
 
 def _chosen(bandit: ActionBandit, usual: object) -> dict[str, str]:
     """Return the settings that differ from those of a bandit that is given none."""
-    settings, told = bandit.settings, {}
+    settings, chosen = bandit.settings, {}
     if settings.policy != usual:
-        told["policy"] = notebook.brief(settings.policy)
+        chosen["policy"] = notebook.brief(settings.policy)
     for name in ("encoder", "action_encoder"):
         if (encoder := getattr(settings, name)) is not None:
-            told[name] = notebook.shorten(repr(encoder))
+            chosen[name] = notebook.shorten(repr(encoder))
     for name, default in USUAL.items():
         if (value := getattr(settings, name)) != default:
-            told[name] = repr(value)
-    return told
+            chosen[name] = repr(value)
+    return chosen

@@ -30,8 +30,8 @@ def bandit_text(bandit: Bandit, usual: Policy) -> str:
     labels = bandit.arms
     rows = _rows(bandit, len(labels))
     made = {"arms": notebook.listed(labels), "dim": bandit.settings.dim, **_chosen(bandit, usual)}
-    told = made | {"t": bandit.t} | ({} if rows is None else {"rows": f"{rows.sum():g}"})
-    return f"{type(bandit).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+    fields = made | {"t": bandit.t} | ({} if rows is None else {"rows": f"{rows.sum():g}"})
+    return f"{type(bandit).__name__}({', '.join(f'{name}={value}' for name, value in fields.items())})"
 
 
 def bandit_html(bandit: Bandit, usual: Policy) -> str:
@@ -52,23 +52,23 @@ def bandit_html(bandit: Bandit, usual: Policy) -> str:
         arms["rows"] = rows.tolist()
     names = settings.features
     features = notebook.listed(names, FEATURES) if names else f"{settings.dim:,} without names"
-    told = {"policy": notebook.brief(settings.policy), **_chosen(bandit, usual)}
+    chosen = {"policy": notebook.brief(settings.policy), **_chosen(bandit, usual)}
     title = type(bandit).__name__ + ("" if rows is None else f", {rows.sum():,g} rows learned")
-    known = notebook.facts({**told, "features": features, "decisions": bandit.t})
+    known = notebook.facts({**chosen, "features": features, "decisions": bandit.t})
     return notebook.fragment(title, known, notebook.table(arms))
 
 
 def _chosen(bandit: Bandit, usual: Policy) -> dict[str, str]:
     """Return the settings that differ from those of a bandit that is given none."""
-    settings, told = bandit.settings, {}
+    settings, chosen = bandit.settings, {}
     if settings.policy != usual:
-        told["policy"] = notebook.brief(settings.policy)
+        chosen["policy"] = notebook.brief(settings.policy)
     if settings.encoder is not None:
-        told["encoder"] = notebook.shorten(repr(settings.encoder))
+        chosen["encoder"] = notebook.shorten(repr(settings.encoder))
     for name, default in USUAL.items():
         if (value := getattr(settings, name)) != default:
-            told[name] = repr(value)
-    return told
+            chosen[name] = repr(value)
+    return chosen
 
 
 def _rows(bandit: Bandit, n_arms: int) -> Float64 | None:

@@ -34,7 +34,7 @@ class ShownDecision(Decision):
         from armlet.report import notebook  # not before something is shown: neither are the others below
 
         marginal = "" if self.marginal else ", given the kind of step that the coin made it"
-        told = {
+        fields = {
             "arm": str(self.arm),
             "propensity": notebook.cell(self.propensity) + marginal,
             "explored": _explored(self),
@@ -45,8 +45,8 @@ class ShownDecision(Decision):
             "id": self.id,
         }
         if self.expired:
-            told["reward"] = "no longer expected"
-        return notebook.fragment(f"Decision {self.t:,}: {self.arm}", notebook.facts(told))
+            fields["reward"] = "no longer expected"
+        return notebook.fragment(f"Decision {self.t:,}: {self.arm}", notebook.facts(fields))
 
 
 class ShownDecisions(Decisions):
@@ -149,11 +149,11 @@ def _counted(decisions: Decisions) -> str:
         return "0 decisions"
     steps = decisions.t
     plays = Counter(decisions.arms).most_common()
-    told = ", ".join(f"{arm}: {count:,}" for arm, count in plays[:NAMED])
+    counts = ", ".join(f"{arm}: {count:,}" for arm, count in plays[:NAMED])
     others = f", {len(plays) - NAMED:,} other arms" if len(plays) > NAMED else ""
     when = f"step {steps[0]:,}" if n == 1 else f"steps {steps[0]:,} to {steps[-1]:,}"
     what = f"{n:,} {'decision' if n == 1 else 'decisions'}"
-    return f"{what}, {when}, {int(decisions.explored.sum()):,} explored; {told}{others}"
+    return f"{what}, {when}, {int(decisions.explored.sum()):,} explored; {counts}{others}"
 
 
 def plays_figure(plays: Counter[Arm], explored: Counter[Arm]) -> Figure:

@@ -144,14 +144,14 @@ def document(
     >>> "&lt;b&gt;" in page, '<p class="answer">It holds.</p>' in page, '<a href="#rest">The rest</a>' in page
     (True, True, True)
     """
-    told = list(parts)
+    content = list(parts)
     sentences = [answer] if isinstance(answer, str) else answer
     body = [
         '<a class="skip" href="#content">Skip to the content</a>',
         f"<header><h1>{escape(title)}</h1>",
         *(f'<p class="answer">{escape(sentence)}</p>' for sentence in sentences),
-        f"</header>{_navigation([part for part in told if isinstance(part, Section)])}",
-        f'<main id="content">{lines(part.html if isinstance(part, Section) else part for part in told)}',
+        f"</header>{_navigation([part for part in content if isinstance(part, Section)])}",
+        f'<main id="content">{lines(part.html if isinstance(part, Section) else part for part in content)}',
         f"{_provenance({'version': f'Armlet {__version__}', **made})}</main>",
     ]
     return "\n".join([_head(title), *body, "</body>", "</html>", ""])
@@ -262,20 +262,20 @@ class Table:
         return "\n".join([f"| {lines[0]} |", f"|{ruler}|", *(f"| {line} |" for line in lines[1:])])
 
 
-def table(given: Table) -> str:
+def table(content: Table) -> str:
     """Return a table as HTML; on a narrow screen its cells stack, and roles keep it a table for those who hear it."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.head)
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in content.head)
     rows = [
         f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
         + "".join(
             f'<td role="cell" class="number" data-name="{escape(column)}">{escape(cell)}</td>'
-            for column, cell in zip(given.head[1:], cells, strict=True)
+            for column, cell in zip(content.head[1:], cells, strict=True)
         )
         + "</tr>"
-        for name, *cells in given.rows
+        for name, *cells in content.rows
     ]
     body = "\n".join(rows)
     return (
-        f'<div class="wide"><table class="stack" role="table"><caption>{escape(given.caption)}</caption>'
+        f'<div class="wide"><table class="stack" role="table"><caption>{escape(content.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
     )

@@ -61,10 +61,10 @@ def facts(pairs: Mapping[str, object]) -> str:
     >>> "<th" in facts({"steps": 12345}), "12,345" in facts({"steps": 12345}), facts({"none": None})
     (True, True, '')
     """
-    told = {name: value for name, value in pairs.items() if value is not None}
-    if not told:
+    values = {name: value for name, value in pairs.items() if value is not None}
+    if not values:
         return ""
-    rows = [f'<tr><th scope="row">{escape(name)}</th><td>{_shown(value)}</td></tr>' for name, value in told.items()]
+    rows = [f'<tr><th scope="row">{escape(name)}</th><td>{_shown(value)}</td></tr>' for name, value in values.items()]
     return f'<div><table class="armlet-facts"><tbody>{"".join(rows)}</tbody></table></div>'
 
 
@@ -161,9 +161,9 @@ def brief(settings: object) -> str:
     if not dataclasses.is_dataclass(settings):
         return repr(settings)
     made = [each for each in dataclasses.fields(settings) if each.init and each.repr]
-    told = {each.name: repr(getattr(settings, each.name)) for each in made}  # compared as text: arrays are not equal
-    given = [f"{each.name}={told[each.name]}" for each in made if told[each.name] != repr(_default(each))]
-    return f"{type(settings).__name__}({', '.join(given)})"
+    texts = {each.name: repr(getattr(settings, each.name)) for each in made}  # compared as text: arrays are not equal
+    changed = [f"{each.name}={texts[each.name]}" for each in made if texts[each.name] != repr(_default(each))]
+    return f"{type(settings).__name__}({', '.join(changed)})"
 
 
 def _default(field: dataclasses.Field[Any]) -> object:
@@ -178,8 +178,8 @@ def listed(values: Sequence[object], most: int = 6) -> str:
     >>> listed(["a", "b"]), listed(range(100))
     ("['a', 'b']", '[0, 1, 2, 3, 4, ..., 99]')
     """
-    told = [repr(value) for value in values]
-    return f"[{', '.join(told if len(told) <= most else [*told[: most - 1], '...', told[-1]])}]"
+    texts = [repr(value) for value in values]
+    return f"[{', '.join(texts if len(texts) <= most else [*texts[: most - 1], '...', texts[-1]])}]"
 
 
 def _shown(value: object) -> str:

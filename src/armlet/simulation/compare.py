@@ -51,7 +51,7 @@ def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Envir
 
 
 def make_policy(name: str, settings: Mapping[str, Any], environment: Environment | None = None) -> Policy:
-    """Make a policy by its name; one that must know the truth is told the environment's.
+    """Make a policy by its name; one that must know the truth receives the environment's.
 
     Examples
     --------

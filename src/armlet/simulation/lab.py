@@ -195,7 +195,7 @@ class Lab:
     shelf
         What keeps finished tasks; nothing is kept if left out.
     progress
-        Told what is being done, it gives a `Progress` to tell how far; silent if left out.
+        Receives what is being done and returns a `Progress` that reports how far it is; silent if left out.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class Lab:
         label
             What is being done, for people to read.
         amount
-            How much of the whole a task is, for those who are told how far it is; one if left out.
+            How much of the whole a task is, for the report of progress; one if left out.
         """
         return self._run(stage, function, tasks, label, self._where, amount)
 
@@ -357,14 +357,14 @@ class Manifest:
         self.folder = folder
         self._jobs = [_storable(job) for job in jobs]
         self._began = time.monotonic()
-        self._told = self._start(engine)
+        self._manifest = self._start(engine)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write()
 
     def stop(self, status: str) -> None:
         """Note how it ended, and when."""
-        self._told["sessions"][-1]["seconds"] = round(time.monotonic() - self._began, 3)
-        self._told["status"] = status
+        self._manifest["sessions"][-1]["seconds"] = round(time.monotonic() - self._began, 3)
+        self._manifest["status"] = status
         self._write()
 
     def _start(self, engine: str) -> dict[str, Any]:
@@ -388,7 +388,7 @@ class Manifest:
         return f"{name} is {theirs.get(name)!r:.80} there and {ours[name]!r:.80} here; choose another folder"
 
     def _write(self) -> None:
-        text = json.dumps(self._told, indent=1, allow_nan=False)
+        text = json.dumps(self._manifest, indent=1, allow_nan=False)
         write_atomically(self.folder / "manifest.json", [text.encode(), b"\n"])
 
 

@@ -48,7 +48,7 @@ class Place(NamedTuple):
         return describe(self.result.settings["policy"])
 
     @property
-    def is_told(self) -> bool:
+    def has_interval(self) -> bool:
         """Whether it has enough runs for an interval."""
         return len(self.result.runs) > 1
 
@@ -91,8 +91,8 @@ def describe(thing: Json) -> str:
         case {"name": str(name), "settings": dict(settings)}:
             usual = _defaults(name)
             short = {key: value for key, value in settings.items() if isinstance(value, str | int | float)}
-            told = [f"{key}={value!r}" for key, value in short.items() if usual.get(key) != value]
-            return f"{name}({', '.join(told)})"
+            changed = [f"{key}={value!r}" for key, value in short.items() if usual.get(key) != value]
+            return f"{name}({', '.join(changed)})"
         case {"name": str(name)}:
             return name
     return str(thing)
@@ -207,9 +207,11 @@ def _reading(places: Sequence[Place]) -> str:
     """Return what the table does not say: how to read a difference, and how many runs there were of what."""
     runs = sorted({len(place.result.runs) for place in places})
     many = f"{runs[0]:,}" if len(runs) == 1 else f"{runs[0]:,} to {runs[-1]:,}"
-    told = [place.name for place in places[1:] if place.more is not None and place.more.low > 0 and place.is_told]
-    beaten = f"The first is better than {len(told)} of the other {len(places) - 1}" if len(places) > 1 else ""
-    rest = " beyond chance" + ("." if len(told) == len(places) - 1 else "; differences of the others may be none.")
+    surpassed = [
+        place.name for place in places[1:] if place.more is not None and place.more.low > 0 and place.has_interval
+    ]
+    beaten = f"The first is better than {len(surpassed)} of the other {len(places) - 1}" if len(places) > 1 else ""
+    rest = " beyond chance" + ("." if len(surpassed) == len(places) - 1 else "; differences of the others may be none.")
     start = f"Every policy met the same contexts and noise in its {many} {'run' if runs == [1] else 'runs'}."
     return f"{start} {beaten}{rest}" if beaten and runs[0] > 1 else start
 

@@ -39,7 +39,7 @@ SECONDS_IN_PYTHON = 2.5e-5  # a step of a policy that is not compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # an environment need not be hashable, and no two are alike
-class Task:
+class RunTask:
     """Some runs of one job: what a worker is sent."""
 
     index: int  # of the job
@@ -105,7 +105,7 @@ def simulate_all(
         A folder that keeps every finished task, and the table of all at the end. The same call goes on where an
         interrupted one stopped.
     progress
-        Told how many runs are done; `armlet.parallel.reporter` prints it.
+        Receives how many runs are done; `armlet.parallel.reporter` prints it.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _recorded(store: str | os.PathLike[str] | None, jobs: Sequence[Job], engine:
     manifest.stop("finished")
 
 
-def split(index: int, job: Job) -> list[Task]:
+def split(index: int, job: Job) -> list[RunTask]:
     """Cut a job into tasks of about two seconds each.
 
     Examples
@@ -161,12 +161,12 @@ def split(index: int, job: Job) -> list[Task]:
     """
     size, asked = _runs_a_task(job), versions()
     return [
-        Task(index=index, job=job, first=first, last=min(first + size, job.runs), versions=asked)
+        RunTask(index=index, job=job, first=first, last=min(first + size, job.runs), versions=asked)
         for first in range(0, job.runs, size)
     ]
 
 
-def run_task(task: Task) -> Arrays:
+def run_task(task: RunTask) -> Arrays:
     """Play the runs of a task; this is what workers do."""
     if task.versions != versions():
         raise WorkerError(f"this worker has {versions()}, the task comes from {task.versions}; install the same")
@@ -185,7 +185,7 @@ def _runs_a_task(job: Job) -> int:
     return max(1, min(job.runs, math.ceil(TASK_SECONDS / (units * each))))
 
 
-def gather(tasks: Sequence[Task], found: Sequence[Arrays]) -> list[Result]:
+def gather(tasks: Sequence[RunTask], found: Sequence[Arrays]) -> list[Result]:
     """Put together what tasks of several jobs found: a result for each job, in order."""
     parts: dict[int, list[Curves]] = {}
     for task, arrays in zip(tasks, found, strict=True):
@@ -207,17 +207,17 @@ class RunShelf(Shelf):
     """A shelf whose table is for people: a row for each job, run and checkpoint, however jobs were cut into tasks."""
 
     def _write_table(self, stage: str, tasks: Sequence[DataclassInstance], results: Sequence[Arrays]) -> None:
-        write_parquet(self._table(stage), gather(cast("Sequence[Task]", tasks), results))
+        write_parquet(self._table(stage), gather(cast("Sequence[RunTask]", tasks), results))
 
     def _read_table(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
-        kept, asked = read_parquet(self._table(stage)), cast("Sequence[Task]", tasks)
-        jobs = {task.index: task.job for task in asked}
-        if [result.settings for result in kept] != [settings_of(job) for job in jobs.values()]:
+        results, sent = read_parquet(self._table(stage)), cast("Sequence[RunTask]", tasks)
+        jobs = {task.index: task.job for task in sent}
+        if [result.settings for result in results] != [settings_of(job) for job in jobs.values()]:
             return {}  # somebody else's table
-        whole = [result.curves._asdict() for result in kept]
+        whole = [result.curves._asdict() for result in results]
         return {
             index: {name: curve[task.first : task.last] for name, curve in whole[task.index].items()}
-            for index, task in enumerate(asked)
+            for index, task in enumerate(sent)
         }
 
 

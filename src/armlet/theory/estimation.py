@@ -1,4 +1,4 @@
-"""The constants of a problem from a sample of contexts, arms and rewards: Section 4.2, with its limits told.
+"""The constants of a problem from a sample of contexts, arms and rewards: Section 4.2, with its limits.
 
 What is estimated is plugged into formulas that need the truth, so the p that comes out is a guess, not a guarantee:
 sigma_min can only be too large while a direction has not been seen; delta_min is a minimum over noisy differences;
@@ -122,7 +122,7 @@ def _errors(X: Float64, gram: Float64) -> Float64:
 
 
 def _with_ties(X: Float64, theta: Float64, errors: Float64) -> Float64:
-    """Raise the means that cannot be told from the best one to the best one: (M, K)."""
+    """Raise the means that cannot be distinguished from the best one to it: (M, K)."""
     means: Float64 = X @ theta.T
     best, at = means.max(axis=1, keepdims=True), means.argmax(axis=1)[:, None]
     within = np.hypot(errors, np.take_along_axis(errors, at, axis=1))

@@ -25,7 +25,7 @@ _THRESHOLDS: Final = [k / 100 for k in range(1, 51)]  # z: plays with a bonus be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What the theorem is told of the problem and of the policy.
+    """What the theorem assumes of the problem and of the policy.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ Repaired: for contexts of length at most B that span r dimensions, p a multiple 
 
 with s(alpha) = e^-alpha / (alpha - 1), and exponents alpha >= 2 that grow with p. This is our derivation and has had
 no referee. sigma is the standard sub-gaussian constant, not the paper's L. Neither p is a default anywhere: on
-problems like Figure (a) both exceed the horizon by far. O(1); `asked_p` O(M d^2 + d^3 + M K d) for M contexts.
+problems like Figure (a) both exceed the horizon by far. O(1); `required_p` O(M d^2 + d^3 + M K d) for M contexts.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ def tail_sum(alpha: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequiredP:
     """The p of the printed and of the repaired theorem; None where an assumption fails, which `reasons` then tell."""
 
     problem: Problem | None
@@ -314,7 +314,7 @@ class Asked:
     plainly: tuple[str, ...]  # the reasons without symbols
 
 
-def asked_p(table: FiniteEnvironment, *, theta: Float64 | None = None, sigma: float | None = None) -> Asked:
+def required_p(table: FiniteEnvironment, *, theta: Float64 | None = None, sigma: float | None = None) -> RequiredP:
     """Return the p that each theorem asks for, or the reasons why there is none; a failed assumption does not raise.
 
     Parameters
@@ -330,22 +330,24 @@ def asked_p(table: FiniteEnvironment, *, theta: Float64 | None = None, sigma: fl
     Examples
     --------
     >>> table = FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.eye(2), noise="gaussian")
-    >>> asked = asked_p(table)
-    >>> asked.printed.whole, asked.repaired.whole, asked.repaired.binding
+    >>> required = required_p(table)
+    >>> required.printed.whole, required.repaired.whole, required.repaired.binding
     (1024, 1024, 'noise')
-    >>> asked_p(FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
+    >>> required_p(FiniteEnvironment(contexts=np.eye(2), chances=np.full(2, 0.5), means=np.ones((2, 3)))).reasons
     ('delta_min does not exist: every arm is best in every context',)
     """
     try:
         arms = linear_arms(table) if theta is None else theta
         problem = Problem.of(table, arms, sigma=noise_sigma(table) if sigma is None else sigma)
     except AssumptionError as error:
-        return Asked(problem=None, printed=None, repaired=None, reasons=(str(error),), plainly=(error.plainly,))
+        return RequiredP(problem=None, printed=None, repaired=None, reasons=(str(error),), plainly=(error.plainly,))
     repaired = repaired_p(problem)
     try:
-        return Asked(problem=problem, printed=printed_p(problem), repaired=repaired, reasons=(), plainly=())
+        return RequiredP(problem=problem, printed=printed_p(problem), repaired=repaired, reasons=(), plainly=())
     except AssumptionError as error:
-        return Asked(problem=problem, printed=None, repaired=repaired, reasons=(str(error),), plainly=(error.plainly,))
+        return RequiredP(
+            problem=problem, printed=None, repaired=repaired, reasons=(str(error),), plainly=(error.plainly,)
+        )
 
 
 def linear_arms(table: FiniteEnvironment) -> Float64:

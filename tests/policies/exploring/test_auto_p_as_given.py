@@ -275,7 +275,7 @@ def test_two_customers_click_at_least_3_8_percent_of_the_time() -> None:
 
 
 def test_look_reads_like_the_state() -> None:
-    rows = auto_schedule.Rows(
+    rows = auto_schedule.ExploredSums(
         n=np.array([5.0, 5.0]),
         A=5 * np.ones((2, 1, 1)),
         b=np.array([[5.0], [0.0]]),

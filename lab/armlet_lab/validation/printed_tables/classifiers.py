@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from armlet.datasets import Table
+from armlet.datasets import DatasetTable
 from armlet.evaluation.evaluate import evaluate
 from armlet.types import Bool, Float64, Int64
 from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
@@ -31,7 +31,7 @@ MOST: Final = 2000  # rows of a log
 WORDS: Final[tuple[str, ...]] = ("dm", "ips", "snips", "dr")
 
 
-def errors(table: Table, rng: np.random.Generator, runs: int) -> tuple[Float64, Float64, float]:
+def errors(table: DatasetTable, rng: np.random.Generator, runs: int) -> tuple[Float64, Float64, float]:
     """Return the errors of the estimators, (runs, 4), whether their intervals cover (NaN: none), and the truth."""
     order = rng.permutation(len(table))
     train, test = np.array_split(order, 2)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.datasets import Table, load
+from armlet.datasets import DatasetTable, load
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.evaluation.evaluate import evaluate
 from armlet.types import Float64, Int64
@@ -72,7 +72,13 @@ def _softened(chosen: Int64, share: float, n_arms: int) -> Float64:
 
 
 def _points(
-    table: Table, X: Float64, arms: Int64, rewards: Float64, chances: Float64, pi: Float64, rng: np.random.Generator
+    table: DatasetTable,
+    X: Float64,
+    arms: Int64,
+    rewards: Float64,
+    chances: Float64,
+    pi: Float64,
+    rng: np.random.Generator,
 ) -> dict[str, float]:
     q = _cross_fitted(X, arms, rewards, table.n_arms, rng)
     found = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from armlet.actions.policies import MOST_TERMS
 from armlet.evaluation.actions.rows import LoggedAction, LoggedActions, is_possible
-from armlet.evaluation.actions.targets import ActionTarget, Law
+from armlet.evaluation.actions.targets import ActionLaw, ActionTarget
 from armlet.kernel import ActionRows, PairModel
 from armlet.parallel import Progress
 from armlet.reference.evaluate import Parts
@@ -100,7 +100,7 @@ def _model(log: LoggedActions) -> PairModel:
     return PairModel(dx, dz, all_pairs.reshape(-1, 2) if is_small else all_pairs[:0].reshape(0, 2), intercepts=True)
 
 
-def _expect(model: PairModel, row: LoggedAction, law: Law) -> tuple[float, float, float, float, float]:
+def _expect(model: PairModel, row: LoggedAction, law: ActionLaw) -> tuple[float, float, float, float, float]:
     in_reach = np.array([row.reach(int(place)) > 0.0 for place in law.places], dtype=np.bool_)
     estimates = _estimates(model, row, np.append(law.places, row.place))
     shares = law.chances * estimates[:-1]

@@ -28,7 +28,7 @@ ActionTargetLike: TypeAlias = "ActionTarget | ActionBandit | ActionFunction | st
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class ActionLaw:
     """The actions of a table that a policy may play, by their place, and with which probability each."""
 
     places: Int64  # (m,)
@@ -45,64 +45,64 @@ class ActionTarget(ABC):
     name: str
 
     @abstractmethod
-    def law(self, row: LoggedAction) -> Law:
+    def law(self, row: LoggedAction) -> ActionLaw:
         """Return what it would have done with the context, the table and the eligible actions of a row."""
 
 
 class LoggedTarget(Logged, ActionTarget):
     """The logging policy: what was played was played."""
 
-    def law(self, row: LoggedAction) -> Law:
+    def law(self, row: LoggedAction) -> ActionLaw:
         """Return the action that was played."""
-        return Law(np.array([row.place]), np.ones(1))
+        return ActionLaw(np.array([row.place]), np.ones(1))
 
 
 @dataclass(frozen=True, slots=True)
-class UniformTarget(ActionTarget):
+class UniformActionTarget(ActionTarget):
     """All eligible actions with equal probability."""
 
     name: str = "uniform"
 
-    def law(self, row: LoggedAction) -> Law:
+    def law(self, row: LoggedAction) -> ActionLaw:
         """Return equal probabilities."""
         places = np.arange(len(row.table)) if row.allowed is None else np.flatnonzero(row.allowed)
-        return Law(places, np.full(len(places), 1.0 / len(places)))
+        return ActionLaw(places, np.full(len(places), 1.0 / len(places)))
 
 
 @dataclass(frozen=True, slots=True)
-class BanditTarget(ActionTarget):
+class ActionBanditTarget(ActionTarget):
     """A bandit, as it is now."""
 
     name: str
     bandit: ActionBandit
     mode: Mode = "greedy"
 
-    def law(self, row: LoggedAction) -> Law:
+    def law(self, row: LoggedAction) -> ActionLaw:
         """Ask it."""
         chances = self.bandit.predict_proba(row.x, row.table, eligible=row.allowed, mode=self.mode)
         places = np.flatnonzero(chances)
-        return Law(places, chances[places])
+        return ActionLaw(places, chances[places])
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTarget(ActionTarget):
+class ActionFunctionTarget(ActionTarget):
     """A function that returns a label, or probabilities by label."""
 
     name: str
     function: ActionFunction
 
-    def law(self, row: LoggedAction) -> Law:
+    def law(self, row: LoggedAction) -> ActionLaw:
         """Call it, and check what it returns."""
-        given = self.function(row.x.copy(), row.table)
-        is_label = isinstance(given, str) or is_number(given)
-        chances = given if isinstance(given, Mapping) else {given: 1.0} if is_label else {}
+        answer = self.function(row.x.copy(), row.table)
+        is_label = isinstance(answer, str) or is_number(answer)
+        chances = answer if isinstance(answer, Mapping) else {answer: 1.0} if is_label else {}
         valid = bool(chances) and all(is_number(each) and 0.0 <= each < math.inf for each in chances.values())
         values = np.array(list(chances.values()) if valid else [], dtype=np.float64)
         if not abs(values.sum() - 1.0) <= SUM_SLACK:
             text = "{targets} has {name!r}, which gives {given} at step {t}; give a label, or probabilities by label "
-            raise ArgumentError(text + "that sum to 1", name=self.name, given=reprlib.repr(given), t=row.t)
+            raise ArgumentError(text + "that sum to 1", name=self.name, given=reprlib.repr(answer), t=row.t)
         places = np.array([self._place(label, row) for label in chances], dtype=np.int64)
-        return Law(places[values > 0], values[values > 0] / values.sum())
+        return ActionLaw(places[values > 0], values[values > 0] / values.sum())
 
     def _place(self, label: Arm, row: LoggedAction) -> int:
         if label not in row.table or not (row.allowed is None or row.allowed[row.table.place(label)]):
@@ -126,15 +126,15 @@ def read_target(name: str, target: object, mode: Mode) -> ActionTarget:
     if isinstance(target, ActionTarget):
         return target
     if target == "uniform":
-        return UniformTarget(name)
+        return UniformActionTarget(name)
     if target == "logged":
         return LoggedTarget(name)
     if is_model_file(target):
         target = load(target)  # type: ignore[call-overload]
     if isinstance(target, ActionBandit):
-        return BanditTarget(name, target, mode)
+        return ActionBanditTarget(name, target, mode)
     if callable(target) and not isinstance(target, Bandit):
-        return FunctionTarget(name, target)
+        return ActionFunctionTarget(name, target)
     text = (
         "{targets} has {name!r}, which is {target!r}; actions of this log have features: give an ActionBandit, a model "
         "file of one, 'uniform', 'logged', or f(x, table) -> label"

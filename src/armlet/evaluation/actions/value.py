@@ -14,11 +14,11 @@ import numpy as np
 
 from armlet.evaluation.actions.model import Expected, Facts, expect
 from armlet.evaluation.actions.rows import LoggedActions
-from armlet.evaluation.actions.targets import ActionTarget, BanditTarget, read_target, read_targets
+from armlet.evaluation.actions.targets import ActionBanditTarget, ActionTarget, read_target, read_targets
 from armlet.evaluation.checks import ALPHA, FEWEST_TRAINED, NEGLIGIBLE, SLACK, Check, Word, share
 from armlet.evaluation.estimators import Estimator, EstimatorLike
-from armlet.evaluation.judge import Found, Judge, verdict
-from armlet.evaluation.model import Sums, features_of, sum_products
+from armlet.evaluation.judge import Judge, JudgedValue, verdict
+from armlet.evaluation.model import TargetSums, features_of, sum_products
 from armlet.evaluation.monitor import Survey
 from armlet.evaluation.result import Difference, Evaluation, Value
 from armlet.evaluation.targets import Logged
@@ -43,7 +43,7 @@ class Question:
 
 
 def value_actions(
-    log: LoggedActions, targets: object, baseline: object, mode: Mode, asked: Question, progress: Progress | None
+    log: LoggedActions, targets: object, baseline: object, mode: Mode, question: Question, progress: Progress | None
 ) -> Evaluation:
     """Estimate what policies would have earned on the decisions of a log of actions."""
     base_name = baseline if isinstance(baseline, str) else "baseline"
@@ -51,12 +51,12 @@ def value_actions(
     several = [target for target in read_targets(targets, mode) if target.name != base.name] + [base]
     facts, expected = expect(log, several, progress)
     survey = _survey(log, facts)
-    survey.refuse(asked.weights)
-    checks = _checks(facts, several, expected, asked) if asked.is_checked else ()
-    answers = [_judged(log, survey, facts, several, expected, asked, checks, end) for end in (None, "low", "high")]
+    survey.refuse(question.weights)
+    checks = _checks(facts, several, expected, question) if question.is_checked else ()
+    answers = [_judged(log, survey, facts, several, expected, question, checks, end) for end in (None, "low", "high")]
     judge, values, differences = answers[0]
     for place, target in enumerate(several):
-        if asked.declared is not None and expected[place].beyond.any() and not np.isnan(values[target.name].value):
+        if question.declared is not None and expected[place].beyond.any() and not np.isnan(values[target.name].value):
             low, high = (each[1][target.name] for each in answers[1:])
             values[target.name] = _widened(values[target.name], low, high, float(expected[place].beyond.mean()))
     for name, difference in differences.items():
@@ -73,7 +73,7 @@ def value_actions(
         explored=None,
         explored_rewarded=None,
         missing={},
-        level=asked.level,
+        level=question.level,
         warnings=tuple(judge.warnings()),
         checks=judge.checks,
     )
@@ -97,29 +97,29 @@ def _judged(
     facts: Facts,
     targets: Sequence[ActionTarget],
     expected: Sequence[Expected],
-    asked: Question,
+    question: Question,
     checks: tuple[Check, ...],
     end: str | None,
 ) -> Answer:
     """Value all targets, what is out of reach by the model; or at one end of what can be, the baseline at the other."""
-    judge = Judge(survey, log, asked.level, asked.declared, asked.estimator, asked.estimators)
-    judge.is_checked, judge.checks = asked.is_checked and end is None, checks
+    judge = Judge(survey, log, question.level, question.declared, question.estimator, question.estimators)
+    judge.is_checked, judge.checks = question.is_checked and end is None, checks
     judge.trained = {str(check.target) for check in checks if check.name == "trained" and check.word is not Word.FINE}
-    fills = [_fill(asked.declared, end, is_base=target is targets[-1]) for target in targets]
+    fills = [_fill(question.declared, end, is_base=target is targets[-1]) for target in targets]
     parts = [
         facts.logged() if isinstance(target, Logged) else each.parts(facts, fill)
         for target, each, fill in zip(targets, expected, fills, strict=True)
     ]
-    known = asked.declared is not None
+    known = question.declared is not None
     beyond = np.array([0.0 if known else float(each.beyond.sum()) for each in expected])
-    sums: Sums = sum_products(features_of(parts, list(asked.estimators.values())), beyond)
-    found: dict[str, Found] = judge.values(targets, sums, None)
-    is_auto = asked.estimator == "auto"
+    sums: TargetSums = sum_products(features_of(parts, list(question.estimators.values())), beyond)
+    judged: dict[str, JudgedValue] = judge.values(targets, sums, None)
+    is_auto = question.estimator == "auto"
     values = {
         name: replace(each.value, why=WHY) if is_auto and each.value.estimator != "mean" else each.value
-        for name, each in found.items()
+        for name, each in judged.items()
     }
-    return judge, values, judge.differences(targets, found, sums, ())
+    return judge, values, judge.differences(targets, judged, sums, ())
 
 
 def _fill(declared: Range | None, end: str | None, *, is_base: bool) -> float | None:
@@ -157,13 +157,13 @@ def _hull(one: Interval, other: Interval) -> Interval:
 
 
 def _checks(
-    facts: Facts, targets: Sequence[ActionTarget], expected: Sequence[Expected], asked: Question
+    facts: Facts, targets: Sequence[ActionTarget], expected: Sequence[Expected], question: Question
 ) -> tuple[Check, ...]:
     found = [_possible(facts), _drawn(facts)]
     for target, each in zip(targets, expected, strict=True):
         if not isinstance(target, Logged):
-            found.append(_coverage(target.name, float(each.beyond.mean()), has_range=asked.declared is not None))
-        if isinstance(target, BanditTarget):
+            found.append(_coverage(target.name, float(each.beyond.mean()), has_range=question.declared is not None))
+        if isinstance(target, ActionBanditTarget):
             found.append(_trained(target, facts))
     return tuple(found)
 
@@ -207,7 +207,7 @@ def _coverage(name: str, beyond: float, *, has_range: bool) -> Check:
     return Check(name="coverage", word=word, sentence=sentence, number=covered, unit="share", target=name)
 
 
-def _trained(target: BanditTarget, facts: Facts) -> Check:
+def _trained(target: ActionBanditTarget, facts: Facts) -> Check:
     """Check whether a bandit learned from this log, by how many rows it has."""
     mine, theirs = float(target.bandit.state.n), float(facts.weight.sum())
     is_same = len(facts.weight) >= FEWEST_TRAINED and abs(mine - theirs) <= SLACK

@@ -121,17 +121,17 @@ class ParetoCurve(Answered):
     def basis(self) -> str:
         """Return what the answer rests on."""
         of = "" if self.units is None else f", in {self.units:,} units that count as one draw each"
-        told = [
+        sentences = [
             f"{self.told:,} of {self.rows:,} decisions have their outcomes{of}.",
             f"Intervals of all {len(self):,} values hold together at {percent(self.level)}, each at "
             f"{percent(self.each)}, so those of a dial hold although it was selected.",
         ]
         if self.counted:
             names = " and ".join(self.counted)
-            told.append(f"What is known of arms, {names}, was counted over all decisions: it has no interval.")
+            sentences.append(f"What is known of arms, {names}, was counted over all decisions: it has no interval.")
         words = {word: self.standing.count(word) for word in (FRONTIER, BEHIND, DOMINATED, OPEN)}
-        told.append(", ".join(f"{count:,} {word}" for word, count in words.items() if count) + ".")
-        return " ".join(told)
+        sentences.append(", ".join(f"{count:,} {word}" for word, count in words.items() if count) + ".")
+        return " ".join(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON types."""
@@ -139,14 +139,14 @@ class ParetoCurve(Answered):
 
     def columns(self) -> Columns:
         """Return a row for every policy and dial, what ran first."""
-        told: Columns = {"policy": list(self.policies), "dial": [dial or None for dial in self.dials]}
+        columns: Columns = {"policy": list(self.policies), "dial": [dial or None for dial in self.dials]}
         weighed = next((each for each in self.weights if each is not None), {})
         for name in weighed:
-            told[f"weight_{name}"] = [None if each is None else each[name] for each in self.weights]
+            columns[f"weight_{name}"] = [None if each is None else each[name] for each in self.weights]
         for name in self.values:
             for word, part in (("", self.values), ("_low", self.low), ("_high", self.high)):
-                told[name + word] = [None if math.isnan(each) else each for each in part[name].tolist()]
-        return told | {"effective_rows": self.effective_rows.tolist(), "standing": list(self.standing)}
+                columns[name + word] = [None if math.isnan(each) else each for each in part[name].tolist()]
+        return columns | {"effective_rows": self.effective_rows.tolist(), "standing": list(self.standing)}
 
     def table(self) -> tuple[Columns, int]:
         """Return the table for people, and how many values it leaves out: if there are many, all but the frontier."""

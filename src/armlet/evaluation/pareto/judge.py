@@ -15,7 +15,7 @@ from armlet.evaluation.dials import DialSums
 from armlet.evaluation.estimators import Rewards, mean_interval
 from armlet.evaluation.pareto.band import joint_level
 from armlet.evaluation.pareto.curve import LOGGED, standings
-from armlet.evaluation.pareto.policies import Asked
+from armlet.evaluation.pareto.policies import DialQuestion
 from armlet.evaluation.pareto.reading import DialSurvey, DialTotals
 from armlet.evaluation.pareto.sums import LoggedSums, PolicySums
 from armlet.evaluation.pareto.sweep import Dials
@@ -95,12 +95,14 @@ class Estimates:
         return np.asarray(np.divide(cubes, squares**1.5, out=np.zeros_like(cubes), where=squares > 0.0))
 
 
-class Judge:
+class DialJudge:
     """Turns sums into a curve: which values stand, which intervals they deserve, and why."""
 
-    def __init__(self, asked: Asked, dials: Dials, found: DialSurvey, sums: DialTotals, level: float) -> None:
-        self._asked, self._dials, self._found, self._sums, self._level = asked, dials, found, sums, level
-        units = None if found.survey.units is None else len(found.survey.units)
+    def __init__(
+        self, question: DialQuestion, dials: Dials, survey: DialSurvey, sums: DialTotals, level: float
+    ) -> None:
+        self._question, self._dials, self._survey, self._sums, self._level = question, dials, survey, sums, level
+        units = None if survey.log.units is None else len(survey.log.units)
         rows = sums.logged.groups[:, 0]
         self._groups = int(np.count_nonzero(rows))
         each = [Estimates.of(part, rows, units) for part in sums.policies]
@@ -151,7 +153,7 @@ class Judge:
         weights: list[Mapping[str, float] | None] = [None]
         called = [self._dials.called(dial) for dial in self._dials.weights]
         texts = [""]
-        for policies in self._asked.policies:
+        for policies in self._question.policies:
             for name in policies.names:
                 names += [name] if policies.is_arm else [name] * len(called)
                 weights += [None] if policies.is_arm else self._dials.weights
@@ -160,11 +162,11 @@ class Judge:
 
     def _refused(self) -> Iterator[str]:
         """Yield for every value of a policy why it has no number; nothing if it has one."""
-        rows, slack = self._found.survey.rewarded, NEGLIGIBLE * self._found.survey.rewarded
+        rows, slack = self._survey.log.rewarded, NEGLIGIBLE * self._survey.log.rewarded
         alpha = ALPHA / len(self._estimates.values)
         for part in self._sums.policies:
             average, p = _weights(part.matched, rows)
-            tested = not self._found.survey.is_known and self._found.survey.units is None
+            tested = not self._survey.log.is_known and self._survey.log.units is None
             for beyond, agreed, mean, chance in zip(
                 part.beyond.flat, part.matched.agreed.flat, average.flat, p.flat, strict=True
             ):
@@ -179,15 +181,15 @@ class Judge:
 
     def _intervals(self, stands: Bool) -> tuple[dict[str, Float64], dict[str, Float64], dict[str, Float64], float]:
         """Return values and the ends of intervals by outcome, and the level of each interval."""
-        found, names = self._estimates, self._found.names
+        found, names = self._estimates, self._survey.names
         errors, skewness = found.se(self._groups), found.skewness()
         counts = np.minimum(found.ess, found.effective_groups())
-        spent = {name: self._spent(name) for name in self._asked.names}
+        spent = {name: self._spent(name) for name in self._question.names}
         which = np.column_stack([stands & np.isnan(spent[name]) for name in names])
         each = joint_level(found.influences.reshape(len(found.influences), -1), which.ravel(), self._level)
         values, low, high = ({name: spent[name].copy() for name in spent} for _ in range(3))  # NaN where estimated
         for place, name in enumerate(names):
-            rewards = self._found.rewards(name, self._asked)
+            rewards = self._survey.rewards(name, self._question)
             estimated = np.isnan(spent[name])
             values[name][estimated] = found.values[estimated, place]
             for at in np.flatnonzero(which[:, place]).tolist():
@@ -199,11 +201,11 @@ class Judge:
 
     def _spent(self, name: str) -> Float64:
         """Return what every value has of a known outcome, counted over all decisions; NaN where it is not known."""
-        rows = max(1, self._found.survey.rows)
-        first = next((each for each in self._asked.policies if name in each.prices), None)
+        rows = max(1, self._survey.log.rows)
+        first = next((each for each in self._question.policies if name in each.prices), None)
         ran = np.nan if first is None else _paid(self._sums.logged.played, first.prices[name]) / rows
         found = [np.array([ran])]
-        for policies, part in zip(self._asked.policies, self._sums.policies, strict=True):
+        for policies, part in zip(self._question.policies, self._sums.policies, strict=True):
             if name in policies.prices:
                 found.append((part.played @ policies.prices[name][policies.arms] / rows).ravel())
             else:

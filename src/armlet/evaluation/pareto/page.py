@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST: Final = 5  # policies that are told apart
+MOST: Final = 5  # policies with a colour of their own
 NAMED: Final = 5  # dials that are named
 LIMITS: Final = (
     "Values are of the contexts and outcomes of this log, in its time: nothing here says that they stay.",
@@ -72,12 +72,12 @@ def picture(result: ParetoCurve, *, key: str = "pareto") -> Picture:
 def curve_figure(result: ParetoCurve) -> Figure:
     """Draw values with their intervals, the frontier, and what ran."""
     names = list(dict.fromkeys(result.policies[1:]))
-    told = names if len(names) <= MOST else []
-    labels = [cut(name) for name in told] + ["frontier", "what ran"]
+    shown = names if len(names) <= MOST else []
+    labels = [cut(name) for name in shown] + ["frontier", "what ran"]
     with plots.frame(height=3.6, labels=labels) as (drawn, axes):
         y, x = result.curve
-        for index, name in enumerate(told or ["policies"]):
-            here = [i for i in range(1, len(result)) if not told or result.policies[i] == name]
+        for index, name in enumerate(shown or ["policies"]):
+            here = [i for i in range(1, len(result)) if not shown or result.policies[i] == name]
             _draw_policy(axes, result, here, index, cut(name))
         _draw_frontier(axes, result)
         _whiskers(axes, result, 0, INK)

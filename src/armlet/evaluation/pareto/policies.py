@@ -56,7 +56,7 @@ class DialPolicies:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DialQuestion:
     """What is to be valued: policies, and the outcomes that they weigh."""
 
     names: tuple[str, ...]  # of outcomes, in the order of weights
@@ -67,12 +67,12 @@ class Asked:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """The outcomes that rows must tell: those whose prices some policy does not know."""
+        """The outcomes that rows must have: those whose prices some policy does not know."""
         dialed = [each for each in self.policies if not each.is_arm] or self.policies
         return tuple(name for name in self.names if not all(name in each.prices for each in dialed))
 
 
-def read_policies(targets: object, blocks: Blocks, order: tuple[Arm, ...] | None) -> Asked:
+def read_policies(targets: object, blocks: Blocks, order: tuple[Arm, ...] | None) -> DialQuestion:
     """Read policies, each under a name of its own, and what they weigh; `order` is that of arms in arrays."""
     named = _named(targets)
     bandits = {name: each for name, each in named.items() if isinstance(each, Bandit)}
@@ -85,7 +85,7 @@ def read_policies(targets: object, blocks: Blocks, order: tuple[Arm, ...] | None
     policies = [_read(name, each, names, blocks, order) for name, each in named.items()]
     prices = next((each.prices for each in policies if each.prices), {})
     policies = [replace(each, prices=_known(prices, each.arms)) if each.is_arm else each for each in policies]
-    return Asked(names, weights, now, ranges, tuple(policies))
+    return DialQuestion(names, weights, now, ranges, tuple(policies))
 
 
 def _named(targets: object) -> dict[str, object]:
@@ -130,13 +130,13 @@ def _worth(
 
 
 def _outcomes(weights: Mapping[str, float] | None, blocks: Blocks) -> tuple[str, ...]:
-    told = tuple((blocks[0].outcomes or {}) if len(blocks) else ())
-    if not told:
+    names = tuple((blocks[0].outcomes or {}) if len(blocks) else ())
+    if not names:
         raise EvaluationError(
             f"{blocks.name} has one reward and no outcomes, so there is no dial to value; log with a bandit that has "
             "outcomes, or give a table with a column for each, such as reward_quality and reward_cost"
         )
-    return tuple(weights) if weights is not None else told
+    return tuple(weights) if weights is not None else names
 
 
 def _read(

@@ -11,7 +11,7 @@ from armlet.evaluation.checks import Check
 from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import row_sums, solve
 from armlet.evaluation.monitor import Checks, Survey
-from armlet.evaluation.pareto.policies import Asked
+from armlet.evaluation.pareto.policies import DialQuestion
 from armlet.evaluation.pareto.sums import LoggedSums, PolicySums, Weighed, group_count, row_weights
 from armlet.evaluation.pareto.sweep import Dials
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
@@ -24,25 +24,25 @@ from armlet.types import Bool, Float64, Int64
 class DialSurvey:
     """What the first pass finds: what kind of log it is, checks, and what outcomes look like."""
 
-    names: tuple[str, ...]  # of the outcomes that rows must tell
-    survey: Survey
+    names: tuple[str, ...]  # of the outcomes that rows must have
+    log: Survey
     checks: tuple[Check, ...] = ()
     seen: dict[str, set[float]] = field(default_factory=dict)  # some values of each outcome
     records: Float64 = field(default_factory=lambda: np.zeros(0))  # (FOLDS, q, K, ...): sums of models by fold
 
-    def rewards(self, name: str, asked: Asked) -> Rewards:
+    def rewards(self, name: str, question: DialQuestion) -> Rewards:
         """Return what is known of the values of an outcome."""
-        declared, seen = asked.ranges.get(name), self.seen[name]
+        declared, seen = question.ranges.get(name), self.seen[name]
         binary = seen == {0.0, 1.0}
         return Rewards((0.0, 1.0) if binary else declared, binary, next(iter(seen)) if len(seen) == 1 else None)
 
     def add(self, rows: Rows, fold: Int64) -> None:
-        """Add rows that tell, and their folds."""
-        design, told = Design.of(rows), rows.outcomes or {}
+        """Add rows that have all outcomes, and their folds."""
+        design, outcomes = Design.of(rows), rows.outcomes or {}
         for name, values in self.seen.items():
             if len(values) < 3:
-                values |= set(np.unique(told[name])[:3].tolist())
-        paid = [replace(rows, reward=told[name]) for name in self.names]
+                values |= set(np.unique(outcomes[name])[:3].tolist())
+        paid = [replace(rows, reward=outcomes[name]) for name in self.names]
         sums = [[row_sums(one, design.learned & (fold == each)) for one in paid] for each in range(FOLDS)]
         self.records = np.array(sums) + (self.records if self.records.size else 0.0)
 
@@ -52,12 +52,12 @@ class DialSurvey:
         return np.array([[solve(one).theta for one in whole - self.records[each]] for each in range(FOLDS)])
 
 
-def told_by(rows: Rows, names: Sequence[str]) -> tuple[Rows, Bool]:
-    """Return rows whose reward is NaN where they do not tell all of some outcomes, and where they do."""
-    given = rows.outcomes or {}
-    missing = [np.isnan(given[name]) if name in given else np.ones(len(rows), dtype=np.bool_) for name in names]
-    told = np.asarray(~np.logical_or.reduce(missing))
-    return replace(rows, reward=np.where(told, np.nan_to_num(rows.reward), np.nan)), told
+def complete_rows(rows: Rows, names: Sequence[str]) -> tuple[Rows, Bool]:
+    """Return rows whose reward is NaN where an outcome is missing, and which rows have all outcomes."""
+    outcomes = rows.outcomes or {}
+    missing = [np.isnan(outcomes[name]) if name in outcomes else np.ones(len(rows), dtype=np.bool_) for name in names]
+    complete = np.asarray(~np.logical_or.reduce(missing))
+    return replace(rows, reward=np.where(complete, np.nan_to_num(rows.reward), np.nan)), complete
 
 
 def folds_of(rows: Rows, first: int) -> Int64:
@@ -68,20 +68,20 @@ def folds_of(rows: Rows, first: int) -> Int64:
 def survey_dials(blocks: Blocks, names: tuple[str, ...], checking: str, progress: Progress | None) -> DialSurvey:
     """Read a log once, and check it unless that is "none"."""
     checks = None if checking == "none" else Checks(blocks.arms, blocks.dim, [], blocks.features)
-    found = DialSurvey(names, Survey(len(blocks.arms)), seen={name: set() for name in names})
+    survey = DialSurvey(names, Survey(len(blocks.arms)), seen={name: set() for name in names})
     for number, whole in enumerate(blocks):
         if progress is not None:
             progress(number, 2 * len(blocks))
-        first = found.survey.rows
-        rows, told = told_by(whole, names)
+        first = survey.log.rows
+        rows, complete = complete_rows(whole, names)
         paid = rows.with_reward()
         check_rows(paid)
-        found.survey.add(rows, paid, Design.of(paid))
-        found.add(paid, folds_of(whole, first)[told])
+        survey.log.add(rows, paid, Design.of(paid))
+        survey.add(paid, folds_of(whole, first)[complete])
         if checks is not None:
             checks.add(rows, {})
-    found.checks = () if checks is None else checks.found()
-    return found
+    survey.checks = () if checks is None else checks.found()
+    return survey
 
 
 @dataclass(slots=True)
@@ -92,20 +92,22 @@ class DialTotals:
     policies: list[PolicySums]
 
 
-def sum_log(blocks: Blocks, asked: Asked, dials: Dials, found: DialSurvey, progress: Progress | None) -> DialTotals:
+def sum_log(
+    blocks: Blocks, question: DialQuestion, dials: Dials, survey: DialSurvey, progress: Progress | None
+) -> DialTotals:
     """Read a log again, and sum what every dial plays."""
-    names, matrix = found.names, dials.matrix
-    points = sum(len(each.thetas) * (1 if each.is_arm else len(matrix)) for each in asked.policies)
+    names, matrix = survey.names, dials.matrix
+    points = sum(len(each.thetas) * (1 if each.is_arm else len(matrix)) for each in question.policies)
     count = group_count(points, len(names))
     logged = LoggedSums(names, count, len(blocks.arms))
-    sums = DialTotals(logged, [PolicySums(each, matrix, len(names), count) for each in asked.policies])
-    models, first = found.models(), 0
+    sums = DialTotals(logged, [PolicySums(each, matrix, len(names), count) for each in question.policies])
+    models, first = survey.models(), 0
     for number, rows in enumerate(blocks):
-        told = told_by(rows, names)[1]
-        weights, certain = row_weights(rows, told, found.survey.is_known)
-        expected, residuals = _expected(rows, told, names, models, folds_of(rows, first))
-        group = _groups(rows, first, found.survey.rows, count)
-        block = Weighed(rows, told, weights, certain, group, expected, residuals)
+        complete = complete_rows(rows, names)[1]
+        weights, certain = row_weights(rows, complete, survey.log.is_known)
+        expected, residuals = _expected(rows, complete, names, models, folds_of(rows, first))
+        group = _groups(rows, first, survey.log.rows, count)
+        block = Weighed(rows, complete, weights, certain, group, expected, residuals)
         sums.logged.add(block)
         for each in sums.policies:
             each.add(block)
@@ -122,7 +124,9 @@ def _groups(rows: Rows, first: int, n: int, count: int) -> Int64:
     return (first + np.arange(len(rows))) * count // n
 
 
-def _expected(rows: Rows, told: Bool, names: Sequence[str], models: Float64, fold: Int64) -> tuple[Float64, Float64]:
+def _expected(
+    rows: Rows, complete: Bool, names: Sequence[str], models: Float64, fold: Int64
+) -> tuple[Float64, Float64]:
     """Return what a model without a row's fold expects of each arm, (q, n, K), and what came less that, (n, q)."""
     X, outcomes = np.column_stack([np.ones(len(rows)), rows.X]), rows.outcomes or {}
     expected = np.empty((len(names), len(rows), models.shape[2]))
@@ -130,5 +134,5 @@ def _expected(rows: Rows, told: Bool, names: Sequence[str], models: Float64, fol
         some = fold == each
         expected[:, some] = np.einsum("nd,qkd->qnk", X[some], models[each])
     each_row = np.arange(len(rows))
-    came = np.column_stack([np.where(told, outcomes[name], 0.0) for name in names])
-    return expected, np.where(told[:, np.newaxis], came - expected[:, each_row, rows.arm].T, 0.0)
+    came = np.column_stack([np.where(complete, outcomes[name], 0.0) for name in names])
+    return expected, np.where(complete[:, np.newaxis], came - expected[:, each_row, rows.arm].T, 0.0)

@@ -42,29 +42,29 @@ class Weighed:
     """A block of n rows with everything that sums need, for q outcomes that are estimated."""
 
     rows: Rows
-    told: Bool  # (n,): which rows tell all outcomes
+    complete: Bool  # (n,): which rows have all outcomes
     weights: Float64  # (n,): 0 where they do not
     certain: Bool  # (n,): which of these could not have been otherwise
     group: Int64  # (n,)
     expected: Float64  # (q, n, K): what a model that has not seen the row expects of each arm
-    residuals: Float64  # (n, q): what came less what was expected of the arm; 0 where nothing is told
+    residuals: Float64  # (n, q): what came less what was expected of the arm; 0 where outcomes are missing
 
 
-def row_weights(rows: Rows, told: Bool, is_known: bool) -> tuple[Float64, Bool]:
+def row_weights(rows: Rows, complete: Bool, is_known: bool) -> tuple[Float64, Bool]:
     """Return the weights of rows, and which of them could not have been otherwise.
 
     Parameters
     ----------
-    told
-        Which rows count; the others weigh 0.
+    complete
+        Which rows have all outcomes; the others weigh 0.
     is_known
         Whether every row of the log says at which rate it explores, and with which probabilities.
     """
     design = Design.of(rows)
     if is_known:
-        return np.where(told, design.rate / design.propensity, 0.0), np.zeros(len(rows), dtype=np.bool_)
-    certain = (design.propensity >= 1.0) & (design.n_eligible > 1) & told
-    return np.where(told, 1.0 / design.propensity, 0.0), np.asarray(certain)
+        return np.where(complete, design.rate / design.propensity, 0.0), np.zeros(len(rows), dtype=np.bool_)
+    certain = (design.propensity >= 1.0) & (design.n_eligible > 1) & complete
+    return np.where(complete, 1.0 / design.propensity, 0.0), np.asarray(certain)
 
 
 class PolicySums:
@@ -98,8 +98,10 @@ class PolicySums:
         )
 
     def _play(self, block: Weighed, seen: Rows, part: Int64, number: int) -> None:
-        told = np.where(block.told[part, np.newaxis], block.expected[:, part].transpose(2, 1, 0), 0.0)  # (K, n, q)
-        counts, sums = sum_played(seen, told[self._policies.arms], self._policies.thetas, self._dials)
+        expected = np.where(
+            block.complete[part, np.newaxis], block.expected[:, part].transpose(2, 1, 0), 0.0
+        )  # (K, n, q)
+        counts, sums = sum_played(seen, expected[self._policies.arms], self._policies.thetas, self._dials)
         self.played += counts
         self.expected[number] += sums
 
@@ -122,7 +124,10 @@ class LoggedSums:
     def add(self, block: Weighed) -> None:
         """Add a block."""
         self.played += np.bincount(block.rows.arm, minlength=len(self.played))
-        told = block.rows.outcomes or {}
-        columns = [block.told.astype(np.float64), *(np.where(block.told, told[name], 0.0) for name in self._names)]
+        outcomes = block.rows.outcomes or {}
+        columns = [
+            block.complete.astype(np.float64),
+            *(np.where(block.complete, outcomes[name], 0.0) for name in self._names),
+        ]
         for place, column in enumerate(columns):
             self.groups[:, place] += np.bincount(block.group, weights=column, minlength=len(self.groups))

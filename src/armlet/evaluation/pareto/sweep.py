@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError
-from armlet.evaluation.pareto.policies import Asked, DialPolicies
+from armlet.evaluation.pareto.policies import DialPolicies, DialQuestion
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.inputs.outcomes import Outcomes
 from armlet.types import Float64
@@ -47,28 +47,28 @@ class Dials:
         return ", ".join(f"{name} {dial[name]:g}" for name in varying)
 
 
-def lay_dials(given: object, curve: tuple[str, str] | None, asked: Asked, blocks: Blocks) -> Dials:
+def lay_dials(dials: object, curve: tuple[str, str] | None, question: DialQuestion, blocks: Blocks) -> Dials:
     """Read dials as users give them."""
-    y, x = _axes(curve, asked)
-    default = asked.weights
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        if not 2 <= given <= MOST:
-            raise ArgumentError("{dials} is {value}; give 2 or more, or a list of weights", value=given)
-        weights = dict.fromkeys(asked.names, 0.0) | {y: 1.0} if default is None else {**default}
+    y, x = _axes(curve, question)
+    default = question.weights
+    if isinstance(dials, int | np.integer) and not isinstance(dials, bool):
+        if not 2 <= dials <= MOST:
+            raise ArgumentError("{dials} is {value}; give 2 or more, or a list of weights", value=dials)
+        weights = dict.fromkeys(question.names, 0.0) | {y: 1.0} if default is None else {**default}
         senses = (_sense(weights[y], 1.0), _sense(weights[x], -1.0))
         weights[y] = weights[y] or senses[0]
-        swept = [{**weights, x: each} for each in _sweep(int(given), weights, (y, x), senses[1], asked, blocks)]
-        return Dials(asked.names, tuple(swept), (y, x), senses)
-    laid = tuple(_read(each, asked, default) for each in _listed(given))
+        swept = [{**weights, x: each} for each in _sweep(int(dials), weights, (y, x), senses[1], question, blocks)]
+        return Dials(question.names, tuple(swept), (y, x), senses)
+    laid = tuple(_read(each, question, default) for each in _listed(dials))
     total = {name: sum(dial[name] for dial in laid) for name in (y, x)}
     known = default or {}
     senses = (_sense(known.get(y) or total[y], 1.0), _sense(known.get(x) or total[x], -1.0))
-    return Dials(asked.names, laid, (y, x), senses)
+    return Dials(question.names, laid, (y, x), senses)
 
 
-def _axes(curve: tuple[str, str] | None, asked: Asked) -> tuple[str, str]:
+def _axes(curve: tuple[str, str] | None, question: DialQuestion) -> tuple[str, str]:
     """Return the outcome that is drawn, and the one against which: what is worth most against what costs."""
-    names, weights = asked.names, asked.weights
+    names, weights = question.names, question.weights
     if len(names) < 2:
         raise ArgumentError("{targets} have one outcome, {name!r}, so there is nothing to trade it for", name=names[0])
     if curve is not None:
@@ -99,34 +99,36 @@ def _listed(given: object) -> list[object]:
     return several
 
 
-def _read(given: object, asked: Asked, default: Mapping[str, float] | None) -> dict[str, float]:
-    if not isinstance(given, Mapping):
-        raise ArgumentError("{dials} has {value!r}; give weights by name, such as {{'cost': -20.0}}", value=given)
-    if missing := [name for name in asked.names if default is None and name not in given]:
+def _read(dial: object, question: DialQuestion, default: Mapping[str, float] | None) -> dict[str, float]:
+    if not isinstance(dial, Mapping):
+        raise ArgumentError("{dials} has {value!r}; give weights by name, such as {{'cost': -20.0}}", value=dial)
+    if missing := [name for name in question.names if default is None and name not in dial]:
         text = "{dials} has {value!r}, without {name!r}, and nothing says its weight; give it too"
-        raise ArgumentError(text, value=dict(given), name=missing[0])
+        raise ArgumentError(text, value=dict(dial), name=missing[0])
     try:
-        told = Outcomes(dict(default or {}) or dict(given)).with_weights(given).weights
+        weights = Outcomes(dict(default or {}) or dict(dial)).with_weights(dial).weights
     except InvalidValueError as error:
-        raise ArgumentError("{dials} has {value!r}: {error}", value=dict(given), error=error) from error
-    return {name: told[name] for name in asked.names}
+        raise ArgumentError("{dials} has {value!r}: {error}", value=dict(dial), error=error) from error
+    return {name: weights[name] for name in question.names}
 
 
 # ---- a sweep
 
 
 def _sweep(
-    n: int, weights: Mapping[str, float], axes: tuple[str, str], sense: float, asked: Asked, blocks: Blocks
+    n: int, weights: Mapping[str, float], axes: tuple[str, str], sense: float, question: DialQuestion, blocks: Blocks
 ) -> list[float]:
     """Return weights of one outcome, from none to all that counts; the weights of now are among them."""
-    found = np.concatenate([_changes(each, weights, axes[1], sense, asked, blocks) for each in _some(asked.policies)])
-    told = [] if asked.weights is None else [(asked.now or asked.weights)[axes[1]]]
-    if not found.size:
-        return sorted({0.0, *told}, key=abs)
-    inner = max(0, n - 2 - len(told))
-    middle = np.quantile(found, (np.arange(inner) + 0.5) / max(1, inner))
-    sizes = {float(f"{size:.3g}") for size in [*middle.tolist(), BEYOND * float(found.max())]}
-    return sorted({0.0, *(sense * size for size in sizes), *told}, key=lambda weight: sense * weight)
+    changes = np.concatenate(
+        [_changes(each, weights, axes[1], sense, question, blocks) for each in _some(question.policies)]
+    )
+    current = [] if question.weights is None else [(question.now or question.weights)[axes[1]]]
+    if not changes.size:
+        return sorted({0.0, *current}, key=abs)
+    inner = max(0, n - 2 - len(current))
+    middle = np.quantile(changes, (np.arange(inner) + 0.5) / max(1, inner))
+    sizes = {float(f"{size:.3g}") for size in [*middle.tolist(), BEYOND * float(changes.max())]}
+    return sorted({0.0, *(sense * size for size in sizes), *current}, key=lambda weight: sense * weight)
 
 
 def _some(policies: Sequence[DialPolicies]) -> list[DialPolicies]:
@@ -136,12 +138,12 @@ def _some(policies: Sequence[DialPolicies]) -> list[DialPolicies]:
 
 
 def _changes(
-    policies: DialPolicies, weights: Mapping[str, float], x: str, sense: float, asked: Asked, blocks: Blocks
+    policies: DialPolicies, weights: Mapping[str, float], x: str, sense: float, question: DialQuestion, blocks: Blocks
 ) -> Float64:
     """Return the sizes of the weight at which the best arm of a context becomes another, one after the other."""
     rows = _sample(blocks[0])
-    seen, place = policies.seen(rows)[0], asked.names.index(x)
-    dial = np.array([0.0 if name == x else weights[name] for name in asked.names])
+    seen, place = policies.seen(rows)[0], question.names.index(x)
+    dial = np.array([0.0 if name == x else weights[name] for name in question.names])
     found = []
     for theta in policies.thetas[:: -(-len(policies.thetas) // FEW_POLICIES)]:  # (m, K, d)
         scores = np.einsum("nd,mkd->mnk", seen.X, theta)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from armlet.errors import EvaluationError
 from armlet.evaluation.checks import TRAINED, Check, Word, check_trained
 from armlet.evaluation.pareto.curve import ParetoCurve
-from armlet.evaluation.pareto.judge import Judge
+from armlet.evaluation.pareto.judge import DialJudge
 from armlet.evaluation.pareto.policies import read_policies
 from armlet.evaluation.pareto.reading import DialSurvey, sum_log, survey_dials
 from armlet.evaluation.pareto.sweep import DialsLike, lay_dials
@@ -34,28 +34,28 @@ def value_dials(
     progress: Progress | None,
 ) -> ParetoCurve:
     """Value policies under dials."""
-    asked = read_policies(targets, blocks, order)
-    laid = lay_dials(dials, curve, asked, blocks)
-    found = survey_dials(blocks, asked.estimated, checks, progress)
-    found.survey.refuse(weights)
-    _refuse_checked(found.checks)
-    doubt = found.survey.doubt(blocks)
-    bandits = [BanditTarget(each.names[0], each.bandit, blocks.arms) for each in asked.policies if each.bandit]
-    about = () if checks == "none" else check_trained(bandits, blocks, found.survey.weights)
+    question = read_policies(targets, blocks, order)
+    laid = lay_dials(dials, curve, question, blocks)
+    survey = survey_dials(blocks, question.estimated, checks, progress)
+    survey.log.refuse(weights)
+    _refuse_checked(survey.checks)
+    doubt = survey.log.doubt(blocks)
+    bandits = [BanditTarget(each.names[0], each.bandit, blocks.arms) for each in question.policies if each.bandit]
+    about = () if checks == "none" else check_trained(bandits, blocks, survey.log.weights)
     trained = {str(check.target): TRAINED for check in about if check.word is not Word.FINE}
-    sums = sum_log(blocks, asked, laid, found, progress)
-    units = found.survey.units
+    sums = sum_log(blocks, question, laid, survey, progress)
+    units = survey.log.units
     return ParetoCurve(
-        **Judge(asked, laid, found, sums, level).curve(trained, doubt),
+        **DialJudge(question, laid, survey, sums, level).curve(trained, doubt),
         curve=laid.curve,
         senses=laid.senses,
-        counted=tuple(name for name in asked.names if name not in asked.estimated),
-        rows=found.survey.rows,
-        told=found.survey.rewarded,
+        counted=tuple(name for name in question.names if name not in question.estimated),
+        rows=survey.log.rows,
+        told=survey.log.rewarded,
         units=None if units is None else len(units),
         level=level,
-        checks=(*found.checks, *about),
-        warnings=tuple(_warnings(found, doubt, about)),
+        checks=(*survey.checks, *about),
+        warnings=tuple(_warnings(survey, doubt, about)),
     )
 
 
@@ -66,9 +66,9 @@ def _refuse_checked(checks: tuple[Check, ...]) -> None:
         raise EvaluationError(f"the check of {refused.name!r} refuses this log: {refused.sentence}")
 
 
-def _warnings(found: DialSurvey, doubt: str, about: tuple[Check, ...]) -> Iterator[str]:
+def _warnings(survey: DialSurvey, doubt: str, about: tuple[Check, ...]) -> Iterator[str]:
     if doubt:
         yield doubt
-    yield from (str(check) for check in (*found.checks, *about) if check.word is not Word.FINE)
-    if gone := found.survey.rows - found.survey.rewarded:
-        yield f"{gone:,} of {found.survey.rows:,} decisions lack an outcome; values are of the others, which may differ"
+    yield from (str(check) for check in (*survey.checks, *about) if check.word is not Word.FINE)
+    if gone := survey.log.rows - survey.log.rewarded:
+        yield f"{gone:,} of {survey.log.rows:,} decisions lack an outcome; values are of the others, which may differ"
