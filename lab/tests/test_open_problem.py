@@ -28,7 +28,7 @@ from armlet_lab.paper.open_problem.environments import (
 )
 from armlet_lab.paper.open_problem.experiment import WIDTHS, Counts, Settings, bound
 from armlet_lab.paper.open_problem.limits import mean_with_limits, share_with_limits
-from armlet_lab.paper.open_problem.simulator import Game, Played, Policy, play_blocks, play_steps
+from armlet_lab.paper.open_problem.simulator import Game, GameRun, Policy, play_blocks, play_steps
 from armlet_lab.paper.open_problem.tasks import LEVEL, Ellipsoids, Runs, look, play, play_armlet
 from armlet_lab.runner.experiment import Finding, Outcome, Role
 from armlet_lab.runner.page import render
@@ -66,12 +66,12 @@ def test_blocks_play_what_steps_play_to_the_last_bit(case: str) -> None:
             np.testing.assert_array_equal(mine, other)
 
 
-def loop(game: Game, policy: Policy) -> tuple[Played, bool]:
+def loop(game: Game, policy: Policy) -> tuple[GameRun, bool]:
     """Play by the definitions alone: matrices, one step after the other."""
     T, d = len(game.coins), 2
     V, b, n = [policy.ridge * np.eye(d) for _ in range(2)], [np.zeros(d) for _ in range(2)], [0, 0]
     solved, last, outside = [(V[a], b[a]) for a in range(2)], policy.last_solve(T), False
-    out = Played(np.empty(T, dtype=np.int64), game.shown.copy(), np.empty(T))
+    out = GameRun(np.empty(T, dtype=np.int64), game.shown.copy(), np.empty(T))
     for t in range(T):
         level = policy.delta or 1 / ((t + 1) * (t + 2))
         theta, beta = [], []

@@ -12,7 +12,7 @@ from armlet.parallel import Seeds
 from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64, Reward
 from armlet_lab.contests.contest import Task
-from armlet_lab.contests.problems import FAMILIES, MADE, TOLD, draw_problem
+from armlet_lab.contests.problems import FAMILIES, MADE, WITH_HORIZON, draw_problem
 from armlet_lab.contests.tournament import ALL, BEFORE, SHORT, Cell, judge, play, regret
 from armlet_lab.runner.experiment import Outcome
 
@@ -60,7 +60,7 @@ def test_a_prompt_family_is_played_in_the_kernel_as_a_loop_would(family: str) ->
     assert regret(policy, one, 0) == total
 
 
-@pytest.mark.parametrize("family", TOLD)
+@pytest.mark.parametrize("family", WITH_HORIZON)
 def test_a_family_that_is_told_the_horizon_is_played_to_its_end(family: str) -> None:
     assert play(task(family, "occasional optimism", horizon=400))["regret"][0] > 0
 
@@ -87,7 +87,7 @@ def test_a_late_context_comes_in_the_second_half() -> None:
 
 def test_lists_of_families_name_families() -> None:
     assert {*MADE, *SHORT} <= {*ALL}
-    assert not {*FAMILIES} & {*TOLD}
+    assert not {*FAMILIES} & {*WITH_HORIZON}
 
 
 def test_a_task_is_played_the_same_again() -> None:

@@ -12,7 +12,18 @@ from armlet.parallel import Seeds
 from armlet.simulation.lab import Lab, as_floats
 from armlet.types import Float64
 from armlet_lab.contests import evidence, units
-from armlet_lab.contests.units import FORMS, LENGTHS, LEVELS, NAMES, TOLD, UNTOLD, Played, draw_problem, judge, players
+from armlet_lab.contests.units import (
+    FORMS,
+    LENGTHS,
+    LEVELS,
+    NAMES,
+    NO_HORIZON,
+    WRONG_HORIZONS,
+    FamilyRegret,
+    draw_problem,
+    judge,
+    players,
+)
 from armlet_lab.experiments import EXPERIMENTS, PRODUCT_EXPERIMENTS
 from armlet_lab.runner import reproduce
 from armlet_lab.runner.experiment import Outcome, Verdict
@@ -62,22 +73,22 @@ def test_the_units_experiment_gives_a_verdict_and_a_table_for_every_claim() -> N
     assert all(section.tables for section in found.sections)
 
 
-def played(free: float, as_given: float, told: float = 1.0) -> Played:
+def played(free: float, as_given: float, told: float = 1.0) -> FamilyRegret:
     rng = np.random.default_rng(1)
 
     def column(mean: float) -> Float64:
         return mean * rng.uniform(0.9, 1.1, 20)
 
-    names = ("p = 5", "p = 10", *NAMES, *TOLD, UNTOLD)
+    names = ("p = 5", "p = 10", *NAMES, *WRONG_HORIZONS, NO_HORIZON)
     regret = {
-        f"{form}: {name}": column(size * (told if name in TOLD else 1.0) * (2.0 if name == "p = 5" else 1.0))
+        f"{form}: {name}": column(size * (told if name in WRONG_HORIZONS else 1.0) * (2.0 if name == "p = 5" else 1.0))
         for form, size in zip(FORMS, (as_given, free), strict=True)
         for name in names
     }
-    return Played({**regret, "random": column(1000.0)}, horizon=400)
+    return FamilyRegret({**regret, "random": column(1000.0)}, horizon=400)
 
 
-def judged(**changes: dict[object, Played]) -> dict[str, Verdict]:
+def judged(**changes: dict[object, FamilyRegret]) -> dict[str, Verdict]:
     good = {
         "levels": {0.0: played(100.0, 100.0), 30.0: played(100.0, 500.0)},
         "lengths": {1.0: played(100.0, 100.0), 0.02: played(100.0, 900.0)},

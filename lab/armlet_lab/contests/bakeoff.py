@@ -100,7 +100,7 @@ WHY: Final = {Outcome.FAILS: "Some setting of a rival does better on these table
 PARITY: Final = ("even", "odd")
 LARGE: Final = 1000
 WIDTH: Final = 26  # letters next to a bar
-MOST: Final = 50  # tables that are told one by one; the data has them all
+MOST: Final = 50  # tables that are listed one by one; the data has them all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,8 +257,8 @@ def _conclusion(kind: str, ours: str, won: Int64 | None) -> dict[Outcome, str]:
     if won is None:
         return {}
     wins, losses = (won > 0).sum(), (won < 0).sum()
-    told = f"{ours} wins {wins} and loses {losses} of {len(won)} {kind} tables against {RIVAL}"
-    return dict.fromkeys(Outcome, told)
+    score = f"{ours} wins {wins} and loses {losses} of {len(won)} {kind} tables against {RIVAL}"
+    return dict.fromkeys(Outcome, score)
 
 
 def _winners(fields: Sequence[Field], name: str, other: str) -> Int64:

@@ -1,6 +1,6 @@
 """A classification table played as a bandit: a row is a context, its classes are the arms, the right one pays 1.
 
-A learner plays the rows in a random order and is told the reward of its choice alone. All meet the same orders. A task
+A learner plays the rows in a random order and receives the reward of its choice alone. All meet the same orders. A task
 is one policy, or one group of a rival's settings, on one table in some orders.
 """
 

@@ -63,21 +63,21 @@ class Contender:
     make: Callable[[Brief, Any], Policy]
     theory: Callable[[Brief], Policy] | None = None
 
-    def fits(self, told: Brief) -> bool:
+    def fits(self, brief: Brief) -> bool:
         """Return whether it can play there: a table needs contexts that repeat."""
-        return self.family != "one row a context" or told.contexts is not None
+        return self.family != "one row a context" or brief.contexts is not None
 
-    def grid(self, told: Brief) -> tuple[Policy, ...]:
+    def grid(self, brief: Brief) -> tuple[Policy, ...]:
         """Return the policies to choose from."""
-        return tuple(self.make(told, value) for value in self.values)
+        return tuple(self.make(brief, value) for value in self.values)
 
-    def settle(self, told: Brief, choice: int | None) -> Policy:
+    def settle(self, brief: Brief, choice: int | None) -> Policy:
         """Return the policy for a problem: a choice of the grid, or None for the theory's constants."""
         if choice is not None:
-            return self.grid(told)[choice]
+            return self.grid(brief)[choice]
         if self.theory is None:
             raise ValueError(f"there is no theory to take constants from; choose one of {len(self.values)}")
-        return self.theory(told)
+        return self.theory(brief)
 
 
 Maker: TypeAlias = Callable[..., Contender]
@@ -93,28 +93,28 @@ PAIRS: Final = ((1, 0.3), (1, 1.0), (5, 0.3), (5, 1.0))  # q and h of forced sam
 BITS: Final = (0.01, 0.02, 0.05, 0.1)
 
 
-def _inside(told: Brief) -> dict[str, Any]:
-    return {"outside": "clip", "reward_range": told.rewards}
+def _inside(brief: Brief) -> dict[str, Any]:
+    return {"outside": "clip", "reward_range": brief.rewards}
 
 
-def _known(told: Brief) -> dict[str, Any]:
-    return {"noise_scale": told.noise, "theta_norm": told.bound}
+def _known(brief: Brief) -> dict[str, Any]:
+    return {"noise_scale": brief.noise, "theta_norm": brief.bound}
 
 
-def _staged(told: Brief, scale: float = 1.0) -> dict[str, Any]:
+def _staged(brief: Brief, scale: float = 1.0) -> dict[str, Any]:
     """Return settings from which SupLinRel learns: below 1 / sqrt(T) it finds every arm known from the start."""
-    bound = max(told.bound, 2 / math.sqrt(told.horizon))
-    return {"horizon": told.horizon, "noise_scale": scale * told.noise, "theta_norm": bound}
+    bound = max(brief.bound, 2 / math.sqrt(brief.horizon))
+    return {"horizon": brief.horizon, "noise_scale": scale * brief.noise, "theta_norm": bound}
 
 
-def _unit_gap(told: Brief) -> float:
+def _unit_gap(brief: Brief) -> float:
     """Return the smallest gap in units of the reward's range, at least a hundredth: the theory needs to know it."""
-    low, high = told.rewards
-    return min(1.0, max(0.01, (told.gap or 0.0) / (high - low)))
+    low, high = brief.rewards
+    return min(1.0, max(0.01, (brief.gap or 0.0) / (high - low)))
 
 
-def _range(told: Brief) -> dict[str, Any]:
-    return {"horizon": told.horizon, "reward_scale": max(map(abs, told.rewards))}
+def _range(brief: Brief) -> dict[str, Any]:
+    return {"horizon": brief.horizon, "reward_scale": max(map(abs, brief.rewards))}
 
 
 _schedule: Maker = partial(Contender, "explores on schedule")
@@ -258,6 +258,6 @@ ONE_BIT: Final[dict[str, Contender]] = {
     "Newtron": _bit(BITS, lambda _, g: Newtron(gamma=g)),
     "Confidit": _bit((0.05, 0.2, 1.0, 5.0), lambda _, e: Confidit(eta=e), lambda _: Confidit(eta=None)),
 }
-"""Ranked apart: told whether the arm was the best one, a noiseless bit that the others do not get."""
+"""Ranked apart: they learn whether the arm was the best one, a noiseless bit that the others do not get."""
 
 ALL: Final[dict[str, Contender]] = {**CONTENDERS, **ONE_BIT}

@@ -265,7 +265,7 @@ def play_closed(task: Task) -> Arrays:
 
 
 def play_auto(task: Task) -> Arrays:
-    """Return the regret of several p, of a p that sets itself, told the horizon or not, and of the default."""
+    """Return the regret of several p, of a p that sets itself, with and without the horizon, and of the default."""
     if task.environment == NOISY_ARM:
         environment = problems.draw_problem(NOISY_ARM, task.seeds, task.first, task.horizon)
     else:

@@ -1,7 +1,7 @@
 """Every system that the paper names, and what is used today, on the same problems: regret, time and memory.
 
 Each run is another draw of the problem, the same for all policies, with the same contexts and noise. Constants are the
-theory's, or the best of a small grid on other draws. Regret is told relative to that of uniform play.
+theory's, or the best of a small grid on other draws. Regret is relative to that of uniform play.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def run(lab: Lab) -> Findings:
 def find(settings: Settings, lab: Lab) -> Findings:
     """Choose constants, play, time and rank."""
     s, seeds = settings, lab.seeds
-    told = {arena: brief(draw_environment(arena, seeds), s.horizon) for arena in s.arenas}
+    briefs = {arena: brief(draw_environment(arena, seeds), s.horizon) for arena in s.arenas}
     entries = [
         Entry(
             Task(seeds=seeds, environment=arena, horizon=s.horizon // DIVIDED.get(arena, 1), player=name),
@@ -132,7 +132,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
         )
         for arena in s.arenas
         for name, contender in ALL.items()
-        if contender.fits(told[arena])
+        if contender.fits(briefs[arena])
     ]
     scores = tune_and_play(lab, play, entries, "Leaderboard", f"{len(ALL)} policies in {len(s.arenas)} environments")
     widths = {

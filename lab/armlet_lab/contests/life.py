@@ -46,7 +46,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "epsilon-greedy, p found": AutoEpsilonGreedy(),
     OPTIMIST: OFUL(noise_scale=0.1, theta_norm=1.0),
 }
-"""As they come, but OFUL: it is told the noise, and a bound on theta, of the environments with late contexts."""
+"""As they come, but OFUL: it knows the noise, and a bound on theta, of the environments with late contexts."""
 USUAL: Final = (DEFAULT, "LinUCB", "Thompson sampling", "epsilon-greedy, p found")
 
 NEWCOMER, SILENT, BLOCKS = "newcomer", "silent arm", "blocks of 1,000"

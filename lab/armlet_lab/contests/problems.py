@@ -150,12 +150,12 @@ FAMILIES: Final[dict[str, Maker]] = {
 }
 """At once, and its blocks: the best arm of ten by clicks, 0.5 or 0.4, no features (Chapelle and Li 2011, Table 1)."""
 
-TOLD: Final[dict[str, Callable[[np.random.Generator, int], Environment]]] = {
+WITH_HORIZON: Final[dict[str, Callable[[np.random.Generator, int], Environment]]] = {
     "news": lambda rng, horizon: News.draw(rng, horizon=horizon, life=max(1, horizon // 20)),
     "newcomers, late rewards": _newcomers,
     "late context": lambda rng, horizon: Plain.draw(rng, 5, 4, law="one-hot", deviations=1.0, late=horizon // 2),
 }
-"""Those that are told the horizon."""
+"""Those that depend on the horizon."""
 
 MADE: Final = ("rare class", "noise features", "embeddings", "silent arm", "newcomers, late rewards")
 """Made to show a fault: features that say nothing, and arms of which nothing comes back yet or ever."""
@@ -170,7 +170,7 @@ def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> Environ
     50
     """
     rng = seeds.rng("problems", family, index)
-    return TOLD[family](rng, horizon) if family in TOLD else FAMILIES[family](rng)
+    return WITH_HORIZON[family](rng, horizon) if family in WITH_HORIZON else FAMILIES[family](rng)
 
 
 class Loop:

@@ -20,7 +20,7 @@ from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.simulation.play import draw, run_streams
 from armlet.types import Estimate, Float64, Policy
 from armlet_lab.contests.contest import Columns, Entry, Part, Task, our_claim, part, ratio, table, tune_and_play
-from armlet_lab.contests.problems import FAMILIES, MADE, TOLD, draw_problem, make_player
+from armlet_lab.contests.problems import FAMILIES, MADE, WITH_HORIZON, draw_problem, make_player
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic, certain, conclude
 
 BEFORE: Final = "ridge 1, width 0.7"
@@ -56,7 +56,7 @@ class Round(NamedTuple):
     families: tuple[str, ...]
 
 
-ALL: Final = (*FAMILIES, *TOLD)
+ALL: Final = (*FAMILIES, *WITH_HORIZON)
 SHORT: Final = (
     *("gaussian 20 x 30", "one-hot 50", "100 arms", "embeddings", "news", "newcomers, late rewards", "delay 1,000"),
     *("level 100", "scale 0.02", "t3 noise"),

@@ -40,8 +40,8 @@ FORMS: Final[tuple[Form, ...]] = ("as given", "free")
 BEST: Final = "best fixed p"
 NAMES: Final = ("auto", "optimistic", "LinUCB", "Thompson")  # besides the grid of fixed p
 SHOWN: Final = (BEST, *NAMES)
-TOLD: Final = {"told 10 T": 10.0, "told T / 10": 0.1}  # what "auto" is told of the horizon
-UNTOLD: Final = "not told"  # the free form alone plays without a horizon
+WRONG_HORIZONS: Final = {"told 10 T": 10.0, "told T / 10": 0.1}  # the horizon that "auto" assumes
+NO_HORIZON: Final = "not told"  # the free form alone plays without a horizon
 SAME: Final = Criterion("within", 0.99, 1.01)
 COSTS: Final = 1.4  # times: more than that no policy may lose in any family
 ALLOWED: Final = {"told 10 T": 1.5, "told T / 10": 2.1}  # times the best fixed p
@@ -109,7 +109,7 @@ def draw_problem(family: str, seeds: Seeds, problem: int, *, level: float, lengt
 
 
 def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
-    """Return all policies in both forms: a grid of fixed p, the named ones, and "auto" told something else than T.
+    """Return all policies in both forms: a grid of fixed p, the named ones, and "auto" with another horizon than T.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
     ['as given: p = 5', 'as given: p = 20', 'as given: auto', 'as given: told 10 T']
     """
     grid = grid_of_p(n_arms, horizon, ratio)
-    auto = {"auto": horizon, **{name: max(1, round(times * horizon)) for name, times in TOLD.items()}}
+    auto = {"auto": horizon, **{name: max(1, round(times * horizon)) for name, times in WRONG_HORIZONS.items()}}
     given: dict[str, Policy] = {
         **{f"p = {p:g}": Algorithm1(p=p) for p in grid},
         **{n: AutoAlgorithm1(horizon=T) for n, T in auto.items()},
@@ -127,7 +127,7 @@ def players(n_arms: int, horizon: int, ratio: float) -> dict[str, Policy]:
     }
     free: dict[str, Policy] = {
         **{f"p = {p:g}": ContextualEpsilonGreedy(p=p) for p in grid},
-        **{n: AutoEpsilonGreedy(horizon=T) for n, T in {**auto, UNTOLD: None}.items()},
+        **{n: AutoEpsilonGreedy(horizon=T) for n, T in {**auto, NO_HORIZON: None}.items()},
         "optimistic": OptimisticEpsilonGreedy(),
         "LinUCB": LinUCB(),
         "Thompson": ThompsonSampling(v=1.0),
@@ -167,13 +167,13 @@ def find(settings: Settings, lab: Lab) -> Findings:
         **{("ties", family): tasks(family, T) for family in s.ties},
     }
     found = play_all(lab, "play", play, places, f"Units: {s.problems} problems in {len(places)} families and units")
-    groups: dict[str, dict[str, Played]] = {}
+    groups: dict[str, dict[str, FamilyRegret]] = {}
     for (group, place), columns in found.items():
         task = places[group, place][0]
         n_arms = draw_problem(task.environment, lab.seeds, 0, level=0.0, length=1.0).n_arms
         names = players(n_arms, task.horizon, task.ratio)
         regret = dict(zip(names, columns["regret"].T, strict=True))
-        groups.setdefault(group, {})[place] = Played(regret | {"random": columns["random"]}, task.horizon)
+        groups.setdefault(group, {})[place] = FamilyRegret(regret | {"random": columns["random"]}, task.horizon)
     return judge(**groups, rng=lab.rng("intervals"))
 
 
@@ -181,7 +181,7 @@ EXPERIMENT: Final = Experiment("units", "Units: levels, lengths, near-ties, and 
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class FamilyRegret:
     """All problems of one family in one kind of units."""
 
     regret: Columns  # by "form: player", and "random": (problems,)
@@ -206,10 +206,12 @@ class Played:
         return f"T = {self.horizon:,}, {len(self.regret['random'])} problems"
 
 
-Found: TypeAlias = Mapping[str, Played]
+ByFamily: TypeAlias = Mapping[str, FamilyRegret]
 
 
-def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: np.random.Generator) -> Findings:
+def judge(
+    *, levels: ByFamily, lengths: ByFamily, families: ByFamily, ties: ByFamily, rng: np.random.Generator
+) -> Findings:
     """Return the verdicts and their sections."""
     return Findings.of(
         [
@@ -222,7 +224,7 @@ def judge(*, levels: Found, lengths: Found, families: Found, ties: Found, rng: n
     )
 
 
-def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Generator) -> Part:
+def _one_change(key: str, what: str, unit: str, found: ByFamily, rng: np.random.Generator) -> Part:
     first, *others = found
 
     def farthest(form: Form, name: str) -> Estimate:  # from 1, of the ratios to the first kind of units
@@ -251,7 +253,7 @@ def _one_change(key: str, what: str, unit: str, found: Found, rng: np.random.Gen
     )
 
 
-def _families(found: Found, rng: np.random.Generator) -> Part:
+def _families(found: ByFamily, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-families",
         f"Nowhere among the families does the default form regret more than {COSTS:g} times what the old form did.",
@@ -268,9 +270,9 @@ def _families(found: Found, rng: np.random.Generator) -> Part:
         Statistic(f"intervals above {COSTS:g}, of {len(ratios)}", certain(above), Criterion("within", 0, 0)),
         Statistic("the worst ratio", worst, Criterion("below", 2.0)),
     )
-    told = {pair: f"{pair[1]} on {pair[0]} {each.value:.2f}" for pair, each in ratios.items()}
-    gains = "; ".join(told[pair] for pair, each in ratios.items() if each.high < 1.0)
-    losses = "; ".join(told[pair] for pair, each in ratios.items() if each.low > 1.0)
+    words = {pair: f"{pair[1]} on {pair[0]} {each.value:.2f}" for pair, each in ratios.items()}
+    gains = "; ".join(words[pair] for pair, each in ratios.items() if each.high < 1.0)
+    losses = "; ".join(words[pair] for pair, each in ratios.items() if each.low > 1.0)
     notes = f"Gains, the interval wholly below 1: {gains or 'none'}.", f"Losses: {losses or 'none'}."
     columns = {name: {family: ratios[family, name] for family in found} for name in SHOWN}
     size = next(iter(found.values())).size
@@ -280,14 +282,14 @@ def _families(found: Found, rng: np.random.Generator) -> Part:
     )
 
 
-def _horizons(found: Found, rng: np.random.Generator) -> Part:
+def _horizons(found: ByFamily, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-horizons",
         'Told a horizon ten times too long or too short, p="auto" still regrets little more than the best fixed p.',
         "The mean regret of each family over that of its best fixed p, in free units: at most "
         f"{', '.join(f'{bound:g} {name}' for name, bound in ALLOWED.items())}.",
     )
-    names = ("auto", *TOLD, UNTOLD)
+    names = ("auto", *WRONG_HORIZONS, NO_HORIZON)
     ratios = {
         (family, name): ratio(one.of("free", name), one.of("free", BEST), rng)
         for family, one in found.items()
@@ -305,7 +307,7 @@ def _horizons(found: Found, rng: np.random.Generator) -> Part:
     return part(claim, "A wrong or missing horizon costs little", statistics, table(caption, "family", columns))
 
 
-def _ties(found: Found, rng: np.random.Generator) -> Part:
+def _ties(found: ByFamily, rng: np.random.Generator) -> Part:
     claim = our_claim(
         "units-ties",
         'Near-ties next to bad arms cost the default p="auto" less than the old one.',
@@ -316,9 +318,9 @@ def _ties(found: Found, rng: np.random.Generator) -> Part:
     rows = []
     for family, one in found.items():
         for form in FORMS:
-            told = [one.of(form, name).mean() / one.of(form, BEST).mean() for name in TOLD]
+            shares = [one.of(form, name).mean() / one.of(form, BEST).mean() for name in WRONG_HORIZONS]
             over = f"{ratio(one.of(form, 'auto'), one.of(form, BEST), rng):.2f}"
-            words = ", ".join(f"{value:.1f}" for value in told)
+            words = ", ".join(f"{value:.1f}" for value in shares)
             rows.append((f"{family}, {form}", *one.shown(form, SHOWN), over, words))
     caption = f"Mean regret next to bad arms, {next(iter(found.values())).size}"
     head = ("family, units", *SHOWN, "auto / best p", "told 10 T, T / 10")

@@ -82,7 +82,7 @@ def mistakes(table: DatasetTable, order: Int64, settings: Sequence[Setting], *, 
 
 
 def choices(X: Float64, costs: Float64, options: str, *, seed: int) -> Int64:
-    """Play rows whose costs are all known, (n, K), one cost told for each choice; return the arms, counted from 0."""
+    """Play rows whose costs are all known, (n, K), one revealed for each choice; return the arms, counted from 0."""
     frame = f"--cbify {costs.shape[1]} --cbify_cs --cb_explore_adf --random_seed {seed} -b 24"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.vw"
@@ -122,5 +122,5 @@ def lines_with_costs(X: Float64, costs: Float64) -> Iterable[str]:
     ['1:0.25 2:1 | f0:1.5']
     """
     for line, row in zip(lines(X, np.zeros(len(X), dtype=np.int64)), costs.tolist(), strict=True):
-        told = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
-        yield f"{told} {line.partition(' ')[2]}"
+        labels = " ".join(f"{arm}:{cost:.9g}" for arm, cost in enumerate(row, start=1))
+        yield f"{labels} {line.partition(' ')[2]}"

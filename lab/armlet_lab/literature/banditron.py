@@ -1,6 +1,6 @@
 """Banditron: Kakade, Shalev-Shwartz and Tewari (2008), "Efficient bandit algorithms for online multiclass prediction".
 
-A perceptron that is told only whether its arm was right. It plays y_hat = argmax_a w_a'x with probability
+A perceptron that learns only whether its arm was right. It plays y_hat = argmax_a w_a'x with probability
 1 - gamma + gamma/K and every other arm with gamma/K; then w_y_hat loses x, and if the bit is 1 the arm that was
 played gains x / propensity, so that on average the step is that of the perceptron that sees the label.
 Decide O(K d); update O(d); memory O(K d). Propensities are exact.

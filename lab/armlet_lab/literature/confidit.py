@@ -1,6 +1,6 @@
 """Confidit: Crammer and Gentile (2011), "Multiclass classification with bandit feedback using adaptive regularization".
 
-Upper confidence bounds from a second-order perceptron that is told only whether its arm was right. The model is
+Upper confidence bounds from a second-order perceptron that learns only whether its arm was right. The model is
 P(right | x, a) = (alpha + u_a'x) / (1 + alpha), so the bit taken as s = 1 if right, else -alpha, has the mean u_a'x:
 on 0/1 rewards whose mean is linear this is a linear bandit, and Confidit is LinUCB with a projection of w'x to
 [-alpha, 1].

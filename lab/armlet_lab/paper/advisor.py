@@ -155,16 +155,17 @@ def find(settings: Settings, lab: Lab) -> Findings:
             runs=s.runs[s.horizons.index(law.horizon)],
             ratio=s.ratio,
             rows=s.rows,
-            law_p=float(told["p"]),
-            theorem_p=float(told["theorem"]),
+            law_p=float(advice["p"]),
+            theorem_p=float(advice["theorem"]),
         )
-        for law, told in zip(laws, advised, strict=True)
+        for law, advice in zip(laws, advised, strict=True)
         for i in range(s.problems)
     ]
     found = lab.map("pilots", play, tasks, f"p from pilots of {s.rows:,} steps: {len(tasks)} problems")
     n = s.problems
     families = [
-        _family(law, told, found[i * n : (i + 1) * n]) for i, (law, told) in enumerate(zip(laws, advised, strict=True))
+        _family(law, advice, found[i * n : (i + 1) * n])
+        for i, (law, advice) in enumerate(zip(laws, advised, strict=True))
     ]
     return judge(families, s.rows, lab.rng("advice intervals"))
 
@@ -227,7 +228,7 @@ def _pilot(environment: LinearArms, rows: int, rng: np.random.Generator) -> Pilo
     return Pilot(X, arms, environment.rewards(rng, X)[np.arange(rows), arms])
 
 
-def _family(law: ProblemLaw, told: Arrays, found: Sequence[Arrays]) -> Family:
+def _family(law: ProblemLaw, advice: Arrays, found: Sequence[Arrays]) -> Family:
     """Put the problems of a family together, each in units of what random play loses."""
     random = np.array([as_floats(one["random"]).mean() for one in found])
     mean = {name: np.array([as_floats(one[name]).mean() for one in found]) for name in ("law", "pilot", "theorem")}
@@ -239,10 +240,10 @@ def _family(law: ProblemLaw, told: Arrays, found: Sequence[Arrays]) -> Family:
         law=mean["law"] / random,
         pilot=mean["pilot"] / random,
         theorem=mean["theorem"] / random,
-        law_p=float(told["p"]),
+        law_p=float(advice["p"]),
         pilot_p=np.array([float(one["p"]) for one in found]),
-        theorem_p=float(told["theorem"]),
-        law_covered=np.array([_covered(as_floats(one["law"]), as_floats(told["ends"])) for one in found]),
+        theorem_p=float(advice["theorem"]),
+        law_covered=np.array([_covered(as_floats(one["law"]), as_floats(advice["ends"])) for one in found]),
         pilot_covered=np.array([_covered(as_floats(one["pilot"]), as_floats(one["ends"])) for one in found]),
     )
 

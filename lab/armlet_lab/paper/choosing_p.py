@@ -41,7 +41,7 @@ from armlet_lab.runner.experiment import (
 from armlet_lab.runner.hindsight import ratio_of_means
 
 FIRST: Final = "Figure (a)"
-TOLD: Final = ("auto", "longer", "shorter", "untold")  # T, 10 T, T / 10, nothing
+AUTOS: Final = ("auto", "longer", "shorter", "untold")  # T, 10 T, T / 10, nothing
 BOUND: Final = 1.5
 WHY: Final = {
     Outcome.HOLDS: "Estimates gathered on the way choose a $p$ that is nearly as good as the best one.",
@@ -103,7 +103,7 @@ class Family:
     horizon: int
     best: Float64  # (problems,): with the best fixed p of each problem, chosen in hindsight
     auto: Float64  # (problems,)
-    longer: Float64  # the same, told that the horizon is ten times as long
+    longer: Float64  # the same, for a horizon ten times as long
     shorter: Float64  # or a tenth
     untold: Float64  # or nothing of it
     p: Float64  # (problems,): where "auto" ended
@@ -150,18 +150,18 @@ def find(settings: Settings, lab: Lab) -> Findings:
 
 
 def play(task: Task) -> Arrays:
-    """Return regret of every p of the grid, (runs, grid), and of "auto", (runs,), by what it was told; and its p."""
+    """Return regret of every p of the grid, (runs, grid), and of "auto", (runs,), by its horizon; and its p."""
     environment, T = draw_problem(task.family, task.seeds, task.problem), task.horizon
     grid = hindsight.grid_of_p(environment.n_arms, T, task.ratio)
-    told = [AutoEpsilonGreedy(horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
-    policies: list[Policy] = [*(ContextualEpsilonGreedy(p=p) for p in grid), *told]
+    autos = [AutoEpsilonGreedy(horizon=horizon) for horizon in (T, 10 * T, T // 10, None)]
+    policies: list[Policy] = [*(ContextualEpsilonGreedy(p=p) for p in grid), *autos]
     entries = [together.Entry.of(policy, environment) for policy in policies]
     which = (task.family, task.problem, T)
     runs = [together.play(environment, entries, T, task.seeds, *which, run) for run in range(task.runs)]
     regret = np.array([run.regret for run in runs])
     return {
         "grid": regret[:, : len(grid)].copy(),
-        **{name: regret[:, len(grid) + i].copy() for i, name in enumerate(TOLD)},
+        **{name: regret[:, len(grid) + i].copy() for i, name in enumerate(AUTOS)},
         "p": np.array([run.p[len(grid)] for run in runs]),
         "random": np.array([run.random for run in runs]),
     }
@@ -205,18 +205,18 @@ def _family(name: str, horizon: int, found: Sequence[Arrays]) -> Family:
     """Put the problems of a family together, each in units of what random play loses."""
     shares = [as_floats(one["random"]).mean() for one in found]
     grids = [as_floats(one["grid"]) / share for one, share in zip(found, shares, strict=True)]
-    told = [
+    means = [
         np.array([as_floats(one[name]).mean() / share for one, share in zip(found, shares, strict=True)])
-        for name in TOLD
+        for name in AUTOS
     ]
     return Family(
         name=name,
         horizon=horizon,
         best=hindsight.best(np.array(grids)),
-        auto=told[0],
-        longer=told[1],
-        shorter=told[2],
-        untold=told[3],
+        auto=means[0],
+        longer=means[1],
+        shorter=means[2],
+        untold=means[3],
         p=np.array([float(np.median(as_floats(one["p"]))) for one in found]),
     )
 
@@ -271,7 +271,8 @@ def _table(families: Sequence[Family], ratios: Sequence[Estimate]) -> Table:
             f"{family.best.mean():.1%}",
             f"{np.median(family.p):,.0f}",
             "; ".join(
-                f"{ratio_of_means(told, family.best):.2f}" for told in (family.longer, family.shorter, family.untold)
+                f"{ratio_of_means(regrets, family.best):.2f}"
+                for regrets in (family.longer, family.shorter, family.untold)
             ),
         )
         for family, ratio in zip(families, ratios, strict=True)

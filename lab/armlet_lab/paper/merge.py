@@ -84,7 +84,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class SharedRun:
     """What one run came to."""
 
     regret: Float64  # (T,): cumulative, in the order of the steps
@@ -132,7 +132,7 @@ def play(task: Task) -> Arrays:
     }
 
 
-def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
+def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> SharedRun:
     """Play worker w, one for each seed, on steps w, w + W, w + 2 W, ... from what all have learned so far."""
     (T, n_arms), workers = steps.rewards.shape, len(seeds)
     policy = Algorithm1(p=p)
@@ -155,7 +155,7 @@ def share(steps: Steps, p: float, factor: float, seeds: list[int]) -> Played:
         for learned in news:
             merged.merge(learned, range(n_arms))
     error = float(np.abs(merged.estimates() - everything.estimates()).max())
-    return Played(np.cumsum(losses), explored, error)
+    return SharedRun(np.cumsum(losses), explored, error)
 
 
 def _meetings(steps: int, p: float, factor: float) -> list[int]:

@@ -106,7 +106,9 @@ def find(settings: Settings, lab: Lab) -> Findings:
     return judge(settings, _rows(settings, lab), _runs(settings, lab), lab.rng("regret intervals"))
 
 
-def judge(settings: Settings, rows: list[plots.Series], played: list[Played], rng: np.random.Generator) -> Findings:
+def judge(
+    settings: Settings, rows: list[plots.Series], played: list[EnvironmentRuns], rng: np.random.Generator
+) -> Findings:
     """Judge both claims of the section."""
     return Findings.of([_judge_fixed(settings, rows), _judge_growing(settings, played, rng)])
 
@@ -208,7 +210,7 @@ def predictions(
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class EnvironmentRuns:
     """What runs came to in one kind of environment."""
 
     label: str
@@ -218,7 +220,7 @@ class Played:
     late: Float64  # the same, T/2 to T
 
 
-def _runs(settings: Settings, lab: Lab) -> list[Played]:
+def _runs(settings: Settings, lab: Lab) -> list[EnvironmentRuns]:
     n, p, T = settings.runs, settings.p, settings.horizon
     parts = [(first, min(first + TOGETHER, n), rate) for first in range(0, n, TOGETHER) for rate in RATES]
     tasks = [Runs(seeds=lab.seeds, rate=rate, first=first, stop=stop, p=p, horizon=T) for first, stop, rate in parts]
@@ -231,12 +233,12 @@ def _checkpoints(T: int) -> Int64:
     return np.union1d(np.geomspace(10, T, 40).astype(np.int64), [T // 16, T // 8, T // 4, T // 2, T])
 
 
-def _join(label: str, T: int, found: list[Arrays]) -> Played:
+def _join(label: str, T: int, found: list[Arrays]) -> EnvironmentRuns:
     steps, names = _checkpoints(T), ("regret", "wrong", "met")
     regret, wrong, met = (np.concatenate([as_floats(arrays[name]) for arrays in found]) for name in names)
     ends = [np.searchsorted(steps, pair) for pair in ([T // 16, T // 8], [T // 2, T])]
     early, late = (np.diff(wrong[:, at])[:, 0] / np.maximum(np.diff(met[:, at])[:, 0], 1) for at in ends)
-    return Played(label, steps, regret, early, late)
+    return EnvironmentRuns(label, steps, regret, early, late)
 
 
 def play(task: Runs) -> Arrays:
@@ -266,7 +268,9 @@ def _one_run(task: Runs, index: int, theta: Theta) -> Float64:
     return kept
 
 
-def _judge_growing(settings: Settings, played: list[Played], rng: np.random.Generator) -> tuple[Verdict, Section]:
+def _judge_growing(
+    settings: Settings, played: list[EnvironmentRuns], rng: np.random.Generator
+) -> tuple[Verdict, Section]:
     fixed, *growing = played
     claim = Claim(
         key="section7-growing",
@@ -301,7 +305,7 @@ def _judge_growing(settings: Settings, played: list[Played], rng: np.random.Gene
     return Verdict(claim=claim, statistics=tuple(rules), explanations=why), section
 
 
-def _show_growing(key: str, played: list[Played], shares: list[Estimate], rng: np.random.Generator) -> Section:
+def _show_growing(key: str, played: list[EnvironmentRuns], shares: list[Estimate], rng: np.random.Generator) -> Section:
     curves = [plots.Curve(drawn(one.label), one.steps.astype(np.float64), band(one.regret, rng)) for one in played]
     alt = "Regret of Algorithm 1 with fixed I and with I growing in three ways, against log t"
     regret = plots.picture(plots.regret(curves), key=key, alt=alt, caption="Mean regret with 95 % intervals.")

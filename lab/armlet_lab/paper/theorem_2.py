@@ -197,7 +197,7 @@ class Draws:
     thetas: int
 
 
-class Played(NamedTuple):
+class Regrets(NamedTuple):
     """All runs in one environment, each (runs, checkpoints)."""
 
     regret: Float64
@@ -222,7 +222,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
     return judge(settings, lab.seeds, small=small, own=own, p=p)
 
 
-def play_small(settings: Settings, lab: Lab) -> dict[str, Played]:
+def play_small(settings: Settings, lab: Lab) -> dict[str, Regrets]:
     """Play both environments whose p is small; and, as a control, the first with p = 2."""
     played = {}
     for name, problem, p in (*((each.name, each, each.p) for each in SMALL), (CONTROL, SMALL[0], WEAK_P)):
@@ -231,7 +231,7 @@ def play_small(settings: Settings, lab: Lab) -> dict[str, Played]:
     return played
 
 
-def play_own(settings: Settings, lab: Lab) -> Played:
+def play_own(settings: Settings, lab: Lab) -> Regrets:
     """Play Figure (a) at the theorem's p, or at the cap."""
     problem, p = _own_p(settings, lab.seeds)
     task = Task(seeds=lab.seeds, environment=problem.name, p=p, horizon=settings.long_horizon, last=settings.long_runs)
@@ -274,24 +274,24 @@ def ask_all(draws: Draws) -> Arrays:
     return {"p": np.array([figure_a(rng).p for rng in rngs])}
 
 
-def _play(lab: Lab, stage: str, whole: Task, batch: int) -> Played:
+def _play(lab: Lab, stage: str, whole: Task, batch: int) -> Regrets:
     """Play all runs of a task in batches."""
     n = whole.last
     tasks = [replace(whole, first=run, last=min(run + batch, n)) for run in range(0, n, batch)]
     label = f"Theorem 2, {whole.environment}: {n} runs of T = {whole.horizon:,} at p = {whole.p:,.0f}"
     found = lab.map(stage, play, tasks, label)
     parts = (np.concatenate([as_floats(each[name]) for each in found]) for name in ("regret", "exploiting"))
-    return Played(*parts)
+    return Regrets(*parts)
 
 
-def judge(settings: Settings, seeds: Seeds, *, small: Mapping[str, Played], own: Played, p: Float64) -> Findings:
+def judge(settings: Settings, seeds: Seeds, *, small: Mapping[str, Regrets], own: Regrets, p: Float64) -> Findings:
     """Judge the three claims."""
     return Findings.of(
         [judge_small(settings, small, seeds), judge_own(settings, own, seeds), judge_size(settings, p, seeds)]
     )
 
 
-def judge_small(settings: Settings, played: Mapping[str, Played], seeds: Seeds) -> tuple[Verdict, Section]:
+def judge_small(settings: Settings, played: Mapping[str, Regrets], seeds: Seeds) -> tuple[Verdict, Section]:
     """Compare regret with the bound in two environments whose p is small; with p = 2 the comparison must fail."""
     steps, rng = checkpoints(settings.horizon), seeds.rng("intervals where p is small")
     statistics: list[Statistic] = []
@@ -322,7 +322,7 @@ def _ratios(name: str, steps: Int64, ratio: Float64, rng: np.random.Generator) -
     ]
 
 
-def judge_own(settings: Settings, played: Played, seeds: Seeds) -> tuple[Verdict, Section]:
+def judge_own(settings: Settings, played: Regrets, seeds: Seeds) -> tuple[Verdict, Section]:
     """Judge the runs of Figure (a); with a p below the theorem's they are a reading."""
     problem, p = _own_p(settings, seeds)
     role = Role.WRITTEN if p >= problem.p else Role.READING

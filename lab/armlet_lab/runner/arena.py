@@ -1,4 +1,4 @@
-"""Where policies are compared: nine environments, and what a contender is told of each before it starts.
+"""Where policies are compared: nine environments, and what a contender knows of each before it starts.
 
 A brief holds what the theory of some policies assumes known: the size of the noise, of theta, and of rewards. It is
 computed from the environment itself; that is more than a user knows, and the same for all.
@@ -50,7 +50,7 @@ FEW = 512  # contexts: more are too many for a table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a contender is told."""
+    """What a contender knows of an environment."""
 
     n_arms: int
     dim: int
@@ -81,8 +81,8 @@ def brief(environment: LinearArms, horizon: int) -> Brief:
 
     Examples
     --------
-    >>> told = brief(draw_environment("display ads", Seeds(1)), 1000)
-    >>> told.binary, told.rewards
+    >>> known = brief(draw_environment("display ads", Seeds(1)), 1000)
+    >>> known.binary, known.rewards
     (True, (0.0, 1.0))
     """
     X = environment.contexts(LOOK.rng("contexts looked at"), DRAWS)

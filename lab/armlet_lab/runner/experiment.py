@@ -164,7 +164,7 @@ class Verdict:
     of the reading does; it does not hold if both are contradicted, as far as there are any; else it is not settled.
     A control that does not pass leaves it unsettled regardless of the others.
     `explanations` say why an outcome comes about, for outcomes that need it; `conclusions` are what a claim adds to the
-    main conclusion of a page, a clause for each outcome, if it bears on it. Only those of the one that came are told.
+    main conclusion of a page, a clause for each outcome, if it bears on it. Only those of the outcome are printed.
 
     Examples
     --------

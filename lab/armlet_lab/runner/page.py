@@ -52,10 +52,10 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
     found = _match(sections, verdicts)
     ordered = [found[section.claim] for section in sections]
     check_pictures([picture for section in sections for picture in section.pictures])
-    told = [_claim(section, verdict) for section, verdict in zip(sections, ordered, strict=True)]
+    claims = [_claim(section, verdict) for section, verdict in zip(sections, ordered, strict=True)]
     parts = [
         Part("verdicts", "Verdicts", _overview(sections, ordered)),
-        Part("claims", "Claim by claim", f'<div id="claims">{lines(told)}</div>'),
+        Part("claims", "Claim by claim", f'<div id="claims">{lines(claims)}</div>'),
     ]
     page, made, manifest_html = document(title, answer(verdicts), parts, manifest).rpartition('<section id="made"')
     return f"{typeset(page)}{made}{manifest_html}"  # what made it may hold any text
@@ -63,10 +63,10 @@ def render(title: str, sections: Sequence[Section], verdicts: Sequence[Verdict],
 
 def _match(sections: Sequence[Section], verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
     """Find every section's verdict; refuse a page that would leave one out, tell one twice, or name two alike."""
-    told, judged = Counter(section.claim for section in sections), Counter(verdict.claim.key for verdict in verdicts)
-    if told != judged or max(told.values(), default=1) > 1:
+    shown, judged = Counter(section.claim for section in sections), Counter(verdict.claim.key for verdict in verdicts)
+    if shown != judged or max(shown.values(), default=1) > 1:
         raise ValueError(
-            f"sections are {sorted(told.elements())} but verdicts {sorted(judged.elements())}; give one each"
+            f"sections are {sorted(shown.elements())} but verdicts {sorted(judged.elements())}; give one each"
         )
     headings = Counter(section.heading for section in sections)
     if alike := [heading for heading, times in headings.items() if times > 1]:

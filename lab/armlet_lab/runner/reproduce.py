@@ -96,7 +96,7 @@ def reproduce(
     engine, workers
         Where tasks run; see `armlet.parallel.make_pool`. The results are the same.
     progress
-        Given what is being done, gives what is told how far it is.
+        Given what is being done, returns a `Progress`.
     """
     chosen = list(dict.fromkeys(EXPERIMENTS if names is None else names))
     _check(chosen)
@@ -177,8 +177,8 @@ def _attempt(done: Reproduction, name: str, lab: Lab, seconds: dict[str, float])
     start = time.perf_counter()
     try:
         found = load(name).run(lab)
-        told = {verdict.claim.key for verdict in done.verdicts}
-        if twice := [verdict.claim.key for verdict in found.verdicts if verdict.claim.key in told]:
+        keys = {verdict.claim.key for verdict in done.verdicts}
+        if twice := [verdict.claim.key for verdict in found.verdicts if verdict.claim.key in keys]:
             raise ValueError(f"claim {twice[0]} was judged before; give it another key")
         render(TITLE, found.sections, found.verdicts, {})  # a page that cannot be made must not stop the others'
         done.findings[name] = found

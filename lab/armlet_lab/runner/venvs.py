@@ -62,7 +62,7 @@ def environment(recipe: Recipe, folder: Path, tell: Callable[[str], None] = prin
     folder
         Where it is, or is to be; one made by another recipe is replaced.
     tell
-        Told what is being done.
+        Receives what is being done.
     """
     if (held := _held(recipe, folder)) is not None:
         tell(f"{recipe.name}: already installed, {held.megabytes:.0f} MB")

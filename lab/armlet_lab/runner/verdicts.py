@@ -33,8 +33,8 @@ def answer(verdicts: Sequence[Verdict]) -> list[str]:
     >>> from armlet_lab.runner.experiment import Claim, Criterion
     >>> claim = Claim(key="fig-a", where="Figure (a)", says="Regret grows as log t.", reading="At p = 600.")
     >>> ratio = Statistic("doubling ratio", Estimate(1.9, 1.7, 2.1), Criterion("within", 0.8, 1.3))
-    >>> told = {Outcome.FAILS: "regret grows faster"}
-    >>> for sentence in answer([Verdict(claim=claim, statistics=(ratio,), conclusions=told)]):
+    >>> clauses = {Outcome.FAILS: "regret grows faster"}
+    >>> for sentence in answer([Verdict(claim=claim, statistics=(ratio,), conclusions=clauses)]):
     ...     print(sentence)
     Tested: 1 claim of the paper, by 1 check against a bound set before the runs.
     1 does not hold.
@@ -48,12 +48,12 @@ def answer(verdicts: Sequence[Verdict]) -> list[str]:
 def _tested(verdicts: Sequence[Verdict]) -> str:
     sources = Counter(_within(verdict.claim.source) for verdict in verdicts)
     (first, many), *others = sources.items()
-    told = [f"{many} {'claim' if many == 1 else 'claims'} of {first}", *(f"{n} of {source}" for source, n in others)]
+    counts = [f"{many} {'claim' if many == 1 else 'claims'} of {first}", *(f"{n} of {source}" for source, n in others)]
     checks = [statistic for verdict in verdicts for statistic in verdict.statistics]
     controls = sum(check.role is Role.CONTROL for check in checks)
     by = "1 check against a bound" if len(checks) == 1 else f"{len(checks):,} checks against bounds"
     shown = f"; {controls} of them {'is a control' if controls == 1 else 'are controls'}" if controls else ""
-    return f"Tested: {_listed(told)}, by {by} set before the runs{shown}."
+    return f"Tested: {_listed(counts)}, by {by} set before the runs{shown}."
 
 
 def _within(source: str) -> str:
@@ -113,8 +113,8 @@ def to_text(verdicts: Sequence[Verdict], width: int = 100) -> str:
         lines.append(f"{verdict.claim.key:{keys}}  {verdict.claim.where:{places}}  {verdict.outcome}")
         for text in (verdict.claim.says, verdict.reason):
             lines += textwrap.wrap(plain(text), width, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    told = [line for sentence in answer(verdicts) for line in textwrap.wrap(plain(sentence), width)]
-    return "\n".join([*lines, "", *told])
+    sentences = [line for sentence in answer(verdicts) for line in textwrap.wrap(plain(sentence), width)]
+    return "\n".join([*lines, "", *sentences])
 
 
 def to_markdown(verdicts: Sequence[Verdict]) -> str:
@@ -129,8 +129,8 @@ def to_markdown(verdicts: Sequence[Verdict]) -> str:
     |---|---|---|---|---|
     """
     rows = [(v.claim.key, v.claim.where, v.claim.says, v.outcome, v.reason) for v in verdicts]
-    told = " ".join(map(in_a_cell, answer(verdicts)))
-    head = [told, "", "| claim | where | what it says | verdict | reason |", "|---|---|---|---|---|"]
+    sentences = " ".join(map(in_a_cell, answer(verdicts)))
+    head = [sentences, "", "| claim | where | what it says | verdict | reason |", "|---|---|---|---|---|"]
     return "\n".join([*head, *(f"| {' | '.join(map(in_a_cell, row))} |" for row in rows)])
 
 

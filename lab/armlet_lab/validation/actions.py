@@ -65,7 +65,7 @@ class Catalogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TargetCoverage:
     """What one log says of a target; or many logs, on average."""
 
     reach: float
@@ -74,20 +74,20 @@ class Found:
     error: float  # root mean square
 
     @classmethod
-    def mean(cls, several: Sequence[Found]) -> Found:
+    def mean(cls, several: Sequence[TargetCoverage]) -> TargetCoverage:
         """Return what many logs say."""
         columns = np.array([(each.reach, each.covers, each.width, each.error**2) for each in several])
         reach, covers, width, square = columns.mean(axis=0).tolist()
         return cls(reach, covers, width, float(np.sqrt(square)))
 
 
-def found(seed: int, law: str, steps: int = STEPS) -> dict[str, Found]:
+def coverage(seed: int, law: str, steps: int = STEPS) -> dict[str, TargetCoverage]:
     """Log a run, and value both targets by it."""
     with tempfile.TemporaryDirectory() as folder:
-        return _found(seed, law, Path(folder) / "log.jsonl", steps)
+        return _coverage(seed, law, Path(folder) / "log.jsonl", steps)
 
 
-def _found(seed: int, law: str, path: Path, steps: int) -> dict[str, Found]:
+def _coverage(seed: int, law: str, path: Path, steps: int) -> dict[str, TargetCoverage]:
     world = Catalogue(seed)
     truth = dict.fromkeys(TARGETS, 0.0)
     with armlet.Log(path) as log:
@@ -104,12 +104,12 @@ def _found(seed: int, law: str, path: Path, steps: int) -> dict[str, Found]:
     return {name: _compared(result[name], truth[name], reach[name]) for name in TARGETS}
 
 
-def _compared(value: Value, truth: float, reach: float) -> Found:
+def _compared(value: Value, truth: float, reach: float) -> TargetCoverage:
     low, high = value.interval or (-np.inf, np.inf)
-    return Found(reach, float(low <= truth <= high), high - low, abs(value.value - truth))
+    return TargetCoverage(reach, float(low <= truth <= high), high - low, abs(value.value - truth))
 
 
-def table(seeds: Sequence[int], steps: int = STEPS) -> Iterator[tuple[str, str, Found]]:
+def table(seeds: Sequence[int], steps: int = STEPS) -> Iterator[tuple[str, str, TargetCoverage]]:
     """Yield every law and target, with what logs of all seeds say on average.
 
     Examples
@@ -118,9 +118,9 @@ def table(seeds: Sequence[int], steps: int = STEPS) -> Iterator[tuple[str, str, 
     [('SharedOptimism()', 'near', 1.0), ('SharedOptimism()', 'far', 1.0)]
     """
     for law in LAWS:
-        runs = [found(seed, law, steps) for seed in seeds]
+        runs = [coverage(seed, law, steps) for seed in seeds]
         for name in TARGETS:
-            yield law, name, Found.mean([run[name] for run in runs])
+            yield law, name, TargetCoverage.mean([run[name] for run in runs])
 
 
 def main() -> None:

@@ -186,12 +186,12 @@ def coverage(case: Case, seeds: Sequence[int]) -> dict[str, float]:
     ['each', 'judged', 'single', 'together']
     """
     truth, (valued, dials) = true_values(case.targets), targets(case.targets)
-    told = []
+    shares = []
     for seed in seeds:
-        found = armlet.evaluate(log_of(seed, case), valued, dials=dials, checks="none")
-        judged = float(np.mean([word != "not judged" for word in found.standing[1:]]))
-        told.append((*covers(found, truth), found.each, judged))
-    return dict(zip(("together", "single", "each", "judged"), np.mean(told, axis=0).tolist(), strict=True))
+        result = armlet.evaluate(log_of(seed, case), valued, dials=dials, checks="none")
+        judged = float(np.mean([word != "not judged" for word in result.standing[1:]]))
+        shares.append((*covers(result, truth), result.each, judged))
+    return dict(zip(("together", "single", "each", "judged"), np.mean(shares, axis=0).tolist(), strict=True))
 
 
 def drawing(seed: int) -> str:
@@ -226,8 +226,8 @@ def main() -> None:
     print(f"{head} {'together':>8} {'95 % each':>9} {'level':>7} {'judged':>6}")
     for case in CASES:
         found = coverage(case, seeds)
-        told = f"{found['together']:8.3f} {found['single']:9.3f} {found['each']:7.4f} {found['judged']:6.2f}"
-        print(f"{case} {told}", flush=True)
+        cells = f"{found['together']:8.3f} {found['single']:9.3f} {found['each']:7.4f} {found['judged']:6.2f}"
+        print(f"{case} {cells}", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ K: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The policy, what it is told of the environment, and where it departs from what the theorem asks for."""
+    """The policy, what it knows of the environment, and where it departs from what the theorem asks for."""
 
     ridge: float
     noise_scale: float  # sigma
@@ -83,7 +83,7 @@ class Game(NamedTuple):
         return losses
 
 
-class Played(NamedTuple):
+class GameRun(NamedTuple):
     """One run."""
 
     arms: Int64  # (T,)
@@ -145,7 +145,7 @@ def _no_rows(policy: Policy, n: int) -> Float64:
     return sums
 
 
-def play_steps(games: Sequence[Game], policy: Policy) -> tuple[list[Played], Bool]:
+def play_steps(games: Sequence[Game], policy: Policy) -> tuple[list[GameRun], Bool]:
     """Play runs next to each other, and return as well whether any theta was ever outside its ellipsoid: (runs,)."""
     R, T = len(games), len(games[0].coins)
     coins, noise, shown = (np.stack([game[i] for game in games]) for i in (3, 4, 2))
@@ -168,7 +168,7 @@ def play_steps(games: Sequence[Game], policy: Policy) -> tuple[list[Played], Boo
             mine = arms[:, t] == a
             sums[a], n[a] = np.where(mine, sums[a] + row, sums[a]), n[a] + mine
             solved[a] = np.where(last[n[a]] == n[a], sums[a], solved[a])
-    return [Played(*each) for each in zip(arms, shown, bonus, strict=True)], outside
+    return [GameRun(*each) for each in zip(arms, shown, bonus, strict=True)], outside
 
 
 class _Arm:
@@ -197,13 +197,13 @@ class _Arm:
             self.solved = self._sums
 
 
-def play_blocks(game: Game, policy: Policy) -> Played:
+def play_blocks(game: Game, policy: Policy) -> GameRun:
     """Play one run, block by block."""
     T = len(game.coins)
     levels, last = policy.log_levels(T), policy.last_solve(T)
     pool, means, losses = game.pool.T, game.means, game.losses.T[:, :, None]
     state = [_Arm(policy, last) for _ in range(K)]
-    out = Played(np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64), np.empty(T))
+    out = GameRun(np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64), np.empty(T))
     t, length = 0, BLOCK[0]
     while t < T:
         here = slice(t, min(t + length, T))

@@ -134,15 +134,15 @@ def values(log: HeldBlocks, target: Function, truth: float) -> dict[str, float]:
     """Return values and ends of intervals by name, and whether intervals covered at all looks."""
     result = evaluate(log, {NAME: target}, interval="fixed", checks="none")
     points, auto = result.estimates[NAME], result[NAME]
-    told = {word: (points[word].value, points[word].interval) for word in ("weighted", "explored")}
-    found: dict[str, float] = {}
-    for word, (value, span) in (told | {"auto": (auto.value, auto.interval)}).items():
+    estimates = {word: (points[word].value, points[word].interval) for word in ("weighted", "explored")}
+    values: dict[str, float] = {}
+    for word, (value, span) in (estimates | {"auto": (auto.value, auto.interval)}).items():
         low, high = span or (math.nan, math.nan)
-        found |= {f"{word} value": value, f"{word} low": low, f"{word} high": high}
+        values |= {f"{word} value": value, f"{word} low": low, f"{word} high": high}
     rows = log[0]
     past = value_by_past(rows, target(rows.X, rows.eligible), LEVEL)
-    found |= dict(zip(("past value", "past low", "past high"), past, strict=True))
-    return found | _naive(rows, target) | _at_looks(log, rows, target, truth)
+    values |= dict(zip(("past value", "past low", "past high"), past, strict=True))
+    return values | _naive(rows, target) | _at_looks(log, rows, target, truth)
 
 
 def _naive(rows: Rows, target: Function) -> dict[str, float]:
@@ -245,7 +245,7 @@ def value_by_past(rows: Rows, law: Float64, level: float) -> tuple[float, float,
     parts = (pi, direct, rows.reward, design.propensity, design.given, explored, played, h)
     F = row_features(*parts, **kernel_constants(ESTIMATORS.values()))
     own = gram(F, F)
-    found = estimate("weighted", own)
-    told = (found.value, math.sqrt(found.variance(own)), found.ess, level)
+    estimated = estimate("weighted", own)
+    statistics = (estimated.value, math.sqrt(estimated.variance(own)), estimated.ess, level)
     clicks = bool(np.isin(rows.reward, (0.0, 1.0)).all())
-    return (found.value, *(wilson(*told, (0.0, 1.0)) if clicks else t_interval(*told)))
+    return (estimated.value, *(wilson(*statistics, (0.0, 1.0)) if clicks else t_interval(*statistics)))

@@ -101,10 +101,10 @@ def picture_of(found: Mapping[str, tuple[Estimate, Estimate]], band: tuple[float
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("share of logs in which the interval covers")
         legend(figure, axes)
-    told = "; ".join(f"{name} {pair[0].value:.3f} and {pair[1].value:.3f}" for name, pair in found.items())
+    figures = "; ".join(f"{name} {pair[0].value:.3f} and {pair[1].value:.3f}" for name, pair in found.items())
     return picture(
         figure,
         key="coverage",
-        alt=f"How often 95 % intervals cover, by all rows and by explored rows: {told}",
+        alt=f"How often 95 % intervals cover, by all rows and by explored rows: {figures}",
         caption="How often intervals of level 95 % cover, with intervals of that share; the band is what is asked.",
     )
