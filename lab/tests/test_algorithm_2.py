@@ -77,9 +77,11 @@ def test_the_page_has_the_words_of_the_experiment() -> None:
         assert [where, says] == [in_a_cell(text) for text in (each.claim.where, each.claim.says)]
         assert _shape(reason).endswith(_shape(in_a_cell(each.explanations[Outcome(outcome)])))
         names = [_shape(in_a_cell(statistic.name)) for statistic in each.statistics]
-        told = [any(_shape(part).startswith(f"{name} is ") for name in names) for part in reason.split(" passed: ")[1:]]
-        assert told
-        assert all(told)
+        named = [
+            any(_shape(part).startswith(f"{name} is ") for name in names) for part in reason.split(" passed: ")[1:]
+        ]
+        assert named
+        assert all(named)
 
 
 def _shape(text: str) -> str:

@@ -33,8 +33,8 @@ def found() -> Findings:
 
 def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """But for the oracle, and for Contextual UCB, whose milliseconds a step have an experiment of their own."""
-    told = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
-    entered = {type(policy).__name__ for each in ALL.values() for policy in each.grid(told)}
+    known = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
+    entered = {type(policy).__name__ for each in ALL.values() for policy in each.grid(known)}
     expected = {*POLICIES, *LITERATURE, "RunningMinimumEpsilonGreedy"} - {"Oracle", "ContextualUCB"}
     assert entered <= expected
     assert len(entered) >= 30  # the leaderboard is no longer one if most are missing
@@ -46,13 +46,13 @@ def test_everyone_who_competes_is_a_policy_and_who_does_not_is_named(capsys: pyt
 @pytest.mark.parametrize("arena", ARENAS)
 def test_every_contender_that_fits_can_start_with_all_its_settings(arena: str) -> None:
     environment = draw_environment(arena, Seeds(3))
-    told = brief(environment, 500)
+    known = brief(environment, 500)
     for name, contender in ALL.items():
-        if contender.fits(told):
-            made = (*contender.grid(told), *([contender.settle(told, None)] if contender.theory else []))
+        if contender.fits(known):
+            made = (*contender.grid(known), *([contender.settle(known, None)] if contender.theory else []))
             for policy in made:
                 policy.check(environment.n_arms, environment.dim, 0)
-            assert len(set(map(repr, made[: len(contender.grid(told))]))) == len(contender.grid(told)), name
+            assert len(set(map(repr, made[: len(contender.grid(known))]))) == len(contender.grid(known)), name
 
 
 def test_tables_need_contexts_that_repeat() -> None:
@@ -61,9 +61,9 @@ def test_tables_need_contexts_that_repeat() -> None:
 
 
 def test_no_theory_no_theory_constants() -> None:
-    told = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
+    known = brief(draw_environment("Figure (a)", Seeds(1)), 1000)
     with pytest.raises(ValueError, match="there is no theory to take constants from"):
-        CONTENDERS["greedy"].settle(told, None)
+        CONTENDERS["greedy"].settle(known, None)
 
 
 def test_both_claims_are_judged_and_everyone_is_in_the_tables() -> None:
@@ -76,9 +76,9 @@ def test_both_claims_are_judged_and_everyone_is_in_the_tables() -> None:
 
 def test_sums_are_found_not_to_grow_and_a_table_is() -> None:
     cost = found().verdicts[1]
-    told = {each.name: each for each in cost.statistics}
+    statistics = {each.name: each for each in cost.statistics}
     for name in ("LinUCB", "OFUL", "Thompson sampling"):
-        estimate = told[f"bytes in $t$, {name}"].estimate
+        estimate = statistics[f"bytes in $t$, {name}"].estimate
         assert estimate is not None
         assert estimate.value == 0
     assert all(each.passed for each in cost.statistics if each.role is Role.CONTROL)

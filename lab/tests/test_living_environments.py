@@ -146,8 +146,8 @@ def test_whoever_plays_only_still_environments_refuses_the_others(environment: E
 def test_the_settings_of_a_job_tell_one_delay_from_another() -> None:
     inner = FigureA.draw(rng(1))
     job = Job(environment=Delayed(environment=inner, delay=5), policy=LinUCB(), horizon=10, runs=1, seed=1)
-    told = settings_of(job)["environment"]
-    assert told == {
+    settings = settings_of(job)["environment"]
+    assert settings == {
         "name": "Delayed",
         "settings": {
             "environment": {
@@ -157,4 +157,4 @@ def test_the_settings_of_a_job_tell_one_delay_from_another() -> None:
             "delay": 5,
         },
     }
-    assert settings_of(replace(job, environment=Delayed(environment=inner, delay=6)))["environment"] != told
+    assert settings_of(replace(job, environment=Delayed(environment=inner, delay=6)))["environment"] != settings

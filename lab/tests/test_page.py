@@ -1,4 +1,4 @@
-"""The report: well-formed, whole, safe whatever it is told, and the same for the same input."""
+"""The report: well-formed, whole, safe with any text, and the same for the same input."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ def test_the_manifest_is_told_in_full() -> None:
 
 def test_a_verdict_without_a_section_is_not_dropped_in_silence() -> None:
     sections, verdicts = sample()
-    for told, judged in ((sections[1:], verdicts), (sections, verdicts[1:]), ([*sections, sections[0]], verdicts)):
+    for shown, judged in ((sections[1:], verdicts), (sections, verdicts[1:]), ([*sections, sections[0]], verdicts)):
         with pytest.raises(ValueError, match="give one each"):
-            render("t", told, judged, {})
+            render("t", shown, judged, {})
 
 
 def test_figures_that_share_names_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Printed tables, rebuilt: the designs are what they say, and a table that differs is told so."""
+"""Printed tables, rebuilt: the designs are what they say, and a table that differs is reported."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def fake(name: str) -> Experiment:
             raise KeyboardInterrupt
         if name == "lemma-2":
             raise WorkerError("a worker died")
-        return findings("fig-a" if name == "merge" else name)  # merge tells a claim that fig-a told
+        return findings("fig-a" if name == "merge" else name)  # merge repeats a claim of fig-a
 
     return Experiment(name, name, run)
 
@@ -78,15 +78,15 @@ def test_every_file_is_written_and_the_table_printed(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told: list[str] = []
+    labels: list[str] = []
 
     def listen(label: str) -> Progress:
-        told.append(label)
+        labels.append(label)
         return silent
 
     out = tmp_path / "deep" / "paper"
     assert paper.reproduce(["theorem-1", "fig-a"], "quick", 5, out, engine="serial", progress=listen) == 0
-    assert told == ["theorem-1 at quick with 5", "fig-a at quick with 5"]
+    assert labels == ["theorem-1 at quick with 5", "fig-a at quick with 5"]
     figures = [
         f"{name}{part}.{kind}" for name in ("fig-a", "theorem-1") for part in ("", "-2") for kind in ("png", "svg")
     ]

@@ -73,7 +73,7 @@ def test_the_units_experiment_gives_a_verdict_and_a_table_for_every_claim() -> N
     assert all(section.tables for section in found.sections)
 
 
-def played(free: float, as_given: float, told: float = 1.0) -> FamilyRegret:
+def played(free: float, as_given: float, wrong: float = 1.0) -> FamilyRegret:
     rng = np.random.default_rng(1)
 
     def column(mean: float) -> Float64:
@@ -81,7 +81,7 @@ def played(free: float, as_given: float, told: float = 1.0) -> FamilyRegret:
 
     names = ("p = 5", "p = 10", *NAMES, *WRONG_HORIZONS, NO_HORIZON)
     regret = {
-        f"{form}: {name}": column(size * (told if name in WRONG_HORIZONS else 1.0) * (2.0 if name == "p = 5" else 1.0))
+        f"{form}: {name}": column(size * (wrong if name in WRONG_HORIZONS else 1.0) * (2.0 if name == "p = 5" else 1.0))
         for form, size in zip(FORMS, (as_given, free), strict=True)
         for name in names
     }
@@ -111,7 +111,7 @@ def test_units_verdicts_follow_from_the_numbers() -> None:
     assert judged(levels={0.0: same, 30.0: same})["units-levels"].outcome is Outcome.UNSETTLED  # the control
     assert judged(lengths={1.0: same, 0.5: played(300.0, 900.0)})["units-lengths"].outcome is Outcome.FAILS
     assert judged(families={"scheduling": played(300.0, 100.0)})["units-families"].outcome is Outcome.FAILS
-    assert judged(families={"scheduling": played(100.0, 100.0, told=3.0)})["units-horizons"].outcome is Outcome.FAILS
+    assert judged(families={"scheduling": played(100.0, 100.0, wrong=3.0)})["units-horizons"].outcome is Outcome.FAILS
     assert judged(ties={"a tie": played(200.0, 100.0)})["units-ties"].outcome is Outcome.FAILS
 
 

@@ -147,10 +147,10 @@ def test_the_terminal_table_holds_every_verdict_and_counts_them() -> None:
     for each in many():
         assert f"{each.claim.key}  {each.claim.where}  {each.outcome}\n" in text
         assert " ".join(each.reason.split()) in " ".join(text.split())
-    told = " ".join(answer(many()))
-    assert " ".join(text.split()).endswith(told)
-    assert "3 hold, 2 hold only under a stated reading, 1 does not hold and 3 are not settled by these runs." in told
-    assert told.startswith("Tested: 9 claims of the paper, by 18 checks against bounds set before the runs.")
+    summary = " ".join(answer(many()))
+    assert " ".join(text.split()).endswith(summary)
+    assert "3 hold, 2 hold only under a stated reading, 1 does not hold and 3 are not settled by these runs." in summary
+    assert summary.startswith("Tested: 9 claims of the paper, by 18 checks against bounds set before the runs.")
 
 
 def test_the_conclusion_joins_the_clauses_of_the_outcomes_that_came_what_holds_first() -> None:

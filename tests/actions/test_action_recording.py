@@ -17,7 +17,7 @@ ACTIONS = {"tea": [1.0], "milk": [2.0], "water": [0.0]}
 
 
 class Heard:
-    """A recorder that writes down what it hears, and refuses what it is told to."""
+    """A recorder that keeps every event, and rejects those of some kinds."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Any]] = []
@@ -70,9 +70,9 @@ def test_a_recorder_hears_tables_before_their_decisions_and_changes_before_they_
         *("replace", "advance", "replace", "learn_logged", "remove_table"),
     ]
     assert log.events[0][1] == (table.hash, "drinks")
-    told = dict(log.events)
-    assert told["remove_table"] == {"name": "drinks"}
-    assert told["learn"] == {"id": decision.id, "reward": 1.0, "weight": 1.0}
+    events = dict(log.events)
+    assert events["remove_table"] == {"name": "drinks"}
+    assert events["learn"] == {"id": decision.id, "reward": 1.0, "weight": 1.0}
     assert log.events[2][1]["actions"] == table.hash
     assert decision.marginal
 

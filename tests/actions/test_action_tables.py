@@ -48,13 +48,13 @@ def test_keys_are_eight_bytes_of_blake2b_of_label_and_features() -> None:
 def test_a_change_is_told_by_what_is_other() -> None:
     base = ActionTable(range(10), np.arange(20.0).reshape(10, 2), names=["a", "b"])
     new = base.changed(add={3: [0.5, 0.5], "x": {"b": 1.0, "a": 2.0}}, remove=[9])
-    told = json.loads(json.dumps(new.fields(base)))
-    assert (told["from"], told["remove"]) == (base.hash, [9])
-    assert told["add"] == {"labels": [3, "x"], "Z": [[0.5, 0.5], [2.0, 1.0]]}
-    assert ActionTable.from_fields(told, {base.hash: base}.__getitem__).hash == new.hash
+    fields = json.loads(json.dumps(new.fields(base)))
+    assert (fields["from"], fields["remove"]) == (base.hash, [9])
+    assert fields["add"] == {"labels": [3, "x"], "Z": [[0.5, 0.5], [2.0, 1.0]]}
+    assert ActionTable.from_fields(fields, {base.hash: base}.__getitem__).hash == new.hash
     assert "Z" in ActionTable(["y"], [[1.0, 2.0]], names=["a", "b"]).fields(base)
     with pytest.raises(InvalidValueError, match="hash"):
-        ActionTable.from_fields({**told, "remove": []}, {base.hash: base}.__getitem__)
+        ActionTable.from_fields({**fields, "remove": []}, {base.hash: base}.__getitem__)
     with pytest.raises(UnknownNameError, match="no action 11"):
         base.changed(remove=[11])
 

@@ -123,10 +123,10 @@ def test_tasks_can_go_to_other_processes() -> None:
 
 
 def test_progress_never_falls_and_ends_complete() -> None:
-    told: list[tuple[int, int]] = []
-    advise(HABITS, horizon=300, runs=4, progress=lambda done, total: told.append((done, total)))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (100, 100)
+    reports: list[tuple[int, int]] = []
+    advise(HABITS, horizon=300, runs=4, progress=lambda done, total: reports.append((done, total)))
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1] == (100, 100)
 
 
 def test_a_law_of_problems_leaves_something_to_know() -> None:

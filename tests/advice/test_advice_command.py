@@ -141,8 +141,8 @@ def test_traffic_gives_the_horizon_and_times_in_days(advice: Advice, capsys: pyt
         found["found_by"] and math.ceil(found["found_by"] / 200),
     )
     assert without_command(found) == without_command({**advice.to_dict(), "per_day": None})
-    told = words.about_p(dataclasses.replace(advice, found_by=401, per_day=200))
-    assert dict(told)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
+    sentences = words.about_p(dataclasses.replace(advice, found_by=401, per_day=200))
+    assert dict(sentences)["Best arm found"].startswith("by decision 401, day 3 of 10: ")
 
 
 def test_an_environment_is_advised_on_by_its_law(capsys: pytest.CaptureFixture[str]) -> None:
@@ -401,5 +401,5 @@ def test_a_page_that_could_not_be_written_is_told_before_anything_is_computed(
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert ending([*KNOWN, "--out", str(tmp_path / "page.html")]) == 1
-    told = "armlet advise: error: plots need matplotlib; pip install 'armlet[plots]'\n"
-    assert capsys.readouterr() == ("", told)
+    error = "armlet advise: error: plots need matplotlib; pip install 'armlet[plots]'\n"
+    assert capsys.readouterr() == ("", error)

@@ -29,12 +29,12 @@ def far(advice: Advice) -> Advice:
 
 
 def test_what_is_missing_is_said_to_be_missing(far: Advice) -> None:
-    told = dict(words.about_p(far))
-    assert told["Best arm found"].startswith("not within 2,000 decisions: ")
-    assert told["Half or twice"] == "half of it would not try every arm; twice of it takes too long to simulate."
+    sentences = dict(words.about_p(far))
+    assert sentences["Best arm found"].startswith("not within 2,000 decisions: ")
+    assert sentences["Half or twice"] == "half of it would not try every arm; twice of it takes too long to simulate."
     late = dict(words.about_p(dataclasses.replace(far, p=501.0)))  # 2 p is beyond half of the horizon
     assert late["Half or twice"].endswith("twice of it is too much for so few decisions.")
-    assert told["The theorem"] == "Theorem 2 gives no p here: two arms are alike."
+    assert sentences["The theorem"] == "Theorem 2 gives no p here: two arms are alike."
     text = "\n".join(words.lines(far))
     assert text.count("[-∞ to ∞]") == 6  # the average gain of five policies, and in words of the best
     assert "they disagree" in text

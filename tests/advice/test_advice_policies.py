@@ -55,7 +55,7 @@ def made_up(policies: list[tuple[Compiled, Float64]], test: tuple[int, Float64])
     return Contest(steps=steps, policies=policies, test=plan, tests=[test], stakes=stakes, luck=luck, sign=1.0)
 
 
-def told(policies: PolicyComparison) -> str:
+def words_of(policies: PolicyComparison) -> str:
     advice = dataclasses.replace(advices.usual(), policies=policies, horizon=1000, unit="clicks")
     return f"{words.headline(advice)} {words.for_a_log(advice)}"
 
@@ -77,34 +77,36 @@ def test_the_default_is_named_first_unless_another_policy_is_clearly_better(
     earned, tested, nothing = (
         show(row.total, common_places([gain])) for row in (found.default, found.ab_test.played, found.nothing)
     )
-    assert told(found).startswith(
+    assert words_of(found).startswith(
         f"Take the default policy (leave policy= out): it earns about {earned} clicks over 1,000 decisions "
         f"instead of {tested} with an A/B test, {show(gain)} more; doing nothing earns {nothing}. "
     )
     assert found.price.value == pytest.approx(found.exploring.lost - found.default.lost)
     only = "Only if you will evaluate other policies from this log: ContextualEpsilonGreedy(p=64), which earns about "
-    assert f"{only}{show(Estimate(found.price.value, *found.price_range))} clicks less." in told(found)
+    assert f"{only}{show(Estimate(found.price.value, *found.price_range))} clicks less." in words_of(found)
 
 
 def test_a_policy_that_is_clearly_better_is_named_first_with_what_it_earns() -> None:
     found = contest(100.0, 100.0, 60.0, 70.0, 170.0)
     assert found.recommended.code == "armlet.LinUCB(alpha=0.5)"
-    assert told(found).startswith(f"Take LinUCB(alpha=0.5): it earns about {show(found.recommended.total, 0)} clicks ")
+    assert words_of(found).startswith(
+        f"Take LinUCB(alpha=0.5): it earns about {show(found.recommended.total, 0)} clicks "
+    )
     assert found.price.value == pytest.approx(found.exploring.lost - found.recommended.lost)
 
 
 def test_where_exploring_by_p_is_clearly_better_it_serves_both_ends() -> None:
     found = contest(100.0, 100.0, 90.0, 95.0, 50.0)
     assert found.recommended is found.exploring
-    assert told(found).startswith("Take ContextualEpsilonGreedy(p=64): it earns about ")
-    assert told(found).endswith("doing nothing earns 700. Other policies can be evaluated from its log.")
+    assert words_of(found).startswith("Take ContextualEpsilonGreedy(p=64): it earns about ")
+    assert words_of(found).endswith("doing nothing earns 700. Other policies can be evaluated from its log.")
 
 
 def test_an_ab_test_that_surely_earns_more_is_what_to_run() -> None:
     found = contest(100.0, 100.0, 99.0, 101.0, 170.0, test=50.0)
     start = "Run an A/B test of 100 decisions and keep the winner: it earns about "
-    assert told(found).startswith(start + show(-found.default.gain.value, 0))
-    assert " clicks more than the default policy over 1,000 decisions. " in told(found)
+    assert words_of(found).startswith(start + show(-found.default.gain.value, 0))
+    assert " clicks more than the default policy over 1,000 decisions. " in words_of(found)
 
 
 def test_many_settings_that_are_all_alike_seldom_beat_the_default() -> None:

@@ -53,7 +53,7 @@ REPLAYED: list[Policy] = [
 
 
 class Journal:
-    """A bandit and the interactions it was told of, in order of arrival."""
+    """A bandit and its interactions, in order of arrival."""
 
     def __init__(self, bandit: Bandit) -> None:
         self.bandit, self.events = bandit, list[Interaction]()
@@ -132,14 +132,14 @@ def test_folding_the_interactions_rebuilds_the_state(kind: int, objective: Any, 
 
 
 class Witness(InPython):
-    """Keeps what it is told to learn."""
+    """Keeps the rows that it learns."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "told", [])
+        object.__setattr__(self, "rows", [])
 
     def update(self, state: armlet.kernel.Statistics, interaction: Interaction) -> None:
-        self.told.append(interaction)  # type: ignore[attr-defined]
+        self.rows.append(interaction)  # type: ignore[attr-defined]
         super().update(state, interaction)
 
 
@@ -155,8 +155,8 @@ def test_policy_is_told_every_interaction_in_order_of_arrival() -> None:
     journal.note(second, 7.0, 2.0, replaces=5.0)
     bandit.forget(first, 6.0)
     journal.note(first, 6.0, -1.0)
-    told: list[Interaction] = policy.told  # type: ignore[attr-defined]
-    assert [repr(event) for event in told] == [repr(event) for event in journal.events]
+    rows: list[Interaction] = policy.rows  # type: ignore[attr-defined]
+    assert [repr(event) for event in rows] == [repr(event) for event in journal.events]
 
 
 def test_interactions_from_another_process_fold_in_as_they_are() -> None:

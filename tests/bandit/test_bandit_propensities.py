@@ -31,7 +31,7 @@ class Run:
     p: float
     q: Float64  # (T, K): announced before the decision
     arms: Int64  # (T,)
-    propensities: Float64  # (T,): told by the decision
+    propensities: Float64  # (T,): of the decisions
     explored: Bool  # (T,)
     eligible: Bool  # (T, K)
     zero: Bool  # (T,): the context was zero, where all arms tie

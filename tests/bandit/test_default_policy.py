@@ -32,7 +32,7 @@ def play(bandit: Bandit, X: Float64, rewards: Float64) -> list[armlet.Decision]:
 def test_without_a_policy_it_is_occasional_optimism_with_nothing_set() -> None:
     for bandit in (Bandit(["a", "b"], 2), Bandit(["a", "b"], features=["x", "y"]), Bandit(["a", "b"], 2, policy=None)):
         assert bandit.policy == OccasionalOptimism()
-        assert repr(bandit) == "Bandit(arms=['a', 'b'], dim=2, t=0, rows=0)"  # what was not chosen is not told
+        assert repr(bandit) == "Bandit(arms=['a', 'b'], dim=2, t=0, rows=0)"  # defaults are left out
         assert bandit.settings.units == "free"
 
 

@@ -88,12 +88,12 @@ def test_samples_have_probabilities_after_the_smallest_weights_are_taken_back(n_
             x = rng.choice([0.0, 1.0, -1.0, 1e-320, 1e-160, 3.0, LARGEST], size=2)
             decision = bandit.decide(x)
             assert 0.0 < decision.propensity <= 1.0
-            told = [float(r) for r in rng.choice([1e-320, 0.0, 1.0, LARGEST], size=2)]
-            bandit.learn(decision, told[0], weight=float(rng.choice([LEAST_WEIGHT, 1e-20, 1.0])))
-            bandit.correct(decision, *told)
+            rewards = [float(r) for r in rng.choice([1e-320, 0.0, 1.0, LARGEST], size=2)]
+            bandit.learn(decision, rewards[0], weight=float(rng.choice([LEAST_WEIGHT, 1e-20, 1.0])))
+            bandit.correct(decision, *rewards)
             if rng.random() < 0.5:
                 with suppress(DecisionError):  # the correction has emptied the arm
-                    bandit.forget(decision, told[1])
+                    bandit.forget(decision, rewards[1])
 
 
 @pytest.mark.parametrize("n_arms", [1, 2])

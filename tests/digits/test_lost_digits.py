@@ -37,13 +37,13 @@ def rows(seed: int, bad: float, where: str, at: int) -> list[tuple[int, Any, flo
 @pytest.mark.parametrize("bad", BAD)
 def test_kernel_empties_the_arms_of_the_oracle(bad: float, where: str, at: int, units: Units) -> None:
     plain, state = Reference(3, 2, p=2.0, seed=1, units=units), kernel.Statistics(3, 2, units=units)
-    told = rows(5, bad, where, at)
-    for arm, x, reward, weight in [*told, (*told[at][:3], -told[at][3]), *rows(6, 1.0, "x", 0)]:
+    learned = rows(5, bad, where, at)
+    for arm, x, reward, weight in [*learned, (*learned[at][:3], -learned[at][3]), *rows(6, 1.0, "x", 0)]:
         plain.add(arm, x, reward, weight)
         state.add(arm, x, reward, weight)
     for name in ("n", "A", "b", "sum_r", "sum_rr"):
         assert getattr(state, name).tolist() == getattr(plain, name).tolist(), name
-    assert state.scores(told[1][1]).tolist() == plain.scores(told[1][1]).tolist()
+    assert state.scores(learned[1][1]).tolist() == plain.scores(learned[1][1]).tolist()
     assert state.digits_lost.any() == is_lost(bad, where)
 
 
@@ -53,11 +53,11 @@ def test_kernel_empties_the_arms_of_the_oracle(bad: float, where: str, at: int, 
 def test_model_of_pairs_drops_sums_as_its_oracle(bad: float, where: str, at: int) -> None:
     products = np.array([[1, 1], [2, 1]])
     models = [module.PairModel(2, 1, products, intercepts=True) for module in (kernel, reference)]
-    told = rows(5, bad, where, at)
+    learned = rows(5, bad, where, at)
     for model in models:
-        for key, x, reward, weight in told:
+        for key, x, reward, weight in learned:
             model.add(key, x, np.array([float(key)]), reward, weight)
-        key, x, reward, weight = told[at]
+        key, x, reward, weight = learned[at]
         model.remove(key, x, np.array([float(key)]), reward, weight)
         for key, x, reward, weight in rows(6, 1.0, "x", 0):
             model.add(key, x, np.array([float(key)]), reward, weight)
@@ -69,10 +69,10 @@ def test_model_of_pairs_drops_sums_as_its_oracle(bad: float, where: str, at: int
 
 def test_rows_far_from_zero_lose_nothing() -> None:
     state, rng = kernel.Statistics(2, 1, units="free"), np.random.default_rng(1)
-    told = [(int(rng.integers(2)), 1e8 + rng.normal(size=1), float(rng.normal())) for _ in range(40)]
-    for arm, x, reward in told:
+    learned = [(int(rng.integers(2)), 1e8 + rng.normal(size=1), float(rng.normal())) for _ in range(40)]
+    for arm, x, reward in learned:
         state.add(arm, x, reward)
-    for arm, x, reward in told[:30]:
+    for arm, x, reward in learned[:30]:
         state.add(arm, x, reward, -1.0)
     assert state.n.sum() == 10
     assert not state.digits_lost.any()

@@ -51,7 +51,7 @@ def found(
 ) -> Evaluation:
     """Return the evaluation of policies that are so far from the baseline."""
     base = value(baseline, estimator="mean" if baseline == "logged" else "weighted")
-    told = {
+    by_name = {
         name: Difference(
             name=name,
             baseline=baseline,
@@ -66,7 +66,7 @@ def found(
     counts: Any = {"rows": 3000, "rewarded": rewarded, "explored": None, "explored_rewarded": None, "missing": {}}
     return Evaluation(
         values={baseline: base, **{name: value(name, number=0.5 + each[1]) for name, each in differences.items()}},
-        differences=told,
+        differences=by_name,
         baseline=baseline,
         objective=objective,  # type: ignore[arg-type]
         level=0.95,
@@ -152,7 +152,7 @@ def test_a_refused_value_alone_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "basis"),
     [
         ("f", "The only check is fine."),
         ("fff", "All 3 checks are fine."),
@@ -160,12 +160,12 @@ def test_a_refused_value_alone_is_not_judged() -> None:
         ("wwrr", "Of 4 checks none is fine, 2 warn and 2 refuse. The check “c” of a refuses: So."),
     ],
 )
-def test_what_an_answer_rests_on_counts_checks_and_begins_with_the_worst(words: str, told: str) -> None:
+def test_what_an_answer_rests_on_counts_checks_and_begins_with_the_worst(words: str, basis: str) -> None:
     kinds = {word.value[0]: word for word in Word}
     known: Any = {"name": "c", "sentence": "So.", "number": 1.0, "unit": "rows", "target": "a"}
     checks = tuple(Check(word=kinds[each], **known) for each in words)
-    told = f"2,836 of 3,000 decisions have a reward; the log does not say which explored. {told}"
-    assert " ".join(replace(found({}), checks=checks).basis()) == told
+    basis = f"2,836 of 3,000 decisions have a reward; the log does not say which explored. {basis}"
+    assert " ".join(replace(found({}), checks=checks).basis()) == basis
 
 
 def verdict(answer: str, gain: tuple[float, float], **known: Any) -> Verdict:

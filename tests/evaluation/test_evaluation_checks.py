@@ -197,9 +197,9 @@ def test_blocks_add_up() -> None:
 
 def test_arms_are_a_law_over_arms() -> None:
     rows, arms = played(ThompsonSampling(v=0.5), 500), np.arange(500) % 3
-    told = Checks(range(3), 3, ["arms", "law"])
-    told.add(rows, {"arms": arms, "law": np.eye(3)[arms]})
-    found = {(check.target, check.name): check for check in told.found()}
+    checks = Checks(range(3), 3, ["arms", "law"])
+    checks.add(rows, {"arms": arms, "law": np.eye(3)[arms]})
+    found = {(check.target, check.name): check for check in checks.found()}
     for (target, name), check in found.items():
         if target == "arms":
             assert replace(found["law", name], target="arms") == check

@@ -85,10 +85,10 @@ def test_every_check_is_told_with_its_word_and_number(pages: dict[str, Path], us
 
 
 def test_limits_depend_on_what_was_found(usual: Evaluation, far: Evaluation) -> None:
-    assert not any("No range of rewards" in told for told in limits(usual))
-    assert any("No range of rewards" in told for told in limits(far))
+    assert not any("No range of rewards" in limit for limit in limits(usual))
+    assert any("No range of rewards" in limit for limit in limits(far))
     drifted = Check(name="drift of rewards", word=Word.WARNING, sentence="It drifts.", number=0.0, unit="p-value")
-    assert any("The environment changed" in told for told in limits(replace(usual, checks=(drifted,))))
+    assert any("The environment changed" in limit for limit in limits(replace(usual, checks=(drifted,))))
 
 
 def test_little_support_is_grey(pages: dict[str, Path]) -> None:

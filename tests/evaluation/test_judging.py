@@ -94,7 +94,7 @@ def test_a_model_is_not_judged_by_the_rows_that_it_learned_from(checks: Any, tmp
 
 
 def test_what_these_rows_teach_is_compared_with_the_baseline() -> None:
-    """Arms are told apart by the context alone: what is learned is worth 0.8, a coin 0.5."""
+    """Arms differ by the context alone: what is learned is worth 0.8, a coin 0.5."""
     rng, n = np.random.default_rng(3), 1500
     X, arms = rng.choice([-1.0, 1.0], size=(n, 1)), rng.integers(2, size=n)
     rewards = (rng.random(n) < 0.5 + 0.3 * X[:, 0] * (2 * arms - 1)).astype(float)
@@ -169,8 +169,8 @@ def test_no_number_is_told_where_a_check_refuses(tmp_path: Path) -> None:
     for name in ("always 0", "own"):
         assert math.isnan(found[name].value)
         assert "propensities are wrong" in found[name].note
-        told = found.to_dict()["values"][name]
-        assert (told["value"], told["se"], told["interval"], told["anytime"]) == (None, None, None, None)
+        fields = found.to_dict()["values"][name]
+        assert (fields["value"], fields["se"], fields["interval"], fields["anytime"]) == (None, None, None, None)
         assert f"{name} none none" in page
     assert found.paths == ()
     assert not re.search(r"\b(nan|inf)\b", page + str(found) + json.dumps(found.to_dict()))
@@ -264,8 +264,8 @@ def test_explored_decisions_are_counted_once_in_words(tmp_path: Path) -> None:
     assert words in str(found)
     assert words in page
     coins = int((explored & ~rows.turn & (rows.exploration_rate < 1.0)).sum())
-    told = f"Of {all_of_them} explored decisions {coins} were chosen by a coin and {all_of_them - coins} for certain"
-    assert told in page
+    words = f"Of {all_of_them} explored decisions {coins} were chosen by a coin and {all_of_them - coins} for certain"
+    assert words in page
     assert evaluate(clicks(50, (0.5, 0.5)), 0).explored is None
 
 

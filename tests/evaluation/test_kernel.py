@@ -33,14 +33,14 @@ def test_the_kernel_predicts_what_the_reference_predicts(n: int, dim: int, n_arm
     mine = kernel.predict_played(theta, inverse, X, arms, rewards, learned)
     assert same(mine, reference.predict_played(theta, inverse, X, arms, rewards, learned))
     chosen = rng.integers(n_arms, size=n)
-    told = kernel.predict_target(theta, inverse, X, chosen, arms, mine)
-    assert same(told, reference.predict_target(theta, X, chosen, arms, mine))
-    assert (told[chosen == arms] == mine[chosen == arms]).all()
+    predicted = kernel.predict_target(theta, inverse, X, chosen, arms, mine)
+    assert same(predicted, reference.predict_target(theta, X, chosen, arms, mine))
+    assert (predicted[chosen == arms] == mine[chosen == arms]).all()
     law = rng.dirichlet(np.ones(n_arms), size=n)
     law[rng.random((n, n_arms)) < 0.3] = 0.0
     law = np.ascontiguousarray(law)
-    told = kernel.predict_target(theta, inverse, X, law, arms, mine)
-    assert np.array_equal(told, reference.predict_target(theta, X, law, arms, mine))
+    predicted = kernel.predict_target(theta, inverse, X, law, arms, mine)
+    assert np.array_equal(predicted, reference.predict_target(theta, X, law, arms, mine))
 
 
 @settings(max_examples=scaled(60))

@@ -49,8 +49,8 @@ def trained(*, known: bool = False, seed: int = 1, **more: Any) -> armlet.Bandit
     outcomes = more.pop("outcomes", WEIGHTS)
     bandit = armlet.Bandit(ARMS, features=["depth", "length"], outcomes=outcomes, known=prices, seed=1, **more)
     table = drawn(400, seed)
-    X, told = np.column_stack([table["depth"], table["length"]]), {"quality": table["reward_quality"]}
-    bandit.partial_fit(X, table["model"], told if known else told | {"cost": table["reward_cost"]})
+    X, rewards = np.column_stack([table["depth"], table["length"]]), {"quality": table["reward_quality"]}
+    bandit.partial_fit(X, table["model"], rewards if known else rewards | {"cost": table["reward_cost"]})
     return bandit
 
 

@@ -264,10 +264,10 @@ def test_the_command_prints_what_each_policy_would_have_earned(
             "3",
         ]
     )
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     expected = rejection_replay(from_obp(feedback), armlet.LinUCB(alpha=1), seed=3)
-    assert f"{expected.mean:.4f}" in told
-    assert "Uniform" in told
+    assert f"{expected.mean:.4f}" in printed
+    assert "Uniform" in printed
     page = tmp_path / "replay.html"
     main(["rejection-replay", str(tmp_path / "log.jsonl"), "--policy", "Greedy", "--out", str(page)])
     assert f"Page: {page}" in capsys.readouterr().out

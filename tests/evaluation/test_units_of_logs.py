@@ -185,7 +185,7 @@ def test_columns_of_a_table_are_units_epochs_and_outcomes() -> None:
     assert plain[0].unit is None
 
 
-class Told:
+class OutcomeLog:
     """Events of a bandit with outcomes, as a log keeps them."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class Told:
         yield {"seq": 0, "kind": "start", "at": 0, **self.about}
         for t, arm in enumerate("abba", 1):
             unknown = dict.fromkeys(("explored", "optimistic", *EXPLORATION, "greedy", "design"))
-            told = {
+            fields = {
                 "id": f"{t}-{t:016x}",
                 "t": t,
                 "x": [1.0],
@@ -205,7 +205,7 @@ class Told:
                 "propensity": 0.5,
                 "tag": 0,
             }
-            yield {"seq": t, "kind": "decide", "at": 0, **told, **unknown, "unit": f"s{t % 2}", "epoch": 0}
+            yield {"seq": t, "kind": "decide", "at": 0, **fields, **unknown, "unit": f"s{t % 2}", "epoch": 0}
         names = [f"{t}-{t:016x}" for t in range(5)]
         yield {"seq": 5, "kind": "learn", "at": 0, "id": names[1], "reward": {"quality": 0.5}, "weight": 1.0}
         yield {"seq": 6, "kind": "learn", "at": 0, "id": names[2], "reward": {"quality": 0.7}, "weight": 1.0}
@@ -222,7 +222,7 @@ class Told:
 
 
 def test_parts_of_rewards_become_outcomes_and_their_worth() -> None:
-    rows = open_rows(Told())[0]
+    rows = open_rows(OutcomeLog())[0]
     assert rows.outcomes is not None
     assert rows.outcomes["quality"].tolist()[:2] == [0.6, 0.7]
     assert np.isnan(rows.outcomes["quality"][2:]).all()

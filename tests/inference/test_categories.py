@@ -87,7 +87,7 @@ def test_a_missing_coefficient_says_where_it_is(arm: str, feature: str, text: st
 
 
 def test_flags_that_make_up_the_constant_are_not_told_apart() -> None:
-    """Two text columns, each with a flag that never varies: eigenvectors of 0 mixed, and all flags looked told."""
+    """Two text columns, each with a flag that never varies: eigenvectors of 0 mixed, and all flags had values."""
     bandit = fitted(("shape", "colour"), 3)
     found = regress(bandit.state, 0, 1.0)
     names = list(bandit.settings.features or ())

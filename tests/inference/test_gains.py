@@ -159,14 +159,14 @@ def test_simulated_sums_are_those_of_a_tally(against: str) -> None:
     """The same rows through `Comparisons` and through numpy; both add in the same order, so to the last bits."""
     setting = Setting("uniform" if against == "uniform" else "control", 0.3)
     environment, watched, loops = Environment(setting, 5, 61_010), Watched(setting, 5), 5
-    told = [Comparisons() for _ in range(loops)]
-    for one in told:
+    tallies = [Comparisons() for _ in range(loops)]
+    for one in tallies:
         for _ in range(ARMS):
             one.add_arm()
         one.begin(Scale(0.0, 1.0, False), 0, 0)
     for t, step in enumerate(environment.steps(3000), 1):
         watched.add(step)
-        for at, one in enumerate(told):
+        for at, one in enumerate(tallies):
             arm, live, e = int(step.arm[at]), int(step.live[at]), bool(step.e[at])
             chance = 0.1 / ARMS + 0.9 * (arm == live)
             if against == "uniform":
@@ -174,7 +174,7 @@ def test_simulated_sums_are_those_of_a_tally(against: str) -> None:
             else:
                 coins = Coins(arm, 1.0, 0.0, 0.0, 0.0, False, 0.1, e, live != 0)
             one.add(arm, float(step.u[at]), coins, t, t)
-    for at, one in enumerate(told):
+    for at, one in enumerate(tallies):
         sums = one.between[setting.against].sums
         assert sums.rows == 3000
         found = [sums.S, sums.V, sums.W]

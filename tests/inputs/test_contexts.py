@@ -344,9 +344,9 @@ def test_a_series_is_one_context_and_no_table() -> None:
 
 
 def test_a_series_with_other_labels_is_told_those_of_the_features() -> None:
-    told = refusal(ValueError, NAMED.row, pd.Series([1.0, 2.0, 3.0]))
-    assert "labels [0, 1, 2], none of them a feature" in told
-    assert "['age', 'height', 'weight'], or give them in this order with .to_numpy()" in told
+    message = refusal(ValueError, NAMED.row, pd.Series([1.0, 2.0, 3.0]))
+    assert "labels [0, 1, 2], none of them a feature" in message
+    assert "['age', 'height', 'weight'], or give them in this order with .to_numpy()" in message
     partly = pd.Series({"age": 1.0, "height": 2.0, "wait": 3.0})
     assert "lacks 'weight' and has the unknown 'wait'" in refusal(ValueError, NAMED.row, partly)
 

@@ -40,8 +40,8 @@ CALLS: dict[str, Callable[[Bandit, float], object]] = {
 
 
 def _logged(x: list[list[float]] | None) -> dict[str, Any]:
-    told = {"t": [1], "arm": ["a"], "reward": [0.5], "propensity": [0.5], "explored": [True]}
-    return told if x is None else told | {"x": x}
+    columns = {"t": [1], "arm": ["a"], "reward": [0.5], "propensity": [0.5], "explored": [True]}
+    return columns if x is None else columns | {"x": x}
 
 
 def aged(policy: Policy | None = None, **options: Any) -> Bandit:
@@ -66,10 +66,10 @@ def test_a_context_out_of_range_changes_nothing(policy: Policy, call: str, age: 
     before = bandit.to_bytes()
     with pytest.raises(
         InvalidValueError, match=r"context\['age'\] is .* but feature_range has \(0\.0, 120\.0\)"
-    ) as told:
+    ) as refused:
         CALLS[call](bandit, age)
-    assert str(age) in str(told.value)
-    assert "replace(feature_range=...)" in str(told.value)
+    assert str(age) in str(refused.value)
+    assert "replace(feature_range=...)" in str(refused.value)
     assert bandit.to_bytes() == before
     assert counts(bandit) == {"age": {"refused": 1, "clipped": 0}, "clicks": {"refused": 0, "clipped": 0}}
 
@@ -163,8 +163,8 @@ def test_a_recorder_receives_clipped_rows() -> None:
     bandit = aged(log=notebook)
     bandit.learn(bandit.decide([30.0, 99.0]), 0.5)
     bandit.partial_fit([[30.0, 98.0]], ["a"], [0.5], explored=True)
-    told = [json.loads(line) for line in notebook.lines]
-    assert (told[0]["x"], told[-1]["X"]) == ([30.0, 50.0], [[30.0, 50.0]])
+    events = [json.loads(line) for line in notebook.lines]
+    assert (events[0]["x"], events[-1]["X"]) == ([30.0, 50.0], [[30.0, 50.0]])
     assert replay(notebook).digest() == bandit.digest()
 
 

@@ -30,7 +30,7 @@ def oracle(n_arms: int, dim: int, **how: Any) -> PacedReference:
 
 
 class Both:
-    """A bandit and its oracle, told the same."""
+    """A bandit and its oracle, with the same rows."""
 
     def __init__(self, n_arms: int, dim: int, *, q: float, **how: Any) -> None:
         policy = armlet.OccasionalOptimism(p=q * n_arms, **how)

@@ -34,28 +34,28 @@ def same(ours: Pacer, theirs: reference.Pacer) -> None:
     assert ours.affords(1.0, 2.0) == theirs.affords(1.0, 2.0)
 
 
-def play(ours: Pacer, theirs: reference.Pacer, told: list[tuple[str, ...]]) -> None:
-    for name, *arguments in told:
+def play(ours: Pacer, theirs: reference.Pacer, calls: list[tuple[str, ...]]) -> None:
+    for name, *arguments in calls:
         getattr(ours, name)(*arguments)
         getattr(theirs, name)(*arguments)
         same(ours, theirs)
 
 
-@given(plan=plans, told=st.lists(events, max_size=60))
+@given(plan=plans, calls=st.lists(events, max_size=60))
 @settings(max_examples=scaled(200))
 def test_every_event_changes_the_same_bits_as_in_the_reference(
-    plan: tuple[float, float, bool], told: list[tuple[str, ...]]
+    plan: tuple[float, float, bool], calls: list[tuple[str, ...]]
 ) -> None:
-    play(*pair(*plan), told)
+    play(*pair(*plan), calls)
 
 
-@given(plan=plans, told=st.lists(events, max_size=20), more=st.lists(events, max_size=20))
+@given(plan=plans, calls=st.lists(events, max_size=20), more=st.lists(events, max_size=20))
 @settings(max_examples=scaled(60))
 def test_merges_and_differences_have_the_bits_of_the_reference(
-    plan: tuple[float, float, bool], told: list[tuple[str, ...]], more: list[tuple[str, ...]]
+    plan: tuple[float, float, bool], calls: list[tuple[str, ...]], more: list[tuple[str, ...]]
 ) -> None:
     ours, theirs = pair(*plan)
-    play(ours, theirs, told)
+    play(ours, theirs, calls)
     others = pair(*plan)
     play(*others, more)
     ours.merge(others[0])

@@ -42,9 +42,9 @@ def assert_equal(fast: Statistics, slow: Reference, x: Float64) -> None:
     np.testing.assert_array_equal(fast.standard(x[None])[0], slow.view(x))
     np.testing.assert_array_equal(fast.standard_estimates(), slow.estimates())
     np.testing.assert_array_equal(fast.scores(x), slow.scores(x))
-    told = [slow.free.to_user(theta) for theta in slow.estimates()]
-    np.testing.assert_array_equal(fast.estimates(), [slopes for slopes, _ in told])
-    np.testing.assert_array_equal(fast.intercepts(), [intercept for _, intercept in told])
+    in_user_units = [slow.free.to_user(theta) for theta in slow.estimates()]
+    np.testing.assert_array_equal(fast.estimates(), [slopes for slopes, _ in in_user_units])
+    np.testing.assert_array_equal(fast.intercepts(), [intercept for _, intercept in in_user_units])
 
 
 rows = st.lists(

@@ -130,9 +130,9 @@ def test_a_small_file_with_a_large_dim_is_refused_by_its_bytes() -> None:
 @pytest.mark.parametrize(("n_arms", "dim"), [(4, 3), (2, 1), (7, 5)])
 def test_every_policy_knows_the_shapes_of_its_state(policy: Policy, n_arms: int, dim: int) -> None:
     arrays = policy.init(n_arms, dim).arrays()
-    told = model_file.expected(policy, n_arms, dim)
-    model_file.check_shapes(arrays, told)
-    loose = {name for name, shape in told.items() if None in shape}
+    shapes = model_file.expected(policy, n_arms, dim)
+    model_file.check_shapes(arrays, shapes)
+    loose = {name for name, shape in shapes.items() if None in shape}
     assert all(arrays[name].size == 0 for name in loose)  # only what grows with what is learned may have any length
 
 

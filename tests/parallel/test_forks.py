@@ -52,8 +52,8 @@ def run(script: str, *arguments: object) -> str:
 
 
 def test_children_of_a_process_whose_threads_log_do_not_hang(tmp_path: Path) -> None:
-    told = run(HANGING, tmp_path / "a.jsonl")
-    assert told == "[2, 2, 0, 0, 2] ['start', 'decide', 'note', 'checkpoint'] True"
+    printed = run(HANGING, tmp_path / "a.jsonl")
+    assert printed == "[2, 2, 0, 0, 2] ['start', 'decide', 'note', 'checkpoint'] True"
 
 
 LIVING = """

@@ -84,21 +84,21 @@ def test_an_engine_keeps_its_workers_over_calls(pool: Pool) -> None:
 
 
 def test_a_killed_worker_ends_the_call_with_one_sentence_and_the_next_has_workers() -> None:
-    told: dict[int, int] = {}
+    results: dict[int, int] = {}
     with make_pool("processes", workers=2) as two:
         with pytest.raises(WorkerError, match=r"a worker of processes died with tasks still to be done: [123];") as one:
-            map_in_order(die_if_negative, [5, -1, 7], two, told.__setitem__)
+            map_in_order(die_if_negative, [5, -1, 7], two, results.__setitem__)
         assert "\n" not in str(one.value)
-        assert told.items() <= {0: 5, 2: 7}.items()
+        assert results.items() <= {0: 5, 2: 7}.items()
         assert map_in_order(die_if_negative, [5, 7], two) == [5, 7]
 
 
 @pytest.mark.parametrize("name", ["serial", "threads"])
 def test_an_error_in_a_task_comes_out_and_finished_results_were_told(name: str) -> None:
-    told: dict[int, int] = {}
+    results: dict[int, int] = {}
     with make_pool(name, workers=1) as one, pytest.raises(ArithmeticError, match="-2 is negative"):
-        map_in_order(refuse_negative, [1, -2, 3], one, told.__setitem__)
-    assert told[0] == 1
+        map_in_order(refuse_negative, [1, -2, 3], one, results.__setitem__)
+    assert results[0] == 1
 
 
 def test_an_error_crosses_from_a_process_and_the_engine_goes_on(pool: Pool) -> None:

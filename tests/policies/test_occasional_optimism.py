@@ -153,7 +153,7 @@ def test_feedback_in_blocks_is_learned_as_it_comes() -> None:
     [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ThompsonSampling(), armlet.OptimisticEpsilonGreedy()],
 )
 def test_a_feature_that_begins_to_vary_is_seen_at_once(policy: armlet.Policy) -> None:
-    """A new context half way turns the order of two arms; OFUL, told the noise, takes 15 to 24 steps to see it."""
+    """A new context half way turns the order of two arms; OFUL, with the noise known, needs 15 to 24 steps."""
     means, T = np.array([[0.5, 0.0], [0.3, 0.6]]), 4000
     for seed in range(3):
         bandit = armlet.Bandit(range(2), 2, policy=policy, seed=seed)

@@ -144,9 +144,9 @@ def routed() -> Any:
     n = 200
     rng = np.random.default_rng(4)
     table = {"x": rng.normal(size=n), "model": ["a", "b"] * (n // 2), "reward": np.zeros(n), "p": np.full(n, 0.5)}
-    told = {"reward_quality": rng.normal(size=n), "reward_$c$": rng.random(n)}
+    outcomes = {"reward_quality": rng.normal(size=n), "reward_$c$": rng.random(n)}
     roles = armlet.log.Roles(features=("x",), arm="model", reward="reward", propensity="p")
-    return armlet.log.from_table({**table, **told}, roles)
+    return armlet.log.from_table({**table, **outcomes}, roles)
 
 
 SAMPLES: dict[str, Callable[[Path], Any]] = {

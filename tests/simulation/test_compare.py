@@ -111,9 +111,9 @@ def test_the_best_is_named_with_what_the_runs_can_tell(small: list[Result]) -> N
         moved(found, values)
         for found, values in ((small[0], by_run), (small[1], by_run + 1), (small[1], by_run[::-1] + 0.1))
     )
-    told = answer(places(level, above))
-    assert "Algorithm1(p=12) regrets least after" in told
-    assert told.endswith("in the mean of 8 runs; Algorithm1(p=60) regrets 1 more: these runs tell the two apart.")
+    sentence = answer(places(level, above))
+    assert "Algorithm1(p=12) regrets least after" in sentence
+    assert sentence.endswith("in the mean of 8 runs; Algorithm1(p=60) regrets 1 more: these runs tell the two apart.")
     assert answer(places(level, noisy)).endswith("these runs cannot tell the two apart.")
     assert "Algorithm1(p=12) regrets 3.5 [" in answer(places(level))
 
@@ -153,9 +153,9 @@ def test_equal_comparisons_draw_equal_figures(tmp_path: Path) -> None:
 def test_terminal_and_page_show_the_same_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compare", "--horizon", "400", "--runs", "6", "--engine", "serial", "--verbose", "--out", str(tmp_path)]
     assert cli.main([*words, *(word for policy in POLICIES for word in ("--policy", policy))]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     page = (tmp_path / "report.html").read_text()
-    intervals = re.findall(r"[\d.,-]+ \[[\d.,-]+ to [\d.,-]+\]", told)
+    intervals = re.findall(r"[\d.,-]+ \[[\d.,-]+ to [\d.,-]+\]", printed)
     assert len(intervals) >= 3 + 2 + 3  # regret, more than the first, doubling ratios
     for interval in intervals:
         assert interval in page

@@ -125,11 +125,11 @@ def test_an_interrupted_map_goes_on_where_it_was_and_ends_in_the_same_bytes(tmp_
     interrupt(tmp_path, before=4)
     assert not (tmp_path / "play.parquet").exists()
     again = Counted()
-    told: list[tuple[int, int]] = []
-    lab = Lab(seed=7, shelf=Shelf(tmp_path), progress=lambda _: lambda done, total: told.append((done, total)))
+    reports: list[tuple[int, int]] = []
+    lab = Lab(seed=7, shelf=Shelf(tmp_path), progress=lambda _: lambda done, total: reports.append((done, total)))
     assert_same(lab.map("play", again, DRAWS), [draw(task) for task in DRAWS])
     assert again.calls == [4, 5]
-    assert told == [(4, 6), (5, 6), (6, 6)]
+    assert reports == [(4, 6), (5, 6), (6, 6)]
     assert (tmp_path / "play.parquet").read_bytes() == whole
     assert not (tmp_path / "play").exists()  # the table has taken the place of the single tasks
 

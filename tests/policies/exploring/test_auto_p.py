@@ -338,7 +338,7 @@ def test_p_is_for_as_long_as_arms_live_and_falls_where_they_come_and_go() -> Non
 
 
 def test_one_noisy_arm_does_not_make_the_others_seem_noisy() -> None:
-    """Two bad arms are told from the best by rows of their own, whatever the noise of another."""
+    """Two bad arms are distinguished from the best by rows of their own, whatever the noise of another."""
     rng, policy = np.random.default_rng(2), auto()
     state = policy.init(4, 1)
     assert isinstance(state, AutoTunedStatistics)
