@@ -126,8 +126,8 @@ def replay(path: Path) -> tuple[Started, str]:
         if head is None:
             raise RuntimeError("the loop has no head")
         watch.ready()
-        bandit = rebuild(view, record, head.seq, None, Terms.read(record).carry)
-        return watch.done(), bandit.digest()
+        cast = rebuild(view, record, head.seq, None, Terms.read(record).carry)
+        return watch.done(), cast.digest()
 
 
 class Watch:

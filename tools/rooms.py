@@ -99,14 +99,16 @@ def local_imports() -> int:
 
 
 def uses(name: str) -> int:
-    """Count the places of the library's code where a name is used, imports aside.
+    """Count the places of the library's code where a function is called, or a type is named, imports aside.
 
     Examples
     --------
     >>> uses("no_such_name")
     0
     """
-    return sum(isinstance(node, ast.Name) and node.id == name for tree in trees().values() for node in ast.walk(tree))
+    nodes = [node for tree in trees().values() for node in ast.walk(tree)]
+    names = nodes if name == "Any" else [node.func for node in nodes if isinstance(node, ast.Call)]
+    return sum(isinstance(node, ast.Name) and node.id == name for node in names)
 
 
 def single_importers() -> dict[str, str]:

@@ -48,7 +48,7 @@ def traffic(loops: list[tuple[Store, Loop]], first: int, n: int) -> None:
 def assert_equal(loops: list[tuple[Store, Loop]]) -> None:
     for _, loop in loops:
         loop.model()
-    assert len({loop._runner.bandit.to_bytes() for _, loop in loops}) == 1
+    assert len({loop._runner.cast.to_bytes() for _, loop in loops}) == 1
     for store, loop in loops:
         assert_guarded(store, loop)
 

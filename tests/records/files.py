@@ -21,10 +21,12 @@ import numpy as np
 import armlet
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
+from armlet.cast.cast import SHADOW, Cast
+from armlet.cast.control import Control
+from armlet.cast.model import read_cast
 from armlet.errors import ArgumentError
 from armlet.log import Log, compact, read, resume, write
-from armlet.log.guarded import Control, GuardedBandit, guard, guards_of, read_guarded
-from armlet.log.replaying import replay
+from armlet.log.replaying import play_all
 from armlet.policies import POLICIES
 from armlet.stores import Memory
 from armlet.testing.product import SETTINGS
@@ -177,8 +179,8 @@ def _log(path: Path) -> dict[str, Any]:
     start = path.with_name(f"{path.stem}.start.armlet")
     found = _events(log)
     if not path.name.startswith("whole_"):
-        again: Any = read_guarded(start.read_bytes())
-        replay(log, again)
+        again = read_cast(start.read_bytes())
+        play_all(log, again)
         found |= {"audit": str(armlet.audit(path, start)), "replayed": again.digest()}
     if path.suffix == ".parquet":
         lines = write(path, path.with_name(f"{path.stem} again.jsonl"))
@@ -260,24 +262,22 @@ def _models() -> dict[str, bytes]:
             bandit.retire_arm("b")
     one = armlet.ContextualEpsilonGreedy(p=4, floor=0.2)
     live, other = (armlet.Bandit(["a", "b"], policy=each, **names) for each in (one, armlet.LinUCB()))
-    found |= {
-        "control by an arm": guard(live, control=Control(arm="a", share=0.25)),
-        "control by a policy": guard(
-            live, control=Control(policy=other.policy, share=0.25), second=other, role="control"
-        ),
-        "shadow": guard(live, second=other, role="shadow"),
-        "frozen": guard(live, second=live.copy(), role="learner"),
+    casts = {
+        "control by an arm": Cast(live.copy(), control=Control(arm="a", share=0.25)),
+        "control by a policy": Cast(live.copy()).with_control(Control(policy=other.policy, share=0.25), other),
+        "shadow": Cast(live.copy()).with_shadows({SHADOW: other.policy}, {SHADOW: other}),
+        "frozen": Cast(live.copy()).frozen(),
     }
-    for guarded in found.values():
-        if isinstance(guarded, GuardedBandit):
-            _teach_guarded(guarded)
+    for each in casts.values():
+        _teach_cast(each)
     router = lives.new_router()
     lives.RouterLife(router, changes=0.0).live(40)
     found["outcomes"] = router
     hard = armlet.Budget("cost", total=40.0, period=100, hard=True)
     found["hard budget"] = lives.new_router(budget=hard, reward_range={"cost": (0, 1), "quality": (-2, 2)})
     lives.RouterLife(found["hard budget"], changes=0.0).live(20)
-    files = {name: bandit.to_bytes() for name, bandit in found.items()}
+    files = {name: each.to_bytes() for name, each in found.items()}
+    files |= {name: each.to_bytes() for name, each in casts.items()}
     for policy in (armlet.SharedOptimism(), armlet.SharedThompson(v=0.5, intercepts=False)):
         acting = new_action_bandit(policy=policy)
         ActionLife(acting).live(30)
@@ -299,23 +299,24 @@ def _teach(bandit: Bandit, n: int = 40) -> None:
             bandit.learn(decision, float(i % 3 == 0))
 
 
-def _teach_guarded(bandit: GuardedBandit) -> None:
+def _teach_cast(cast: Cast) -> None:
     for i in range(40):
-        decision, _ = bandit.play(context(i), t=bandit.t + 1)
-        bandit.learn(decision, float(i % 3 == 0))
+        decision, _ = cast.decide(context(i), t=cast.live.t + 1)
+        cast.learn(decision, float(i % 3 == 0))
 
 
 def _model(path: Path) -> dict[str, Any]:
     """Return what a model file that was left holds, and how it goes on."""
-    bandit: Any = read_guarded(path.read_bytes())
-    digest = bandit.digest()
+    cast = read_cast(path.read_bytes())
+    bandit: Any = cast.live
+    digest = cast.digest()
     settings = {name: shown(getattr(bandit.settings, name)) for name in _names(bandit)}
     found = {"digest": digest, "settings": settings, "t": bandit.t}
-    if isinstance(bandit, GuardedBandit):
+    if not cast.is_alone:
         return {
             **found,
-            "guards": guards_of(bandit),
-            "next": [shown(bandit.play(context(i), t=100 + i)) for i in (1, 2)],
+            "guards": cast.describe(),
+            "next": [shown(cast.decide(context(i), t=100 + i)) for i in (1, 2)],
         }
     if isinstance(bandit, ActionBandit):
         films = {label: [each["genre"], each["year"], 0.5] for label, each in FILMS.items()}

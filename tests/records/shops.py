@@ -14,8 +14,8 @@ import numpy as np
 
 import armlet
 from armlet.actions.table import ActionTable
-from armlet.log.guarded import read_guarded
-from armlet.log.replaying import replay
+from armlet.cast.model import read_cast
+from armlet.log.replaying import play_all
 from armlet.stores import Control, Ledger, Loop, Store
 from armlet.stores.ledger import Row
 from armlet.stores.verify import verify
@@ -72,7 +72,7 @@ class Life:
 def known(loop: Loop) -> dict[str, str]:
     """Return what a loop knows: the digest of its model, of all that runs along, and hashes of what is counted."""
     model = loop.model().digest()
-    whole = loop._runner.bandit.digest()
+    whole = loop._runner.cast.digest()
     tally = json.loads(loop._runner.tally.to_json())
     parts = {f"tally.{name}": short(json.dumps(value, sort_keys=True)) for name, value in tally.items()}
     return {"model": model, "whole": whole, **parts}
@@ -493,8 +493,8 @@ def rows_of(store: Store, name: str) -> dict[str, Any]:
     loop = store.loop(name)
     rows = read_rows(store, name)
     events = list(loop.log)
-    again: Any = read_guarded(loop.log.start)
-    replay(loop.log.replayable, again)
+    again = read_cast(loop.log.start)
+    play_all(loop.log.replayable, again)
     audited = armlet.audit(loop.log.replayable, loop.log.start)
     return {
         "audit": str(audited),

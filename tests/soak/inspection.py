@@ -6,7 +6,6 @@ from time import monotonic
 from typing import Final
 
 import armlet
-from armlet.log.guarded import alone
 from armlet.stores import Loop, Row, Store
 from soak.environment import LOOPS, arms, change_of, policy, window
 from soak.oracle import Oracle, require
@@ -44,10 +43,10 @@ def _inspect(store: Store, loop: Loop, oracle: Oracle) -> tuple[int, int]:
 
 def check_replay(store: Store, loop: Loop) -> None:
     """Compare a loop, and all that goes along with it, with what its rows make of it."""
-    model, found, again = loop.model(), loop._runner.bandit, rebuilt(store, loop.name)
+    model, found, again = loop.model(), loop._runner.cast, rebuilt(store, loop.name)
     told = f"{loop.name} is not what its rows say"
     require(found is not None and found.to_bytes() == again.to_bytes(), told)
-    require(model.to_bytes() == alone(again).to_bytes(), told)
+    require(model.to_bytes() == again.live.to_bytes(), told)
 
 
 def _compare_rows(loop: str, rows: list[Row], oracle: Oracle) -> None:

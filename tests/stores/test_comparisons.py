@@ -12,6 +12,7 @@ import pytest
 
 import armlet
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
 from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
 from armlet.loading import from_bytes
@@ -142,10 +143,10 @@ def test_sums_are_those_of_the_definitions(guards: str, window: float | None) ->
 # ---- the same, however often it is read again
 
 
-def counted(loop: Loop, bandit: Bandit) -> Tally:
+def counted(loop: Loop, cast: Cast) -> Tally:
     """Count all rows of a loop, and play none."""
     rows, tally = {row.seq: row for row in rows_of(loop)}, Tally()
-    _compare(tally, bandit, 0, 0)
+    _compare(tally, cast, 0, 0)
     for row in rows.values():
         tally.see(row, rows.get(row.fields.get("of", 0)))
     return tally
@@ -180,7 +181,7 @@ def test_live_sums_are_those_of_the_rows_and_of_a_loop_opened_again(place: Place
         bustle(loop, ticks)
         live = loop._runner.tally
         state, changes = live.comparisons.state(), live.changes
-        again = counted(loop, start)
+        again = counted(loop, Cast(start))
         assert (again.comparisons.state(), again.changes) == (state, changes)
         assert (again.cells.state(), again.traffic.last_rows) == (live.cells.state(), live.traffic.last_rows)
         loop._runner.let_go()

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.cast.cast import CONTROL
 from armlet.errors import ArmletError, StoreError
 from armlet.kernel import Decision, coins
 from armlet.log.exporting import write
-from armlet.log.guarded import CONTROL, GuardedBandit
 from armlet.log.reader import read
 from armlet.stores import Control, Loop, Store
 from armlet.stores.ledger import Row
@@ -58,11 +58,11 @@ def test_a_loop_with_a_control_is_replayed_bit_for_bit(place: Place, policy: Pol
         loop.forget("e4")
         play(loop, 65, 5)
         assert_guarded(store, loop)
-        before = loop._runner.bandit.to_bytes()
+        before = loop._runner.cast.to_bytes()
     with Store(place()) as store:
         loop = store.loop("homepage")
         loop.model()
-        assert loop._runner.bandit.to_bytes() == before
+        assert loop._runner.cast.to_bytes() == before
         assert_guarded(store, loop)
 
 
@@ -178,7 +178,7 @@ def test_a_loop_without_guards_writes_what_it_did_before(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)
         play(loop, 0, 5)
-        assert not isinstance(loop._runner.bandit, GuardedBandit)
+        assert loop._runner.cast.is_alone
         assert all(not {"control", "shadow"} & row.fields.keys() for row in rows_of(loop))
         record = next(iter(store._ledger.loops()))
         assert "guards" not in record.about

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 import armlet
+from armlet.cast.cast import CONTROL
 from armlet.kernel import coins
-from armlet.log.guarded import CONTROL, second_of
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.types import Arm, Policy
 from support.loops import context, reward
@@ -46,14 +46,10 @@ class Oracle:
     def step(self) -> None:
         """Do something that may be done now."""
         calls: list[Callable[[], None]] = [self.decide] * 12 + [self.reward] * 10 + [self.retire, self.crash]
-        has_second = self.shadow is not None or (self.control is not None and self.control.policy is not None)
-        if self.frozen_at is not None:
-            calls += [self.thaw] * 2
-        elif not has_second:
-            calls += [self.freeze, self.start_shadow, self.start_control]
+        calls += [self.freeze] if self.frozen_at is None else [self.thaw] * 2
         if self.shadow is not None:
-            calls += [self.end_shadow, self.promote]
-        calls += [self.control_arm, self.end_control]
+            calls += [self.end_shadow] + [self.promote] * (self.frozen_at is None)
+        calls += [self.start_shadow, self.start_control, self.control_arm, self.end_control]
         call = self.rng.choice(calls)
         self.seen.add(call.__name__)
         call()
@@ -66,20 +62,23 @@ class Oracle:
         if not allowed:
             return
         live = self.loop.model().decide(x, eligible=eligible, probabilities="all", propensity="marginal")
-        other = second_of(self.loop._runner.bandit)
-        choice = None
-        if other is not None and self.frozen_at is None:
-            choice = other.copy().decide(x, eligible=eligible, probabilities="all", propensity="marginal")
+        cast = self.loop._runner.cast
+        choices = [
+            None
+            if each is None
+            else each.copy().decide(x, eligible=eligible, probabilities="all", propensity="marginal")
+            for each in (cast.player, cast.shadows.get("shadow"))
+        ]
+        theirs, shadow = choices
         decision = self.loop.decide(x, event=f"e{self.n}", eligible=eligible, probabilities="all")
         self.n += 1
         p, played = np.asarray(live.probabilities), live.arm
         if self.control is not None and live.design != "turn":
-            arm, theirs = self.control.arm, np.array([float(each == self.control.arm) for each in ARMS])
-            if self.control.policy is not None:
-                assert choice is not None
-                arm, theirs = choice.arm, np.asarray(choice.probabilities)
+            arm, chances = self.control.arm, np.array([float(each == self.control.arm) for each in ARMS])
+            if theirs is not None:
+                arm, chances = theirs.arm, np.asarray(theirs.probabilities)
             if arm in allowed:
-                p = (1 - self.control.share) * p + self.control.share * theirs
+                p = (1 - self.control.share) * p + self.control.share * chances
                 played = arm if coins(SEED ^ CONTROL, self.n).coin < self.control.share else played
         assert decision.arm == played
         np.testing.assert_array_equal(np.asarray(decision.probabilities), p)
@@ -87,8 +86,8 @@ class Oracle:
         fields = rows_of(self.loop, "decide")[-1].fields
         assert ("shadow" in fields) == (self.shadow is not None)
         if self.shadow is not None:
-            assert choice is not None
-            assert fields["shadow"]["arm"] == choice.arm
+            assert shadow is not None
+            assert fields["shadow"]["arm"] == shadow.arm
 
     def reward(self) -> None:
         if self.n:
@@ -149,12 +148,15 @@ class Oracle:
         """Fold the rows."""
         loop = self.loop
         assert loop.model().digest() == relearned(loop, self.live, self.frozen_at).digest()
-        other = second_of(loop._runner.bandit)
+        cast = loop._runner.cast
         control = None if self.control is None else self.control.policy
-        policy = self.live if self.frozen_at is not None else self.shadow or control
-        assert (other is None) == (policy is None)
-        if other is not None and policy is not None:
-            assert other.digest() == relearned(loop, policy).digest()
+        learner = self.live if self.frozen_at is not None else None
+        members = [(cast.player, control), (cast.shadows.get("shadow"), self.shadow), (cast.learner, learner)]
+        for member, policy in members:
+            assert (member is None) == (policy is None)
+            if member is not None and policy is not None:
+                assert member.digest() == relearned(loop, policy).digest()
+        assert len({each.seed for each in cast.members}) == len(cast.members) - (learner is not None)
         assert_guarded(store, loop)
 
 

@@ -63,7 +63,7 @@ def test_details_are_the_same_from_memory_and_from_the_ledger(place: Place, wind
         assert [gain.against for gain in found.gains] == ["uniform", "control", "shadow"]
         assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
         with ledger.view() as view:
-            assert digest(view, view.loops()[0]) == loop._runner.bandit.digest()
+            assert digest(view, view.loops()[0]) == loop._runner.cast.digest()
 
 
 def test_details_say_what_was_counted() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armlet
+from armlet.cast.control import Control
 from armlet.errors import EventError, LoopStateError
-from armlet.log.guarded import Control
 from armlet.stores import Loop, Memory, Store
 from armlet.stores.runner import SPACING
 from armlet.stores.tally import Tally, UnitCounts
@@ -197,7 +197,7 @@ def test_a_unit_is_the_controls_or_is_not_for_a_whole_epoch(control: Control, tm
         with armlet.open_store(tmp_path / "shop.db") as store:
             loop = made(store, epoch=90, control=control)
             ask(loop, first, 100, arms)
-            assert rebuilt(store).to_bytes() == loop._runner.bandit.to_bytes()
+            assert rebuilt(store).to_bytes() == loop._runner.cast.to_bytes()
             events = [event for event in loop.log if event["kind"] == "decide"]
     played = {(event["unit"], event["epoch"], event["control"]["played"]) for event in events}
     assert len(played) == len(arms)
@@ -212,7 +212,7 @@ def test_a_shadow_that_comes_within_an_epoch_is_followed(shadow: Any, tmp_path: 
         ask(loop, 0, 30, arms)
         loop.change(shadow=shadow, how="refit")
         ask(loop, 30, 30, arms)
-        assert rebuilt(store).to_bytes() == loop._runner.bandit.to_bytes()
+        assert rebuilt(store).to_bytes() == loop._runner.cast.to_bytes()
 
 
 def test_a_loop_that_learns_again_goes_on_with_its_epochs(tmp_path: Path) -> None:

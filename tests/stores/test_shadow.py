@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.cast.cast import CONTROL, SECOND
 from armlet.errors import ArmletError, InvalidValueError, StoreError
 from armlet.kernel import coins
-from armlet.log.guarded import CONTROL, SECOND
 from armlet.stores import Control, Loop, Store, maintenance
 from armlet.testing.stores import Place, _Failing
 from armlet.types import Policy
@@ -56,11 +56,11 @@ def test_a_shadow_learns_what_a_refit_would_and_changes_nothing_of_the_live_poli
         assert loop.model().to_bytes() == alone.model().to_bytes()
         assert second(loop).digest() == relearned(loop, policy).digest()
         assert_guarded(store, loop)
-        before = loop._runner.bandit.to_bytes()
+        before = loop._runner.cast.to_bytes()
     with Store(place()) as store:
         loop = store.loop("homepage")
         loop.model()
-        assert loop._runner.bandit.to_bytes() == before
+        assert loop._runner.cast.to_bytes() == before
         play(loop, 80, 5)
         assert_guarded(store, loop)
 
@@ -160,10 +160,10 @@ def test_a_refused_decision_leaves_both_as_they_were(place: Place) -> None:
         loop.change(shadow=UCB, how="refit")
         play(loop, 0, 10)
         before = everything_guarded(store, loop)
-        living = loop._runner.bandit
+        living = loop._runner.cast
         with pytest.raises(ArmletError, match="nobody"):
             loop.decide(context(0, 2), eligible=["nobody"])
-        assert loop._runner.bandit is living  # nothing has to be read again
+        assert loop._runner.cast is living  # nothing has to be read again
         with pytest.raises(ArmletError, match="e3"):
             loop.decide_many([context(i, 2) for i in (10, 11)], events=["e10", "e3"])
         assert everything_guarded(store, loop) == before
@@ -186,7 +186,7 @@ def test_a_call_that_only_the_shadow_refuses_is_undone(
 
         with monkeypatch.context() as patch:
             patch.setattr(second(loop), call, refuse, raising=False)
-            with pytest.raises(ArmletError, match=r"^no$"):
+            with pytest.raises(ArmletError, match="one bandit of the loop refused it: no"):
                 loop.decide(context(10, 2), event="e10") if call == "decide" else loop.reward("e8", 1.0)
         assert everything_guarded(store, loop) == before
         play(loop, 10, 5)
@@ -357,17 +357,12 @@ def shadowed(loop: Loop) -> None:
     loop.change(shadow=UCB, how="refit")
 
 
-def controlled(loop: Loop) -> None:
-    loop.change(control=Control(policy=EPSILON, share=0.2))
+def shadowed_and_frozen(loop: Loop) -> None:
+    loop.change(shadow=UCB, how="refit")
+    loop.freeze()
 
 
 REFUSED: dict[str, tuple[Callable[[Loop], None], Callable[[Loop], object], str]] = {
-    "freeze with a shadow": (shadowed, frozen, "has a shadow, and one bandit at most"),
-    "freeze with a policy as control": (controlled, frozen, "has a control that is a policy"),
-    "shadow while frozen": (frozen, shadowed, r"is frozen, and one bandit at most goes along; .*loop.thaw"),
-    "shadow with a policy as control": (controlled, shadowed, "has a control that is a policy"),
-    "policy as control with a shadow": (shadowed, controlled, "has a shadow"),
-    "policy as control while frozen": (frozen, controlled, "is frozen"),
     "refit while frozen": (
         frozen,
         lambda loop: loop.change(policy=UCB, how="refit"),
@@ -375,13 +370,14 @@ REFUSED: dict[str, tuple[Callable[[Loop], None], Callable[[Loop], object], str]]
     ),
     "another kind": (frozen, lambda loop: loop.change(policy=UCB), "other units|another policy|how='refit'"),
     "promote nothing": (frozen, lambda loop: loop.promote(gate="off"), "there is no shadow to promote"),
+    "promote while frozen": (shadowed_and_frozen, lambda loop: loop.promote(gate="off"), "thaw it first"),
     "promote by an unknown gate": (shadowed, lambda loop: loop.promote(gate="best"), "gate is 'best'"),  # type: ignore[arg-type]
     "promote with a share of 2": (shadowed, lambda loop: loop.promote(gate="off", control=2.0), "control is 2.0"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_would_take_two_more_bandits_is_refused_and_nothing_changes(place: Place, case: str) -> None:
+def test_refused_change_of_cast_changes_nothing(place: Place, case: str) -> None:
     first, then, words = REFUSED[case]
     with Store(place()) as store:
         loop = store.loop("homepage", **MADE)

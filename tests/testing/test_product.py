@@ -13,8 +13,8 @@ import pytest
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
 from armlet.kernel import Engine
-from armlet.log.guarded import GuardedBandit
 from armlet.policies import carrying
 from armlet.record.kinds import KINDS
 from armlet.stores import Store
@@ -54,9 +54,9 @@ def squares_in_another_order(patch: Patch) -> None:
 def a_repeated_change_is_written_as_another(patch: Patch) -> None:
     apply = LoopChange.apply
 
-    def wrong(self: LoopChange, bandit: Bandit) -> Any:
-        done, moved = apply(self, bandit)
-        is_idle = self.reward_range is not None and not done and bandit.settings.outcomes is not None
+    def wrong(self: LoopChange, cast: Cast) -> Any:
+        done, moved = apply(self, cast)
+        is_idle = self.reward_range is not None and not done and cast.live.settings.outcomes is not None
         return ([{"reward_range": [-1.0, 1.0]}] if is_idle else done), moved
 
     patch.setattr(LoopChange, "apply", wrong)
@@ -84,24 +84,22 @@ def a_replay_passes_over_corrections(patch: Patch) -> None:
 
 
 def a_shadow_learns_twice(patch: Patch) -> None:
-    teach = GuardedBandit._teach
+    def twice(self: Cast, decision: Any, reward: Any, *, weight: float = 1.0) -> None:
+        weights = {id(each): 2.0 * weight for each in self.shadows.values()}
+        self._teach(decision, lambda bandit, each: bandit.learn(each, reward, weight=weights.get(id(bandit), weight)))
 
-    def twice(self: Any, method: str, decision: Any, *args: Any, **options: Any) -> None:
-        more = {**options, "weight": 2.0} if method == "learn" and self._role == "shadow" else options
-        teach(self, method, decision, *args, **more)
-
-    patch.setattr(GuardedBandit, "_teach", twice)
+    patch.setattr(Cast, "learn", twice)
 
 
 def a_frozen_policy_learns(patch: Patch) -> None:
-    teach = GuardedBandit._teach
+    learn = Cast.learn
 
-    def both(self: Any, method: str, decision: Any, *args: Any, **options: Any) -> None:
-        if method == "learn" and self._role == "learner":
-            Engine.learn(self, type(decision).from_dict(decision.to_dict()), *args, **options)
-        teach(self, method, decision, *args, **options)
+    def both(self: Cast, decision: Any, reward: Any, *, weight: float = 1.0) -> None:
+        if self.learner is not None:
+            Engine.learn(self.live, type(decision).from_dict(decision.to_dict()), reward)
+        learn(self, decision, reward, weight=weight)
 
-    patch.setattr(GuardedBandit, "_teach", both)
+    patch.setattr(Cast, "learn", both)
 
 
 def a_merge_forgets_streams(patch: Patch) -> None:
@@ -132,7 +130,7 @@ def a_refit_plays_bills(patch: Patch) -> None:
 
 
 def a_frozen_policy_spends_nothing(patch: Patch) -> None:
-    patch.setattr(GuardedBandit, "_follow_spending", lambda _: None)
+    patch.setattr(Cast, "_follow_spending", lambda _: None)
 
 
 def actions_lose_a_row(patch: Patch) -> None:

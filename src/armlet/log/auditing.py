@@ -17,9 +17,9 @@ from typing import Any, Final, Literal, TypeAlias
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
+from armlet.cast.model import read_cast
 from armlet.errors import InvalidTypeError, LogError
 from armlet.kernel import Decision
-from armlet.log.guarded import read_guarded
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast
@@ -151,7 +151,7 @@ def audit(log: Source, start: Start, *, policy: Policy | None = None, digest: st
         decisions=auditor.decisions,
         checkpoints=auditor.checkpoints,
         unsealed=auditor.unsealed,
-        digest=auditor.bandit.digest(),
+        digest=auditor.cast.digest(),
         mismatch=mismatch,
         incomplete=auditor.incomplete() if mismatch is None else None,
         note=_unfinished(events),
@@ -179,7 +179,7 @@ def _unfinished(events: Events) -> str | None:
 
 class _Auditor:
     def __init__(self, events: Events, start: bytes, policy: Policy | None, noted: str | None) -> None:
-        self.bandit = read_guarded(start, policy=policy)
+        self.cast = read_cast(start, policy=policy)
         self._past = LoggedPast(getattr(events, "find", None))
         self.events = self.decisions = self.checkpoints = 0
         self._source, self._noted = events, noted
@@ -221,7 +221,7 @@ class _Auditor:
                 check()
         except InvalidEventError as error:
             return Mismatch(seq=error.at, kind=error.kind, what=error.why)
-        if self._seen or self.bandit.digest() == self._noted:
+        if self._seen or self.cast.digest() == self._noted:
             return None
         what = f"it does not lead to state {self._noted}, which was noted: it was cut before, or is another log"
         return Mismatch(seq=self.events, kind="the end", what=what)
@@ -234,7 +234,7 @@ class _Auditor:
             return f"{self.unsealed:,} events after the last checkpoint are not sealed"
         if getattr(self._source, "unfinished", 0):
             return "it ends in the middle of a line"
-        if not self._closed and (self._noted is None or self.bandit.digest() != self._noted):
+        if not self._closed and (self._noted is None or self.cast.digest() != self._noted):
             return "it was not closed, so that it may have been cut after its last checkpoint"
         return None
 
@@ -268,19 +268,19 @@ class _Auditor:
         if what is None:
             self._sealer.add(line)
             self._crc = carried(line)
-            played = play(self.bandit, event, self._past)
+            played = play(self.cast, event, self._past)
             if isinstance(played, Decision | ActionDecision):
-                what = _first_difference(event, played.to_dict()) or _guards_differ(event, self._past.guarded)
+                what = _first_difference(event, played.to_dict()) or _cast_differs(event, self._past.of_cast)
         return what
 
     def _start_differs(self, event: Event) -> str | None:
         if self.events or event["kind"] != "start":
             return "a log has one start, at its beginning"
-        here, written = self.bandit.digest(), event["digest"]
+        here, written = self.cast.digest(), event["digest"]
         return None if here == written else f"the log starts from state {written}, and the start model is in {here}"
 
     def _checkpoint_differs(self, event: Event) -> str | None:
-        here = self.bandit.digest()
+        here = self.cast.digest()
         if here != event["digest"]:
             return f"the state is {event['digest']} by the log and {here} by replay: {_SINCE}"
         if self._is_sealed:
@@ -294,9 +294,9 @@ class _Auditor:
         return None
 
 
-def _guards_differ(event: Event, guarded: Mapping[str, Any]) -> str | None:
-    for name in ("control", "shadow"):
-        written, again = event.get(name), guarded.get(name)
+def _cast_differs(event: Event, of_cast: Mapping[str, Any]) -> str | None:
+    for name in ("control", "shadow", "shadows"):
+        written, again = event.get(name), of_cast.get(name)
         if written != again:
             return f"{name} is {written!r} by the log and {again!r} by replay"
     return None

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from armlet.cast.cast import AnyDecision, Cast
 from armlet.errors import LogError
 from armlet.log.replaying import LoggedPast, read_decision
 from armlet.lost_digits import keeping_rows
-from armlet.policies.discounts import fades_by_time
 from armlet.record.events import Events
 from armlet.record.faults import explain
-from armlet.record.plays import AnyDecision
 from armlet.record.replay import is_unplayable, play
 from armlet.record.values import Event
 
@@ -25,12 +24,12 @@ UNCOUNTED = frozenset({"bill", "resync"})  # of a budget, whose spending stays; 
 class _Played(LoggedPast):
     """The decisions of a log as they were played, whatever would be played now."""
 
-    def decide(self, bandit: Any, event: Event) -> AnyDecision:
+    def decide(self, cast: Cast, event: Event) -> AnyDecision:
         """Take the step of a decision."""
-        if fades_by_time(bandit):
-            bandit._tell_time(event["tag"])
-        bandit.replace(t=event["t"])
-        bandit._begin_decision(event["arm"], event.get("explored", False))
+        if cast.fades_by_time:
+            cast.tell_time(event["tag"])
+        cast.advance(event["t"])
+        cast.begin_decision(event["arm"], event.get("explored", False))
         decision = read_decision(event)
         self.keep(decision)
         return decision
@@ -93,7 +92,7 @@ class Relearning:
 
     def _begin(self) -> None:
         self._taken, self._past = _Taken(self._events), _Played(getattr(self._events, "find", None))
-        self._bandit, self._left = self._start(), iter(self._events)
+        self._cast, self._left = Cast(self._start()), iter(self._events)
         self._play(self._taken.last)
 
     def finish(self) -> Any:
@@ -106,7 +105,7 @@ class Relearning:
             self._play()
         except LogError:  # a row was taken back meanwhile that it has learned
             self._begin()
-        return self._bandit
+        return self._cast.live
 
     def _play(self, last: int | None = None) -> None:
         losses: list[str] = []
@@ -123,17 +122,17 @@ class Relearning:
 
     def _play_event(self, event: Event) -> None:
         try:
-            _play(self._bandit, event, self._past, self._taken)
+            _play(self._cast, event, self._past, self._taken)
         except Exception as error:
             if not is_unplayable(error):
                 raise
             raise LogError(f"event {event['seq']:,} cannot be learned again: {explain(error)}", event["seq"]) from error
 
 
-def _play(bandit: Any, event: Event, past: _Played, taken: _Taken) -> None:
+def _play(cast: Cast, event: Event, past: _Played, taken: _Taken) -> None:
     if event["kind"] != "learn":
-        play(bandit, event, past)
+        play(cast, event, past)
     elif (learned := taken.learn(event)) is not None:
-        play(bandit, learned, past)
+        play(cast, learned, past)
     elif not (decision := past.get(event)).expired:
-        bandit.expire(decision)
+        cast.expire(decision)

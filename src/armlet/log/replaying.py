@@ -8,14 +8,13 @@ from typing import Any, Final
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
+from armlet.cast.cast import AnyDecision, Cast
 from armlet.errors import LogError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision
 from armlet.log.action_tables import Tables
-from armlet.log.guarded import GuardedBandit
-from armlet.policies.discounts import fades_by_time, reach_time
 from armlet.record.faults import explain
-from armlet.record.plays import AnyDecision, Past
+from armlet.record.plays import Past
 from armlet.record.replay import is_unplayable, play
 from armlet.record.values import Event
 from armlet.types import Reward
@@ -35,39 +34,39 @@ class LoggedPast:
         self._before: dict[str, AnyDecision] = {}
         self._partial: dict[str, AnyDecision] = {}  # from before these, with outcomes of which some are to come
         self._changes: list[tuple[int, FeatureChange]] = []  # after which step
-        self._copies: set[str] = set()  # found, or made with guards: those do not carry their contexts by themselves
-        self.guarded: Mapping[str, Any] = {}  # what the guards had to do with the last one
+        self._copies: set[str] = set()  # found, or made by a cast: those do not carry their contexts by themselves
+        self.of_cast: Mapping[str, Any] = {}  # what a row says of the cast of the last one
 
-    def on_table(self, bandit: Any, event: Event) -> None:
+    def on_table(self, cast: Cast, event: Event) -> None:
         """Take a table of actions, and prepare it under its name, if it has one; or remove one."""
+        live: Any = cast.live
         table = self._tables.read(event)
         if table is None:
-            bandit.remove_table(event["name"])
+            live.remove_table(event["name"])
         elif "name" in event:
-            bandit.prepare(event["name"], table)
+            live.prepare(event["name"], table)
 
-    def reach(self, bandit: Any, minutes: int) -> None:
-        """Let the bandit learn rows of a time."""
-        reach_time(bandit, minutes)
+    def reach(self, cast: Cast, minutes: int) -> None:
+        """Let all bandits learn rows of a time."""
+        cast.reach_time(minutes)
 
-    def decide(self, bandit: Any, event: Event) -> AnyDecision:
+    def decide(self, cast: Cast, event: Event) -> AnyDecision:
         """Decide again, and remember the decision."""
         options: dict[str, Any] = {"eligible": event["eligible"], "t": event["t"]}
         options |= {name: event[name] for name in ("weights", "unit", "epoch") if name in event}
         decision: AnyDecision
-        if fades_by_time(bandit):
-            bandit._tell_time(event["tag"])
+        if cast.fades_by_time:
+            cast.tell_time(event["tag"])
         if "actions" in event:
             table = self._tables.chosen_from(event)
-            chosen: ActionDecision = bandit.decide(event["x"], table, **options, propensity="marginal")
+            live: Any = cast.live
+            chosen: ActionDecision = live.decide(event["x"], table, **options, propensity="marginal")
             has_baseline = "shadow" in event  # its caller has played an action of his own
-            self.guarded = {"shadow": {"arm": chosen.arm}} if has_baseline else {}
+            self.of_cast = {"shadow": {"arm": chosen.arm}} if has_baseline else {}
             decision = chosen.instead(event["arm"], table[event["arm"]]) if has_baseline else chosen
-        elif isinstance(bandit, GuardedBandit):
-            decision, self.guarded = bandit.play(event["x"], **options)
         else:
-            decision = bandit.decide(event["x"], **options, propensity="marginal")
-        self.keep(decision, is_copy=isinstance(bandit, GuardedBandit))
+            decision, self.of_cast = cast.decide(event["x"], **options)
+        self.keep(decision, is_copy=not cast.is_alone)
         return decision
 
     def keep(self, decision: AnyDecision, *, is_copy: bool = True) -> None:
@@ -142,11 +141,17 @@ def replay(events: Iterable[Event], bandit: Bandit | ActionBandit, past: Past | 
     past
         The decisions that events are about; those of the log itself, decided again, if left out.
     """
+    live: Any = bandit
+    return play_all(events, Cast(live), past)
+
+
+def play_all(events: Iterable[Event], cast: Cast, past: Past | None = None) -> int:
+    """Play a log again on a cast, as `replay` does on a bandit."""
     past = past or LoggedPast(getattr(events, "find", None))
     played = 0
     for event in events:
         try:
-            play(bandit, event, past)
+            play(cast, event, past)
         except (LogError, StoreError):
             raise
         except Exception as error:

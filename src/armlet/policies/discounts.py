@@ -119,18 +119,13 @@ def fades_by_time(bandit: Any) -> bool:
     >>> fades_by_time(armlet.Bandit(["a", "b"], 1, policy=armlet.LinUCB(half_life="7 days"), seed=1))
     True
     """
-    return bool(timed_parts(bandit))
-
-
-def timed_parts(bandit: Any) -> list[Any]:
-    """Return those of a bandit and its second, if it has one, that forget by time."""
-    return [each for each in getattr(bandit, "_asked", (bandit,)) if getattr(each.state, "fades", None) == "time"]
+    return getattr(bandit.state, "fades", None) == "time"
 
 
 def reach_time(bandit: Any, minutes: int) -> None:
     """Let a bandit learn rows of a time that was checked when they were recorded."""
-    for each in timed_parts(bandit):
-        each._reach_time(minutes)
+    if fades_by_time(bandit):
+        bandit._reach_time(minutes)
 
 
 def time_of(bandit: Any) -> int:
@@ -144,12 +139,8 @@ def time_of(bandit: Any) -> int:
     >>> time_of(bandit), int(1.8e9) // 60  # in 64ths of a half-life
     (30000000, 30000000)
     """
-    times = [0]
-    for each in timed_parts(bandit):
-        half_life = duration_of(each.policy)
-        if half_life is not None:
-            times.append(math.ceil(each.state.clock / TICKS * (half_life / timedelta(minutes=1))))
-    return max(times)
+    half_life = duration_of(bandit.policy) if fades_by_time(bandit) else None
+    return 0 if half_life is None else math.ceil(bandit.state.clock / TICKS * (half_life / timedelta(minutes=1)))
 
 
 def fading(policy: Any) -> Mapping[str, Any]:

@@ -309,14 +309,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ACTIONS_ROW,
         of="actions",
         contradiction=contradictions.of_table,
-        play=lambda bandit, event, past: past.on_table(bandit, event),
+        play=lambda cast, event, past: past.on_table(cast, event),
     ),
     "remove_table": Kind(
         text="`remove_table(name)`",
         fields=_TABLE_NAME,
         row=_TABLE_NAME,
         of="actions",
-        play=lambda bandit, event, past: past.on_table(bandit, event),
+        play=lambda cast, event, past: past.on_table(cast, event),
     ),
     "decide": Kind(
         text='`decide(x, eligible=..., t=t, weights=..., unit=..., epoch=..., propensity="marginal")`, and compares '
@@ -325,7 +325,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_DECIDE_ROW,
         mark="actions",
         contradiction=contradictions.of_decision,
-        play=lambda bandit, event, past: past.decide(bandit, event),
+        play=lambda cast, event, past: past.decide(cast, event),
     ),
     "reward": Kind(
         text="nothing yet: it waits for its window to close",
@@ -367,7 +367,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         text="`expire`",
         fields=_ABOUT,
         row={**_OF, **_HAD, **_BILLED},
-        play=lambda bandit, event, past: bandit.expire(past.get(event)),
+        play=lambda cast, event, past: cast.expire(past.get(event)),
     ),
     "bill": Kind(
         text="`bill`: counts its cost in the budget, and learns nothing",
@@ -392,7 +392,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             **_BILLED,
         },
         of="arms",
-        play=lambda bandit, event, past: bandit.bill(past.get(event, event.get("reward")), event["cost"]),
+        play=lambda cast, event, past: cast.bill(past.get(event, event.get("reward")), event["cost"]),
     ),
     "activate": Kind(
         text="nothing to the bandit: its window begins, and rewards count",
@@ -406,7 +406,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.add(event["arm"]),
-        play=lambda bandit, event, _: bandit.add_arm(event["arm"]),
+        play=lambda cast, event, _: cast.add_arm(event["arm"]),
     ),
     "retire_arm": Kind(
         text="`retire_arm`",
@@ -414,7 +414,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.retire(roster.place(event)),
-        play=lambda bandit, event, _: bandit.retire_arm(event["arm"]),
+        play=lambda cast, event, _: cast.retire_arm(event["arm"]),
     ),
     "restore_arm": Kind(
         text="`restore_arm`",
@@ -422,19 +422,19 @@ KINDS: Final[Mapping[str, Kind]] = {
         row=_ARM,
         of="arms",
         roster=lambda roster, event: roster.restore(roster.place(event)),
-        play=lambda bandit, event, _: bandit.restore_arm(event["arm"]),
+        play=lambda cast, event, _: cast.restore_arm(event["arm"]),
     ),
     "remove_arm": Kind(
         text="`remove_arm`",
         fields=_ARM,
         of="arms",
         roster=lambda roster, event: roster.remove(roster.place(event)),
-        play=lambda bandit, event, _: bandit.remove_arm(event["arm"]),
+        play=lambda cast, event, _: cast.live.remove_arm(event["arm"]),
     ),
     "advance": Kind(
         text="`replace(t=...)`",
         fields={"t": Field(COUNT)},
-        play=lambda bandit, event, _: bandit.replace(t=event["t"]),
+        play=lambda cast, event, _: cast.advance(event["t"]),
     ),
     "partial_fit": Kind(
         text="`partial_fit`",

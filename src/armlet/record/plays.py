@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from armlet.actions.bandit import ActionBandit
-from armlet.actions.decision import ActionDecision
 from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError
 from armlet.inputs.budget import Budget
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
-from armlet.kernel import Decision
 from armlet.loading import from_bytes
 from armlet.lost_digits import keeping_rows
 from armlet.policies import find_policy
@@ -22,51 +20,52 @@ from armlet.policies.discounts import time_of
 from armlet.record.values import HEAD, Event
 from armlet.types import Reward
 
-AnyDecision: TypeAlias = Decision | ActionDecision
+if TYPE_CHECKING:
+    from armlet.cast.cast import AnyDecision, Cast
 
 
 class Past(Protocol):
     """The decisions that events are about: of a log, decided again; of a store, read from its rows."""
 
-    def decide(self, bandit: Any, event: Event) -> AnyDecision | None:
+    def decide(self, cast: Cast, event: Event) -> AnyDecision | None:
         """Play a decision; return it if it was decided again."""
 
     def get(self, event: Event, reward: Reward | None = None) -> AnyDecision:
         """Return the decision that an event is about, which has learned this reward if one is given."""
 
-    def on_table(self, bandit: Any, event: Event) -> None:
+    def on_table(self, cast: Cast, event: Event) -> None:
         """Take a table of actions, or remove one."""
 
     def on_change(self, t: int, change: FeatureChange) -> None:
         """Take note that features were replaced after step t."""
 
-    def reach(self, bandit: Any, minutes: int) -> None:
+    def reach(self, cast: Cast, minutes: int) -> None:
         """Let the bandit learn rows of a time."""
 
 
-Play: TypeAlias = Callable[[Any, Event, Past], object]
-"""What an event does to a bandit, of either kind; it returns the decision if it was decided again."""
+Play: TypeAlias = "Callable[[Cast, Event, Past], object]"
+"""What an event does to a cast, of one bandit in most cases; it returns the decision if it was decided again."""
 
 
-def learn(bandit: Any, event: Event, past: Past) -> None:
+def learn(cast: Cast, event: Event, past: Past) -> None:
     """Learn a reward."""
     decision = past.get(event)
-    past.reach(bandit, decision.tag)
-    bandit.learn(decision, event["reward"], weight=event.get("weight", 1.0))
+    past.reach(cast, decision.tag)
+    cast.learn(decision, event["reward"], weight=event.get("weight", 1.0))
 
 
-def correct(bandit: Any, event: Event, past: Past) -> None:
+def correct(cast: Cast, event: Event, past: Past) -> None:
     """Correct a reward."""
     old = event["old_reward"]
     decision = past.get(event, old)
-    keeping_rows(lambda: bandit.correct(decision, old, event["new_reward"], **taking_back(bandit)))
+    keeping_rows(lambda: cast.correct(decision, old, event["new_reward"], **taking_back(cast.live)))
 
 
-def forget(bandit: Any, event: Event, past: Past) -> None:
+def forget(cast: Cast, event: Event, past: Past) -> None:
     """Take a reward back."""
     decision = past.get(event, event["reward"])
     # a resync follows, or the bandit that wrote the log has warned
-    keeping_rows(lambda: bandit.forget(decision, event["reward"], **taking_back(bandit)))
+    keeping_rows(lambda: cast.forget(decision, event["reward"], **taking_back(cast.live)))
 
 
 def taking_back(bandit: Any) -> Mapping[str, Any]:
@@ -74,32 +73,32 @@ def taking_back(bandit: Any) -> Mapping[str, Any]:
     return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
 
 
-def partial_fit(bandit: Any, event: Event, _: Past) -> None:
+def partial_fit(cast: Cast, event: Event, _: Past) -> None:
     """Learn rows of which no decision is known."""
-    bandit.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
+    cast.partial_fit(**{name: value for name, value in event.items() if name not in HEAD})
 
 
-def learn_logged(bandit: Any, event: Event, past: Past) -> None:
+def learn_logged(cast: Cast, event: Event, past: Past) -> None:
     """Learn rows of a log."""
-    past.reach(bandit, max(event["columns"].get("tag", ()), default=0))
-    keeping_rows(lambda: bandit.partial_fit(event["columns"]))
+    past.reach(cast, max(event["columns"].get("tag", ()), default=0))
+    keeping_rows(lambda: cast.partial_fit(event["columns"]))
 
 
-def merge(bandit: Any, event: Event, past: Past) -> None:
+def merge(cast: Cast, event: Event, past: Past) -> None:
     """Add what another bandit has learned."""
     other = from_bytes(base64.b64decode(event["model"]))
-    past.reach(bandit, time_of(other))
-    bandit.merge(other)
+    past.reach(cast, time_of(other))
+    cast.live.merge(other)
 
 
-def replace(bandit: Any, event: Event, past: Past) -> None:
+def replace(cast: Cast, event: Event, past: Past) -> None:
     """Replace a part of the bandit, which must be able to, or the event is refused."""
-    before = bandit.settings
+    before: Any = cast.live.settings
     if "guards" in event:
-        raise InvalidValueError("the guards of a loop are not made from events: start from the model after it")
+        raise InvalidValueError("the cast of a loop is not made from events: start from the model after it")
     for call in _replacements(event, before.outcomes):
-        bandit.replace(**call)
-    after = bandit.settings
+        cast.replace(**call)
+    after: Any = cast.live.settings
     if "outcomes" in event and after.outcomes.to_dict() != event["outcomes"]:
         raise InvalidValueError(f"outcomes is {event['outcomes']}, but they become {after.outcomes.to_dict()}")
     if "features" not in event:
@@ -107,7 +106,7 @@ def replace(bandit: Any, event: Event, past: Past) -> None:
     if list(after.features) != event["features"]:
         raise InvalidValueError(f"features is {event['features']}, but the encoder gives {list(after.features)}")
     change = FeatureChange.between(before.features, after.features, event.get("fill"), dim=before.dim)
-    past.on_change(bandit.t, change)
+    past.on_change(cast.live.t, change)
 
 
 def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any]]:
@@ -144,6 +143,6 @@ def replacements_of(event: Event) -> list[Event]:
     return [{**head, **fields} for fields in event["replaces"]]
 
 
-def resync(bandit: Any, event: Event, _: Past) -> None:
+def resync(cast: Cast, event: Event, _: Past) -> None:
     """Go on in the state of a model."""
-    bandit._resync(from_bytes(base64.b64decode(event["model"])))
+    cast.live._resync(from_bytes(base64.b64decode(event["model"])))

@@ -304,7 +304,7 @@ class LoopConfig:
         if self.control is not None and self.control.arm not in self.arms:
             arms = [str(arm) for arm in self.arms]
             raise InvalidValueError(f"control.arm is {self.control.arm!r}; {choices(str(self.control.arm), arms)}")
-        self.spec().bandit()  # refuses what the store would refuse
+        self.spec().cast()  # refuses what the store would refuse
 
     def _check_side(self, of: str) -> None:
         """Refuse features of contexts, or of actions, that are given in two ways."""

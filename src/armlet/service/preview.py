@@ -16,6 +16,7 @@ from armlet.stores.terms import Terms
 
 if TYPE_CHECKING:
     from armlet.bandit import Bandit
+    from armlet.cast.cast import Cast
     from armlet.stores.ledger import LedgerReader, LoopRecord, View
 
 
@@ -76,17 +77,17 @@ def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Pla
         return Plan(loop.name, "would be made")
     try:
         terms = Terms.read(record)
-        bandit = _bandit(view, record, terms)
+        cast = _cast(view, record, terms)
         spec = loop.spec()
-        made = spec.bandit()
-        change = None if made is None else spec.differences(made, terms, bandit)
+        made = spec.cast()
+        change = None if made is None else spec.differences(made.live, terms, cast)
     except ArmletError as error:
         return Plan(loop.name, f"would be refused: {error}", refusal=True)
-    changes = [*([] if change is None else change.names), *(() if loop.has_actions else _arms(loop, bandit))]
+    changes = [*([] if change is None else change.names), *(() if loop.has_actions else _arms(loop, cast.live))]
     return Plan(loop.name, f"would change: {', '.join(changes)}" if changes else "goes on as it is")
 
 
-def _bandit(view: View, record: LoopRecord, terms: Terms) -> Bandit:
+def _cast(view: View, record: LoopRecord, terms: Terms) -> Cast:
     head = view.head(record.id)
     if head is None:
         raise StoreError(f"the head of loop {record.name!r} is missing; go back to a backup")

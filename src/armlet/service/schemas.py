@@ -18,7 +18,7 @@ from armlet.inputs.options import Declared, summary
 from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
 from armlet.inputs.settings import Objective
 from armlet.stores import Aggregation, Alarm, Status
-from armlet.stores.guards import Gate
+from armlet.stores.promotion import Gate
 from armlet.stores.spec import How
 from armlet.stores.store import LATEST
 from armlet.stores.tally import OutcomeCounts

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from armlet.log.guarded import Control
+from armlet.cast.control import Control
 from armlet.stores.gains import Gain
-from armlet.stores.guards import Gate, Promotion
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
 from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.overview import Details
+from armlet.stores.promotion import Gate, Promotion
 from armlet.stores.rewards import Aggregation, Status
 from armlet.stores.stats import Stats
 from armlet.stores.store import Store, load_ledger, open_store

@@ -108,7 +108,7 @@ def learn(
     decision = known.decision
     if outcome.played is not None:
         return _learn_other(runner, draft, now, known, outcome.played, value, expired=expired, **marks)
-    runner.bandit.learn(decision, value)
+    runner.cast.learn(decision, value)
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks}
     if expired:
         fields["expired"] = True
@@ -128,15 +128,15 @@ def _learn_other(
     **marks: str,
 ) -> bool:
     """Learn the value of an arm that was played instead; return whether the policy can."""
-    decision, bandit, outcome = known.decision, runner.bandit, known.outcome
+    decision, outcome = known.decision, known.outcome
     about = {"of": outcome.seq, "id": decision.id}
-    learns = learns_any(bandit)
+    learns = learns_any(runner.bandit)
     if not expired:
         expire(runner, draft, now, known, **({} if learns or "status" not in marks else {"status": "counted"}))
     if not learns:
         return False
     other = substituted(known, played)
-    bandit.learn(other, value)
+    runner.cast.learn(other, value)
     known.decision = other
     fields = {**about, "reward": value, "weight": 1.0, **marks, "expired": True, "played": played}
     runner.append_about(draft, now, known, "learn", fields)
@@ -146,7 +146,7 @@ def _learn_other(
 def expire(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, **marks: str) -> None:
     """Wait no longer for the reward of a decision."""
     decision, outcome = known.decision, known.outcome
-    runner.bandit.expire(decision)
+    runner.cast.expire(decision)
     fields: dict[str, Any] = {"of": outcome.seq, "id": decision.id, **marks, **billed_of(decision)}
     if outcome.given:
         fields["had"] = outcome.given
@@ -173,7 +173,7 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
     if outcome.played is not None:
         fields["played"] = outcome.played
-    runner.noting_losses(lambda: runner.bandit.correct(decision, old, value, **taking_back(runner.bandit)))
+    runner.noting_losses(lambda: runner.cast.correct(decision, old, value, **taking_back(runner.bandit)))
     runner.append_about(draft, now, known, "correct", fields)
 
 
@@ -181,7 +181,7 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     """Unlearn the default of a window, of an arm that was not played."""
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
-    runner.noting_losses(lambda: runner.bandit.forget(decision, value, **taking_back(runner.bandit)))
+    runner.noting_losses(lambda: runner.cast.forget(decision, value, **taking_back(runner.bandit)))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append_about(draft, now, known, "forget", fields)

@@ -9,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.control import Control, check_own
 from armlet.errors import (
     ArmletError,
     InvalidTypeError,
@@ -26,17 +28,16 @@ from armlet.inputs.options import with_options
 from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import HUGE, Range, chance, number
 from armlet.kernel import Decision
-from armlet.log.guarded import Control, check_own
 from armlet.policies import check_given
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
 from armlet.stores.asking import Asking, rewarding, rewarding_many, told_of
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
-from armlet.stores.guards import Gate, Promotion, check_gate, frozen, thawed
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details, Glimpse, alarms_of, details_of, glimpse, last_decisions
+from armlet.stores.promotion import Gate, Promotion, check_gate
 from armlet.stores.refit import Refit
 from armlet.stores.rewards import Aggregation, Status, Value
 from armlet.stores.rows.log import LoopLog
@@ -569,12 +570,12 @@ class Loop:
         ...     before, loop.model().state.n.sum()
         (np.float64(0.0), np.float64(1.0))
         """
-        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, frozen)):
+        if self._writer.do(lambda tx, now: maintenance.recast(self._runner, tx, now, Cast.frozen)):
             log.info("loop %s: frozen", self.name)
 
     def thaw(self) -> None:
         """Go on with all that was learned while the loop was frozen; nothing happens if it is not."""
-        if self._writer.do(lambda tx, now: maintenance.reguard(self._runner, tx, now, thawed)):
+        if self._writer.do(lambda tx, now: maintenance.recast(self._runner, tx, now, Cast.thawed)):
             log.info("loop %s: thawed", self.name)
             if why := self._mend():  # a frozen loop does not learn its rows again
                 warnings.warn(why, LostDigitsWarning, stacklevel=2)

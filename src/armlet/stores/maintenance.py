@@ -1,4 +1,4 @@
-"""Maintenance of a loop: decisions are forgotten and pruned, arms, terms, policies and guards are changed.
+"""Maintenance of a loop: decisions are forgotten and pruned, arms, terms, policies and the cast are changed.
 
 Each function takes the runner of the loop, inside a transaction. What takes long is a chore: it works in pieces,
 between which other calls are served. What changes the bandit leaves a row, or a model that the loop goes on from.
@@ -15,17 +15,17 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
 from armlet.errors import DecisionError, InvalidValueError
-from armlet.log.guarded import GuardedBandit, alone, guards_of, second_of
 from armlet.lost_digits import keeping_rows
 from armlet.record.plays import taking_back
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.guards import Gate, Promotion, passes, promoted, shadow_of, with_live
 from armlet.stores.learning import Recent, expire
 from armlet.stores.ledger import Decided, Moment, Row
 from armlet.stores.overview import gains_of
+from armlet.stores.promotion import Gate, Promotion, check_shadow, passes
 from armlet.stores.refit import Refit, like
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
@@ -48,7 +48,7 @@ def copying(runner: LoopRunner) -> Chore[Bandit]:
     yield from runner.settling()
     tx, now = yield
     runner.open(tx, now)
-    return alone(runner.bandit)
+    return runner.bandit.copy()
 
 
 # ---- forgetting
@@ -116,7 +116,7 @@ def _passing_emptied(runner: LoopRunner, lost: Sequence[str]) -> Iterator[None]:
 
 def _unlearn(runner: LoopRunner, known: Recent, now: Moment, lost: Sequence[str]) -> None:
     """Let the bandit unlearn a decision, and the folds see what it was; no row says so."""
-    outcome, bandit = known.outcome, runner.bandit
+    outcome, cast = known.outcome, runner.cast
     gone: dict[str, Any] = {"of": outcome.seq}
     is_waiting = outcome.phase in ("open", "deferred")
     if outcome.given:
@@ -126,28 +126,27 @@ def _unlearn(runner: LoopRunner, known: Recent, now: Moment, lost: Sequence[str]
     if outcome.phase == "deferred":
         gone["deferred"] = True
     if is_waiting and not known.decision.expired:  # as it is if another arm was played
-        bandit.expire(known.decision)
+        cast.expire(known.decision)
         gone["is_open"] = True
     elif not is_waiting and outcome.phase != "expired":
         value = outcome.value if outcome.parts is None else outcome.given
         if value is not None:
             gone["reward"] = value
             with _passing_emptied(runner, lost):
-                bandit.forget(known.decision, value, **taking_back(bandit))
+                cast.forget(known.decision, value, **taking_back(cast.live))
     runner.tally.see(Row(0, now.wall, ERASE, outcome.t, gone), known.row)
 
 
 def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent) -> None:
     """Let a frozen policy unlearn what it knew of a decision when it was frozen; rows since then told the other."""
-    bandit, outcome = runner.bandit, known.outcome
-    if not isinstance(bandit, GuardedBandit) or outcome.seq > runner.terms.frozen_at:
+    if known.outcome.seq > runner.terms.frozen_at:
         return
     row = runner.terms.carry.row(runner.row(tx, draft, known))
     tx.flush()
-    heard = [each for each in tx.session.heard(runner.id, outcome.t) if each.seq <= runner.terms.frozen_at]
+    heard = [each for each in tx.session.heard(runner.id, known.outcome.t) if each.seq <= runner.terms.frozen_at]
     then = known_of(row, heard)
     if then is not None:
-        bandit.forget_frozen(then, then.reward if then.learned else None)
+        runner.cast.forget_frozen(then, then.reward if then.learned else None)
 
 
 def _drop_early(runner: LoopRunner, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
@@ -262,7 +261,7 @@ def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm
     return [*chain(add, restore, retire)]
 
 
-# ---- other terms, another policy, other guards
+# ---- other terms, another policy, another cast
 
 
 @undoing
@@ -282,17 +281,17 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
         if wanted.policy is not None and refit is None:
             raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
         raise
-    has_guards = guards_of(twin) != guards_of(runner.bandit) or (refit is not None and wanted.has_guards)
-    told = [*replaces, *more, *([{"guards": guards_of(twin)}] if has_guards else [])]
+    has_cast = twin.describe() != runner.cast.describe() or (refit is not None and wanted.has_cast)
+    told = [*replaces, *more, *([{"guards": twin.describe()}] if has_cast else [])]
     rules = _rules(runner, wanted)
     terms = runner.terms.with_rules(**rules)
     is_relearned = refit is not None and wanted.policy is not None
     going = Going(
-        bandit=twin,
+        cast=twin,
         terms=replace(terms, lost_digits="") if is_relearned else terms,
         fields={"rules": rules, "replaces": told},
         moved=moved,
-        is_replayed=refit is None and not has_guards and (wanted.policy is None or is_own(wanted.policy)),
+        is_replayed=refit is None and not has_cast and (wanted.policy is None or is_own(wanted.policy)),
     )
     is_other = runner.go_on(tx, now, draft, going)
     arms = [] if wanted.arms is None else arms_to(runner, tx, now, wanted.arms)
@@ -312,34 +311,33 @@ def _rules(runner: LoopRunner, wanted: LoopChange) -> dict[str, Any]:
 
 def _renewed(
     runner: LoopRunner, tx: Transaction, draft: Draft, wanted: LoopChange, refit: Refit | None
-) -> tuple[Bandit, list[Mapping[str, Any]]]:
-    """Return a bandit to go on with, whose new policy has learned the log if asked, and what a row says."""
-    bandit = runner.bandit
+) -> tuple[Cast, list[Mapping[str, Any]]]:
+    """Return a cast to go on with, whose new policy has learned the log if asked, and what a row says."""
+    cast, bandit = runner.cast, runner.bandit
     if refit is None:
-        return wanted.guard(bandit.copy()), []
+        return wanted.recast(cast.copy()), []
     tx.flush()
     is_live = wanted.policy is not None
-    has_other_range = is_live and wanted.reward_range is not None and second_of(bandit) is None
+    has_other_range = is_live and wanted.reward_range is not None and not cast.others
     reward_range = None if has_other_range else bandit.settings.reward_range
     learned = refit.finish(tx.session, runner.id, draft.head, runner.terms.carry, reward_range)
     learned = like(learned, bandit)
     if not is_live:
-        return wanted.guard(bandit.copy(), learned), []
-    twin = with_live(bandit, learned) if isinstance(bandit, GuardedBandit) else learned
-    return wanted.guard(twin), [policy_fields(learned.policy)]
+        return wanted.recast(cast.copy(), learned), []
+    return wanted.recast(cast.copy().with_live(learned)), [policy_fields(learned.policy)]
 
 
 @undoing
-def reguard(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Bandit], Bandit]) -> bool:
-    """Go on with what is made of the bandit and its guards; return whether that is another one."""
-    draft, bandit = runner.open(tx, now), runner.bandit
+def recast(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Cast], Cast]) -> bool:
+    """Go on with what is made of the cast; return whether that is another one."""
+    draft, cast = runner.open(tx, now), runner.cast
     check_has_arms(runner, "freezing a policy")
-    twin = make(bandit)
-    if twin is bandit:
+    twin = make(cast)
+    if twin is cast:
         return False
-    replaces = [] if twin.policy == bandit.policy else [policy_fields(twin.policy)]
-    fields = {"rules": {}, "replaces": [*replaces, {"guards": guards_of(twin)}]}
-    going = Going(bandit=twin, terms=runner.terms, fields=fields, moved=None, is_replayed=False)
+    replaces = [] if twin.live.policy == cast.live.policy else [policy_fields(twin.live.policy)]
+    fields = {"rules": {}, "replaces": [*replaces, {"guards": twin.describe()}]}
+    going = Going(cast=twin, terms=runner.terms, fields=fields, moved=None, is_replayed=False)
     runner.go_on(tx, now, draft, going)
     return True
 
@@ -349,9 +347,9 @@ def promote(runner: LoopRunner, tx: Transaction, now: Moment, gate: Gate, share:
     """Make the shadow the live policy if its comparison so far lets it through the gate."""
     runner.open(tx, now)
     check_has_arms(runner, "a shadow")
-    shadow_of(runner.bandit)
+    name = check_shadow(runner.cast)
     gain = next((each for each in gains_of(runner.tally, runner.terms) if each.against == "shadow"), None)
     if not passes(gate, gain):
         return Promotion(promoted=False, gain=gain)
-    reguard(runner, tx, now, lambda bandit: promoted(bandit, share))
+    recast(runner, tx, now, lambda cast: cast.promoted(name, share))
     return Promotion(promoted=True, gain=gain)

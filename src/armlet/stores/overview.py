@@ -330,17 +330,17 @@ def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None =
         The policy, if it is not one of Armlet's own.
     """
     head, terms = _head(view, record), Terms.read(record)
-    bandit, tally, snapshot = recover(view, record, head, policy, terms.carry)
+    cast, tally, snapshot = recover(view, record, head, policy, terms.carry)
     rows = [row for seq in tally.traffic.last_rows if (row := view.row(record.id, seq)) is not None]
     values = _values(islice(view.rows(record.id, rows[0].seq), LOOKED_AT)) if rows else {}
     counts = (head.early, head.seq - snapshot)
-    return details_of(glimpse(record.name, now, tally, terms, bandit, last_decisions(rows, values), counts))
+    return details_of(glimpse(record.name, now, tally, terms, cast.live, last_decisions(rows, values), counts))
 
 
 def digest(view: View, record: LoopRecord, *, policy: Policy | None = None) -> str:
     """Return the digest of what a loop has learned; O(the size of its model)."""
-    bandit, _, _ = recover(view, record, _head(view, record), policy, Terms.read(record).carry)
-    return bandit.digest()
+    cast, _, _ = recover(view, record, _head(view, record), policy, Terms.read(record).carry)
+    return cast.digest()
 
 
 def _values(rows: Iterator[Row]) -> dict[int, Reward]:

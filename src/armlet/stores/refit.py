@@ -14,11 +14,12 @@ from typing import Any, cast
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.model import read_cast
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.settings import Objective, Range
-from armlet.log.guarded import read_guarded
 from armlet.policies import check_given
-from armlet.policies.discounts import MINUTE, reach_time
+from armlet.policies.discounts import MINUTE
 from armlet.record.values import Event
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
 from armlet.stores.rows.replay import Replay, plays_of
@@ -76,9 +77,9 @@ class _Relearning(Replay):
 
     def __init__(self, head: Head, *args: Any) -> None:
         super().__init__(*args)
-        reach_time(self._bandit, max(head.ts, head.steady) // MINUTE)
+        self._cast.reach_time(max(head.ts, head.steady) // MINUTE)
 
-    def _reach(self, bandit: Bandit, minutes: int) -> None:
+    def _reach(self, cast: Cast, minutes: int) -> None:
         """Leave it to the bandit to refuse what is far ahead of the head."""
 
     def _events(self, row: Row) -> list[Event]:
@@ -131,7 +132,7 @@ class Refit:
             ) from error
 
     def _read(self, record: LoopRecord, head: Head) -> None:
-        start, terms = read_guarded(record.start, policy=self._own), Terms.read(record)
+        start, terms = read_cast(record.start, policy=self._own).live, Terms.read(record)
         self.bandit = self._fresh(start)
         if terms.lost_digits:
             self._corrections = _Corrections(row for row in self._ledger.rows(record.id) if row.seq <= head.seq)
@@ -208,13 +209,13 @@ class Refit:
 
         if self.bandit is None:
             raise StoreError("nothing is prepared")
-        return _Relearning(head, self.bandit, find, carry)
+        return _Relearning(head, Cast(self.bandit), find, carry)
 
     def finish(self, session: Session, loop: int, head: Head, carry: Carry, reward_range: Range | None) -> Bandit:
         """Learn the rows that came since, and return the bandit, with the range of rewards that it is to have."""
         if self.bandit is None or head.epoch != self._epoch:
             raise StoreError(f"loop {self._name!r} was changed or pruned meanwhile; try again")
-        replay = _Relearning(head, self.bandit, lambda seq: session.row(loop, seq), carry)
+        replay = _Relearning(head, Cast(self.bandit), lambda seq: session.row(loop, seq), carry)
         with self._blaming_the_policy():
             self._last = replay.play(self._counted(session.rows(loop, self._last)), self._last)
         if self._last != head.seq:

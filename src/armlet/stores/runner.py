@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.model import read_cast
 from armlet.errors import (
     ArmletError,
     DecisionError,
@@ -30,9 +32,8 @@ from armlet.errors import (
 from armlet.inputs.ask import Ask
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
-from armlet.log.guarded import GuardedBandit, guards_of, read_guarded, size_of
 from armlet.lost_digits import keeping_rows
-from armlet.policies.discounts import MINUTE, fades_by_time, reach_time, time_of
+from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
@@ -71,7 +72,7 @@ WINDOWS: Final = 32  # closed in front of a batch, or in one piece of a chore: a
 DROPPED: Final = 8  # early rewards, in one piece of a chore
 COUNTED, ANSWERED = 1000, 64  # rows, and answers without one, until the tally is written
 LEARNED: Final = ("learned", "default")  # phases
-UNGUARDED: Final[Mapping[str, Any]] = {}  # what a row says of guards where there are none
+ALONE: Final[Mapping[str, Any]] = {}  # what a row says of the cast of a policy that is alone
 RECENT: Final = 2**14  # decisions in memory, so that their rewards need not be read
 ACTIONS: Final[type] = ActionBandit
 ASLEEP: Final = Tally()  # of loops that nobody uses; never counted in
@@ -85,11 +86,11 @@ T = TypeVar("T")
 class Going(NamedTuple):
     """What a loop goes on with after a row that says so."""
 
-    bandit: Bandit
+    cast: Cast
     terms: Terms
     fields: Mapping[str, Any]  # of the row
     moved: FeatureChange | None  # the change of features, if there is one
-    is_replayed: bool  # a replay of the row leads to the same bandit; else the rows after it go on from its model
+    is_replayed: bool  # a replay of the row leads to the same cast; else the rows after it go on from its model
 
 
 def undoing(work: Callable[Concatenate[LoopRunner, P], T]) -> Callable[Concatenate[LoopRunner, P], T]:
@@ -107,7 +108,7 @@ def undoing(work: Callable[Concatenate[LoopRunner, P], T]) -> Callable[Concatena
 
 
 class LoopRunner:
-    """The bandit of a loop, its rules, its tally and its last decisions."""
+    """The cast of a loop, its rules, its tally and its last decisions."""
 
     def __init__(self, record: LoopRecord, policy: Policy | None, writer: Writer, *, is_shared: bool) -> None:
         self.name, self.id, self.policy = record.name, record.id, policy
@@ -117,7 +118,7 @@ class LoopRunner:
         self.rules = RewardRules(reward_range=USUAL)
         self.reader: Reader | None = None
         self.action_settings: ActionSettings | None = None  # where actions come with each decision
-        self._bandit: Bandit | None = None  # stale, or asleep
+        self._cast: Cast | None = None  # stale, or asleep
         self.tally = ASLEEP
         self._tallied = 0  # the last row that the tally in the ledger has counted
         self._answered: list[tuple[Status, int]] = []  # without a row, since then; and when
@@ -139,7 +140,7 @@ class LoopRunner:
 
     def stale(self) -> None:
         """Forget what memory knows; the rows know better."""
-        self._bandit = self.last_table = None
+        self._cast = self.last_table = None
         self.lost_digits = ""
         self._recent.clear()
         self._decided.clear()
@@ -163,32 +164,36 @@ class LoopRunner:
 
     def text(self) -> str:
         """Return the loop in a line, by what this process knows of it: nothing is read."""
-        bandit = self._bandit
-        if bandit is None:
+        if self._cast is None:
             return f"Loop({self.name!r})"
-        s = self.action_settings
+        bandit, s = self._cast.live, self.action_settings
         what = f"arms={notebook.listed(bandit.arms)}" if s is None else f"action_dim={s.action_dim}"
         return f"Loop({self.name!r}, {what}, t={bandit.t})"
 
     @property
     def is_asleep(self) -> bool:
         """Whether it takes next to no memory."""
-        return self._bandit is None
+        return self._cast is None
+
+    @property
+    def cast(self) -> Cast:
+        """All bandits, of a loop that was opened in this transaction."""
+        if self._cast is None:
+            raise StoreError(f"loop {self.name!r} is not ready")
+        return self._cast
 
     @property
     def bandit(self) -> Bandit:
-        """The bandit, of a loop that was opened in this transaction."""
-        if self._bandit is None:
-            raise StoreError(f"loop {self.name!r} is not ready")
-        return self._bandit
+        """The live bandit: what decides."""
+        return self.cast.live
 
     @property
     def memory(self) -> int:
         """About how many bytes it takes while it is awake."""
-        if self._bandit is None:
+        if self._cast is None:
             return 0
         tables = sum(BYTES_A_NUMBER * kept.table.features.size for kept in self.tables.values())
-        return 20_000 + tables + 3 * size_of(self._bandit) + 1500 * (len(self._recent) + len(self._decided))
+        return 20_000 + tables + 3 * self._cast.nbytes + 1500 * (len(self._recent) + len(self._decided))
 
     @property
     def rows_since_snapshot(self) -> int:
@@ -210,7 +215,7 @@ class LoopRunner:
         self.settled.clear()
         asked = [event for event in events if event not in self._recent]
         self._absent = frozenset(asked)
-        after = self._last if self._is_shared and self._bandit is not None else None
+        after = self._last if self._is_shared and self._cast is not None else None
         return Want(self.id, after, asked, now.steady if self.terms.has_windows else None, WINDOWS)
 
     def open(self, tx: Transaction, now: Moment, events: Iterable[str] = ()) -> Draft:
@@ -230,7 +235,7 @@ class LoopRunner:
         if draft is None or self.is_gone:
             raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
         head, found = draft.found.head, draft.found
-        if self._bandit is None or head.epoch != self._epoch:
+        if self._cast is None or head.epoch != self._epoch:
             self._recover(tx.session, draft)
         elif draft.seq != self._last:
             self._follow(tx.session, draft)
@@ -258,12 +263,13 @@ class LoopRunner:
         self.policy = self._policies[-1][1]
         self.lost_digits = ""
         found = self.noting_losses(lambda: recover(session, record, head, self.policy, self.terms.carry))
-        self._bandit, self.tally, self.snapshot = found
+        self._cast, self.tally, self.snapshot = found
         self._recount(head)
-        self.rules = self.terms.rules(self._bandit)
-        self._take_reader(self._bandit)
-        if isinstance(self._bandit, ActionBandit):
-            self.action_settings = self._bandit.settings
+        live = self._cast.live
+        self.rules = self.terms.rules(live)
+        self._take_reader(live)
+        if isinstance(live, ActionBandit):
+            self.action_settings = live.settings
         self._epoch, self._last = head.epoch, head.seq
         log.debug("loop %s: recovered at row %d from a model of row %d", self.name, self._last, self.snapshot)
 
@@ -284,7 +290,7 @@ class LoopRunner:
         counted = max(head.tallied, self._last)
         self._pick(session, rows)
         find = partial(session.row, self.id)
-        replay = Replay(self.bandit, find, self.terms.carry, self.tally, counted, self._decided)
+        replay = Replay(self.cast, find, self.terms.carry, self.tally, counted, self._decided)
         last = self.noting_losses(lambda: replay.play(rows, self._last))
         if last != head.seq:  # there were more than are read on entering
             last = self.noting_losses(lambda: replay.play(session.rows(self.id, last), last))
@@ -309,20 +315,17 @@ class LoopRunner:
         """Undo what a call did that was refused, in memory; its rows are undone already.
 
         Armlet's own policies raise before they change anything; nobody knows about others, nor about what ends threads.
-        Of two bandits one may have changed before the other raised.
         """
-        bandit = self._bandit
-        is_torn = isinstance(bandit, GuardedBandit) and bandit.is_torn
-        is_doubtful = is_torn or (self.policy is not None and not isinstance(error, EventError))
-        is_refusal = isinstance(error, ArmletError | ContextChangedError)  # any other one is a fault, at any moment
-        if is_doubtful or bandit is None or self._last != draft.seq or not is_refusal:
+        is_doubtful = self.policy is not None and not isinstance(error, EventError)
+        is_fault = isinstance(error, InternalError) or not isinstance(error, ArmletError | ContextChangedError)
+        if is_doubtful or is_fault or self._cast is None or self._last != draft.seq:
             self.stale()
             self._absent = frozenset()  # some may have been decided since they were looked up
             tx.flush()
 
     def wake(self, tx: Transaction, draft: Draft) -> None:
-        """Make the bandit again from its rows, if a call before has left it in doubt."""
-        if self._bandit is None:
+        """Make the cast again from its rows, if a call before has left it in doubt."""
+        if self._cast is None:
             self._recover(tx.session, draft)
 
     def end(self, draft: Draft) -> None:
@@ -334,8 +337,8 @@ class LoopRunner:
                     del self._decided[seq]
         if self._last - self._tallied >= COUNTED or len(self._answered) >= ANSWERED:
             self._write_tally(draft)
-        bandit = self._bandit
-        if bandit is not None and self._last - self.snapshot >= max(SPACING, size_of(bandit) // BYTES_A_ROW):
+        cast = self._cast
+        if cast is not None and self._last - self.snapshot >= max(SPACING, cast.nbytes // BYTES_A_ROW):
             self.save(draft)
 
     def _write_tally(self, draft: Draft) -> None:
@@ -347,8 +350,8 @@ class LoopRunner:
         """Keep a snapshot of what has been learned so far."""
         if self._last > self._tallied or self._answered:
             self._write_tally(draft)
-        if self._bandit is not None and self._last > self.snapshot:
-            draft.snapshot = (self._last, self._bandit.to_bytes())
+        if self._cast is not None and self._last > self.snapshot:
+            draft.snapshot = (self._last, self._cast.to_bytes())
             self.snapshot = self._last
 
     def append(
@@ -394,20 +397,20 @@ class LoopRunner:
         """Decide, or return the decision that this event has."""
         if reader is not self.reader:
             raise ContextChangedError
-        bandit, event = self.bandit, ask.get("event")
+        cast, event = self.cast, ask.get("event")
         if event is not None:
             known = self.find(tx, event)
             if known is not None:
                 return self._again(tx, draft, known, x, ask)
-            check_no_id(event, bandit)
+            check_no_id(event, cast.live)
         eligible, probabilities, weights = ask.get("eligible"), ask.get("probabilities"), ask.get("weights")
         unit = ask.get("unit")
         epoch = None if unit is None else self._epoch_of(unit, now)
-        if fades_by_time(bandit):
-            bandit._tell_time(self._minutes(now))
-        guarded: Mapping[str, Any] = UNGUARDED
-        if type(bandit) is GuardedBandit:  # quicker than isinstance
-            decision, guarded = bandit.play(
+        if cast.fades_by_time:
+            cast.tell_time(self._minutes(now))
+        of_cast = ALONE
+        if not cast.is_alone:
+            decision, of_cast = cast.decide(
                 x,
                 t=draft.clock + 1,
                 eligible=eligible,
@@ -416,13 +419,13 @@ class LoopRunner:
                 epoch=epoch,
                 weights=weights,
             )
-        elif type(bandit) is ACTIONS:
+        elif type(cast.live) is ACTIONS:
             raise InvalidTypeError(
                 f"actions are missing: those of loop {self.name!r} come with each decision; give a table of them, or "
                 "the name of one that was prepared"
             )
         else:
-            decision = bandit.decide(
+            decision = cast.live.decide(
                 x,
                 t=draft.clock + 1,
                 propensity="marginal",
@@ -434,8 +437,8 @@ class LoopRunner:
             )
         name = decision.id if event is None else event
         fields = fields_of(decision, name)
-        if guarded:
-            fields |= guarded
+        if of_cast:
+            fields |= of_cast
         row = self.append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
         outcome = Outcome(decision.t, name, row.seq, "open", None, due)
@@ -452,7 +455,7 @@ class LoopRunner:
         own clock; from there on it runs as the steady time of this process.
         """
         minutes = now.steady // MINUTE
-        self._ahead = max(self._ahead, time_of(self.bandit) - minutes)
+        self._ahead = max(self._ahead, self.cast.time - minutes)
         return minutes + self._ahead
 
     def wait_for(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
@@ -479,8 +482,8 @@ class LoopRunner:
         if outcome.played is not None and (is_learned or given):
             row = substitute(row, outcome.played)
         if row.fields.get("tag"):  # a time that was checked when it was decided
-            reach_time(self.bandit, row.fields["tag"])
-        elif fades_by_time(self.bandit):
+            self.cast.reach_time(row.fields["tag"])
+        elif self.cast.fades_by_time:
             row = timed(row)
         is_expired = outcome.phase == "expired" or (outcome.played is not None and bool(given))
         marks: dict[str, object] = {"expired": True} if is_expired else {}
@@ -693,7 +696,7 @@ class LoopRunner:
 
     def rebase(self, tx: Transaction, now: Moment) -> None:
         """Go on from what has been learned so far, so that no row before is needed to make it again."""
-        tx.direct(self.id).rebase(self.id, self._last, self.bandit.to_bytes())
+        tx.direct(self.id).rebase(self.id, self._last, self.cast.to_bytes())
         self._epoch += 1
         self.snapshot = self._last
         self.last_table = None  # rows before may go from now on
@@ -722,58 +725,58 @@ class LoopRunner:
         self._epoch += 1
 
     def act(self, tx: Transaction, draft: Draft, now: Moment, kind: str, fields: Mapping[str, Any]) -> int:
-        """Add a row that changes the bandit by playing it from its written form: a replay does the same once more."""
+        """Add a row that changes the cast by playing it from its written form: a replay does the same once more."""
         row = self.append(draft, now, kind, None, written(fields))
         for event in plays_of(row):
-            play(self.bandit, event, RowPast(partial(tx.session.row, self.id)))
+            play(self.cast, event, RowPast(partial(tx.session.row, self.id)))
         return row.seq
 
     def go_on(self, tx: Transaction, now: Moment, draft: Draft, going: Going) -> bool:
-        """Go on with another bandit and other terms, by a row; return False, and write none, if they are the same."""
-        twin, terms = going.bandit, going.terms
+        """Go on with another cast and other terms, by a row; return False, and write none, if they are the same."""
+        twin, terms = going.cast, going.terms
         is_same = going.is_replayed and not going.fields["replaces"]
         if is_same and terms.to_json() == self.terms.to_json():
             return False
         with _rolling_back():
             seq = self.append(draft, now, "change", None, written(going.fields)).seq
-        several, before = twin._settings.outcomes, self.bandit._settings.outcomes
+        several, before = twin.live._settings.outcomes, self.bandit._settings.outcomes
         if several is not None and before is not None and several.weights != before.weights:
             terms = terms.with_weights(seq)
         if going.moved is not None:
             terms = terms.with_change(seq, going.moved)
-        about = terms.with_guards(seq, guards_of(twin)).to_json()
-        self._bandit = self._played(draft.rows[-1], going)
-        self.tally.outcomes.several = self._bandit._settings.outcomes
+        about = terms.with_guards(seq, twin.describe()).to_json()
+        self._cast = self._played(draft.rows[-1], going)
+        self.tally.outcomes.several = self.bandit._settings.outcomes
         self.terms = Terms.read(LoopRecord(id=self.id, name=self.name, about=about, start=b"", base=0))
-        self.rules = self.terms.rules(self._bandit)
+        self.rules = self.terms.rules(self.bandit)
         self._recent.clear()
         self.end(draft)
         tx.direct(self.id).describe(self.id, about)
         self._epoch += 1
         if not going.is_replayed:
-            self.policy = None if is_own(twin.policy) else twin.policy
+            self.policy = None if is_own(twin.live.policy) else twin.live.policy
             self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         self._take_reader(self.bandit)
         self.save(self.open(tx, now))
         return True
 
-    def _played(self, row: Row, going: Going) -> Bandit:
-        """Return the bandit that a change leads to by its written form: its row, or the model that it goes on from.
+    def _played(self, row: Row, going: Going) -> Cast:
+        """Return the cast that a change leads to by its written form: its row, or the model that it goes on from.
 
-        Whatever differs from the bandit that the call made would differ after a restart too, so it is a fault.
+        Whatever differs from the cast that the call made would differ after a restart too, so it is a fault.
         """
         with _rolling_back():
             if going.is_replayed:
-                bandit = self.bandit.copy()
-                Replay(bandit, lambda _: None, self.terms.carry).play([row], row.seq - 1)
+                cast = self.cast.copy()
+                Replay(cast, lambda _: None, self.terms.carry).play([row], row.seq - 1)
             else:
-                policy = going.bandit.policy
-                bandit = read_guarded(going.bandit.to_bytes(), policy=None if is_own(policy) else policy)
-            is_same = bandit.digest() == going.bandit.digest()
+                policy = going.cast.live.policy
+                cast = read_cast(going.cast.to_bytes(), policy=None if is_own(policy) else policy)
+            is_same = cast.digest() == going.cast.digest()
         if not is_same:
             raise InternalError(f"nothing of this call was kept: its row leads to another state of loop {self.name!r}")
-        return bandit
+        return cast
 
 
 @contextmanager

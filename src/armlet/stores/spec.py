@@ -10,16 +10,16 @@ from armlet.actions.bandit import ActionBandit
 from armlet.actions.policies import ACTION_POLICIES, SharedOptimism
 from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
+from armlet.cast.cast import SHADOW, Cast
+from armlet.cast.control import Control
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
 from armlet.inputs.columns import check_text
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.ranges import GivenRanges, check_feature_range
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings, Units, ends
-from armlet.log.guarded import Control, control_of
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, outcome_fields, policy_fields
-from armlet.stores.guards import with_control, with_shadow
 from armlet.stores.rewards import Aggregation, Value
 from armlet.stores.terms import USUAL, Terms
 from armlet.types import KEEP, Arm, Keep, Policy
@@ -84,7 +84,7 @@ class LoopChange:
         return [*self.rules, *(name for name in given if name in REMOVABLE or getattr(self, name) is not None)]
 
     @property
-    def has_guards(self) -> bool:
+    def has_cast(self) -> bool:
         """Whether the control or the shadow is to be another one."""
         return self.control is not KEEP or self.shadow is not KEEP
 
@@ -100,39 +100,40 @@ class LoopChange:
         """Whether nothing is to be changed."""
         return not self.names
 
-    def guard(self, bandit: Bandit, learned: Bandit | None = None) -> Bandit:
-        """Return a bandit with other guards, if there are to be any; `learned` is the one that goes along then."""
+    def recast(self, cast: Cast, learned: Bandit | None = None) -> Cast:
+        """Return a cast with the control and the shadow that are wanted; `learned` is the one that is new."""
         if not isinstance(self.control, Keep):
-            bandit = with_control(bandit, self.control, learned)
+            cast = cast.with_control(self.control, learned)
         if not isinstance(self.shadow, Keep):
-            bandit = with_shadow(bandit, self.shadow, learned)
-        return bandit
+            shadows = {} if self.shadow is None else {SHADOW: self.shadow}
+            cast = cast.with_shadows(shadows, {} if learned is None else {SHADOW: learned})
+        return cast
 
-    def apply(self, bandit: Bandit) -> tuple[list[Mapping[str, Any]], FeatureChange | None]:
-        """Change a bandit; return the events that say so, and the change of features if there is one."""
+    def apply(self, cast: Cast) -> tuple[list[Mapping[str, Any]], FeatureChange | None]:
+        """Change a cast; return the events that say so, and the change of features if there is one."""
         done: list[Mapping[str, Any]] = []
         moved: FeatureChange | None = None
-        before = bandit.settings
-        self._replace_rewards(bandit)
-        if bandit.settings.outcomes != before.outcomes and bandit.settings.outcomes is not None:
-            done.append(outcome_fields(bandit.settings.outcomes))
-        elif before.outcomes is None and bandit.settings.reward_range != before.reward_range:
-            done.append({"reward_range": list(bandit.settings.reward_range or ())})
+        before = cast.live.settings
+        self._replace_rewards(cast)
+        if cast.live.settings.outcomes != before.outcomes and cast.live.settings.outcomes is not None:
+            done.append(outcome_fields(cast.live.settings.outcomes))
+        elif before.outcomes is None and cast.live.settings.reward_range != before.reward_range:
+            done.append({"reward_range": list(cast.live.settings.reward_range or ())})
         if not isinstance(self.budget, Keep) and self.budget != before.budget:
-            bandit.replace(budget=self.budget)
+            cast.replace(budget=self.budget)
             done.append({"budget": None if self.budget is None else self.budget.to_dict()})
-        if self.policy is not None and self.policy != bandit.policy:
-            bandit.replace(policy=self.policy)
-            done.append(policy_fields(bandit.policy))
+        if self.policy is not None and self.policy != cast.live.policy:
+            cast.replace(policy=self.policy)
+            done.append(policy_fields(cast.live.policy))
         if self.features is not None or self.encoder is not None:
-            bandit.replace(features=self.features, encoder=self.encoder, fill=self.fill)
-            after = bandit.settings
+            cast.replace(features=self.features, encoder=self.encoder, fill=self.fill)
+            after = cast.live.settings
             if (after.features, _encodes(after)) != (before.features, _encodes(before)):
                 moved = FeatureChange.between(before.features, after.features or (), self.fill, dim=before.dim)
                 done.append(feature_fields(moved, after.encoder))
-        if not isinstance(self.feature_range, Keep) and self._has_other_ranges(bandit):
-            bandit.replace(feature_range=self.feature_range)
-            ranges = bandit.settings.feature_range
+        if not isinstance(self.feature_range, Keep) and self._has_other_ranges(cast.live):
+            cast.replace(feature_range=self.feature_range)
+            ranges = cast.live.settings.feature_range
             done.append({"feature_range": None if ranges is None else ranges.to_dict()})
         return done, moved
 
@@ -140,19 +141,19 @@ class LoopChange:
         settings = bandit.settings
         return check_feature_range(self.feature_range, settings.features) != settings.feature_range
 
-    def _replace_rewards(self, bandit: Bandit) -> None:
+    def _replace_rewards(self, cast: Cast) -> None:
         """Change weights and prices of outcomes, and ranges; what is left out stays as it is."""
-        several = bandit._settings.outcomes
+        several = cast.live._settings.outcomes
         if self.outcomes is not None:
-            bandit.replace(outcomes=self.outcomes)
+            cast.replace(outcomes=self.outcomes)
         if self.known is not None:
-            bandit.replace(known=self.known if several is None else _with_prices(several, self.known))
+            cast.replace(known=self.known if several is None else _with_prices(several, self.known))
         if self.reward_range is None:
             return
         if several is None:
-            bandit.replace(reward_range=self.reward_range)
+            cast.replace(reward_range=self.reward_range)
         elif isinstance(self.reward_range, Mapping):
-            bandit.replace(reward_range={**several.ranges, **self.reward_range})
+            cast.replace(reward_range={**several.ranges, **self.reward_range})
         else:
             raise InvalidValueError(f"reward_range is {self.reward_range!r}; give one for each outcome by name")
 
@@ -263,18 +264,19 @@ class LoopSpec:
         policy = self.policy if self.model is None else self.model.policy
         return None if policy is None or is_own(policy) else policy
 
-    def bandit(self) -> Bandit | None:
-        """Make the bandit, if arms or a model are given."""
+    def cast(self) -> Cast | None:
+        """Make the cast, if arms or a model are given."""
         made = self._trained() if self.model is not None else self._fresh(self.policy)
         if made is None:
             return None
         self.terms.rules(made)  # refuses a default that the bandit cannot learn
         if self.control is None:
-            return made
+            return Cast(made)
         if not isinstance(self.control, Control):
             raise InvalidTypeError(f"control is {self.control!r}; give an armlet.stores.Control")
         is_fresh = self.control.policy is not None and self.model is None
-        return with_control(made, self.control, self._fresh(self.control.policy, made.seed) if is_fresh else None)
+        learned = self._fresh(self.control.policy, made.seed) if is_fresh else None
+        return Cast(made).with_control(self.control, learned)
 
     def _fresh(self, given: Policy | None, seed: int | None = None) -> Bandit | None:
         if self.has_actions:
@@ -349,17 +351,17 @@ class LoopSpec:
         objective = self.objective if self.model is None else self.model.settings.objective
         return (-high, -low) if isinstance(objective, str) and objective == "min" else (low, high)
 
-    def differences(self, made: Bandit, terms: Terms, now: Bandit) -> LoopChange | None:
+    def differences(self, made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
         """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
         given = self.terms
         rules = {name: getattr(given, name) for name in RULES if getattr(given, name) != getattr(terms, name)}
-        kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now)]
+        kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now.live)]
         if kinds[0] != kinds[1]:
             raise LoopStateError(
                 f"loop {self.name!r} was made with {kinds[1]}, not with {kinds[0]}; give the name alone, or make a "
                 "loop of another name"
             )
-        ours, theirs = made.settings, now.settings
+        ours, theirs = made.settings, now.live.settings
         if self.model is not None:  # a loop that is there goes on from what it has learned
             ranges = None if self.reward_range is None else _other_ranges(ours, theirs)
             others = self._other_feature_ranges(ours, theirs)
@@ -371,7 +373,7 @@ class LoopSpec:
             self._check(name, getattr(ours, name), getattr(theirs, name))
         self._check_outcomes(ours, theirs)
         if self.seed is not None:
-            self._check("seed", made.seed, now.seed)
+            self._check("seed", made.seed, now.live.seed)
         if ours.encoder is None and theirs.encoder is None and ours.features is None:
             self._check("dim", ours.dim, theirs.dim)
         encodes = None if ours.encoder is None else ours.encoder.to_dict()
@@ -390,12 +392,10 @@ class LoopSpec:
         )
         return self._allowed(change, terms, now)
 
-    def _action_differences(
-        self, rules: Mapping[str, Any], made: Bandit, terms: Terms, now: Bandit
-    ) -> LoopChange | None:
+    def _action_differences(self, rules: Mapping[str, Any], made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
         """Return what differs from a loop of actions; features stay what they are, since no row says others."""
         ours: Any = made.settings
-        theirs: Any = now.settings
+        theirs: Any = now.live.settings
         for name in ("objective", "dim", "features", "action_dim", "action_features"):
             self._check(name, getattr(ours, name), getattr(theirs, name))
         for name in ("encoder", "action_encoder"):
@@ -404,7 +404,7 @@ class LoopSpec:
             ]
             self._check(name, *told)
         if self.seed is not None:
-            self._check("seed", made.seed, now.seed)
+            self._check("seed", made.seed, now.live.seed)
         policy = None if ours.policy == theirs.policy else ours.policy
         ranges = None if ours.reward_range == theirs.reward_range else ours.reward_range
         return self._allowed(LoopChange(rules=rules, policy=policy, reward_range=ranges), terms, now)
@@ -413,20 +413,20 @@ class LoopSpec:
         """Return the ranges of features if they are to be other ones; where none are given, they stay as they are."""
         return KEEP if self.feature_range is None or ours.feature_range == theirs.feature_range else ours.feature_range
 
-    def _control(self, now: Bandit) -> Control | Keep:
+    def _control(self, now: Cast) -> Control | Keep:
         """Return the control if it is to be another one; one that is not given stays as it is."""
-        return KEEP if self.control in (None, control_of(now)) else self.control
+        return KEEP if self.control in (None, now.control) else self.control
 
-    def _allowed(self, change: LoopChange, terms: Terms, now: Bandit) -> LoopChange | None:
+    def _allowed(self, change: LoopChange, terms: Terms, now: Cast) -> LoopChange | None:
         if change.is_empty:
             return None
         if self.on_change == "refuse" and not (change.names == ["known"] and self._only_adds(change, now)):
             self._refuse(change, terms, now)
         return change
 
-    def _only_adds(self, change: LoopChange, now: Bandit) -> bool:
+    def _only_adds(self, change: LoopChange, now: Cast) -> bool:
         """Whether known prices are those of arms that are new: these come with the list of arms."""
-        several = now.settings.outcomes
+        several = now.live.settings.outcomes
         if several is None or change.known is None:
             return False
         return all(arm not in several.known[name] for name, prices in change.known.items() for arm in prices)
@@ -447,7 +447,7 @@ class LoopSpec:
                 "give that, or the name alone, or make a loop of another name"
             )
 
-    def _refuse(self, change: LoopChange, terms: Terms, now: Bandit) -> None:
+    def _refuse(self, change: LoopChange, terms: Terms, now: Cast) -> None:
         given = {**change.rules, **{name: getattr(change, name) for name in CHANGEABLE if name not in RULES}}
         name = next(name for name, value in given.items() if name in change.rules or value not in (None, KEEP))
         known = self._present(name, terms, now)
@@ -457,14 +457,14 @@ class LoopSpec:
         )
 
     @staticmethod
-    def _present(name: str, terms: Terms, now: Bandit) -> object:
+    def _present(name: str, terms: Terms, now: Cast) -> object:
         """Return what a loop has."""
-        several = now.settings.outcomes
+        several = now.live.settings.outcomes
         if name == "control":
-            return control_of(now)
+            return now.control
         if several is not None and name in ("outcomes", "known", "reward_range"):
             return dict({"outcomes": several.weights, "known": several.known, "reward_range": several.ranges}[name])
-        return getattr(terms if name in RULES else now.settings, name)
+        return getattr(terms if name in RULES else now.live.settings, name)
 
 
 def is_action_policy(policy: object) -> bool:

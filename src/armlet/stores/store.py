@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.control import Control
+from armlet.cast.model import read_cast
 from armlet.disk import check_path
 from armlet.errors import (
     ArmletError,
@@ -30,7 +33,6 @@ from armlet.errors import (
 from armlet.inputs.columns import check_labels, check_text, listed
 from armlet.inputs.ranges import GivenRanges
 from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, check_epoch
-from armlet.log.guarded import Control, guards_of, read_guarded
 from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
 from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
@@ -239,7 +241,7 @@ class Store:
                 action_encoder=action_encoder,
                 on_change=on_change,
             )
-            made = spec.bandit()
+            made = spec.cast()
         runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made), deadline=None)
         for what in done:  # and kept
             log.info("loop %s: %s", name, what)
@@ -297,7 +299,7 @@ class Store:
         except ArmletError as error:
             return error
 
-    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Bandit | None) -> tuple[LoopRunner, list[str]]:
+    def _open(self, tx: Transaction, now: Moment, spec: LoopSpec, made: Cast | None) -> tuple[LoopRunner, list[str]]:
         record, done = tx.session.find(spec.name), []
         if record is None:
             record = self._create(tx, spec, made)
@@ -307,7 +309,7 @@ class Store:
             runner = self._runner_of(record, spec.own_policy)
         runner.open(tx, now)
         if made is not None:
-            change = spec.differences(made, runner.terms, runner.bandit)
+            change = spec.differences(made.live, runner.terms, runner.cast)
             if change is not None:
                 maintenance.change(runner, tx, now, change)
                 done.append(f"changed {', '.join(change.names)}")
@@ -317,11 +319,11 @@ class Store:
         self._runners[spec.name] = runner
         return runner, done
 
-    def _create(self, tx: Transaction, spec: LoopSpec, made: Bandit | None) -> LoopRecord:
+    def _create(self, tx: Transaction, spec: LoopSpec, made: Cast | None) -> LoopRecord:
         if made is None:
             raise StoreError(f"there is no loop {spec.name!r}; give arms, or features of actions, to make it")
-        terms = spec.terms.with_guards(0, guards_of(made))
-        return tx.session.create(spec.name, terms.to_json(), made.to_bytes(), made.t)
+        terms = spec.terms.with_guards(0, made.describe())
+        return tx.session.create(spec.name, terms.to_json(), made.to_bytes(), made.live.t)
 
     def _runner_of(self, record: LoopRecord, own: Policy | None) -> LoopRunner:
         return LoopRunner(record, own, self._writer, is_shared=self._ledger.is_shared)
@@ -390,7 +392,7 @@ class Store:
         records = [each for name in self.loops if (each := tx.session.find(name)) is not None and each.about != GOING]
         for each in records:  # before any is pruned: one whose policy is not known here is refused
             if each.name not in self._runners:
-                read_guarded(each.start)
+                read_cast(each.start)
         pruned = 0
         for each in records:
             pruned += yield from self._pruning_one(each, before)

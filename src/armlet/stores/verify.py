@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.model import read_cast
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
-from armlet.log.guarded import read_guarded
 from armlet.parallel import Progress, silent
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Outcome, Row, Told, Usage, View
 from armlet.stores.rows.decisions import checked, had_of
@@ -117,15 +117,15 @@ def verify_loop(
         Tally.from_json(tally)
     reading, tables = _Reading(progress, usage.rows + usage.outcomes), _Tables(view, record.id)
     _check_before(tables.through(reading.through(_upto(view.rows(record.id, 0), record.base))))
-    bandit, snapshot = _replay(view, record, head, lambda rows: tables.through(reading.through(rows)), policy)
-    if bandit.t != head.clock:
-        raise StoreError(f"the clock stands at {head.clock}, but rows lead to step {bandit.t}; {WAY_OUT}")
+    cast, snapshot = _replay(view, record, head, lambda rows: tables.through(reading.through(rows)), policy)
+    if cast.live.t != head.clock:
+        raise StoreError(f"the clock stands at {head.clock}, but rows lead to step {cast.live.t}; {WAY_OUT}")
     for told in reading.through(view.outcomes(record.id)):
         _check_outcome(told)
     reading.end()
     return Verified(
         name=record.name,
-        digest=bandit.digest(),
+        digest=cast.digest(),
         rows=usage.rows,
         replayed=head.seq - record.base,
         outcomes=usage.outcomes,
@@ -183,31 +183,32 @@ def _replay(
     head: Head,
     through: Callable[[Iterable[Row]], Iterator[Row]],
     policy: Policy | None,
-) -> tuple[Bandit, int | None]:
+) -> tuple[Cast, int | None]:
     """Play all rows after the start model; return where that leads, and the row of the snapshot on the way."""
     loop, last = record.id, record.base
-    bandit = read_guarded(record.start, policy=policy)
-    replay = Replay(bandit, lambda seq: view.row(loop, seq), Terms.read(record).carry)
+    cast = read_cast(record.start, policy=policy)
+    replay = Replay(cast, lambda seq: view.row(loop, seq), Terms.read(record).carry)
     snapshot = _snapshot(view, record, head)
     if snapshot is not None:
         rows = through(_upto(view.rows(loop, last), snapshot[0]))
-        last = replay.play(_as_wide(rows, bandit), last)
+        last = replay.play(_as_wide(rows, cast), last)
         _check_last(last, snapshot[0])
-        _compare(bandit, snapshot, policy)
-    last = replay.play(_as_wide(through(view.rows(loop, last)), bandit), last)
+        _compare(cast, snapshot, policy)
+    last = replay.play(_as_wide(through(view.rows(loop, last)), cast), last)
     _check_last(last, head.seq)
-    return bandit, None if snapshot is None else snapshot[0]
+    return cast, None if snapshot is None else snapshot[0]
 
 
-def _as_wide(rows: Iterable[Row], bandit: Bandit) -> Iterator[Row]:
+def _as_wide(rows: Iterable[Row], cast: Cast) -> Iterator[Row]:
     """Yield rows whose contexts have a value for each feature that the bandit has when they come."""
-    wide = getattr(bandit.settings, "action_dim", 0)  # the features of an action follow those of a context
+    live = cast.live
+    wide = getattr(live.settings, "action_dim", 0)  # the features of an action follow those of a context
     for row in rows:
-        if row.x is not None and row.kind != "actions" and len(row.x) != 8 * (bandit.settings.dim + wide):
+        if row.x is not None and row.kind != "actions" and len(row.x) != 8 * (live.settings.dim + wide):
             values = len(row.x) // 8
             raise StoreError(
                 f"row {row.seq} of the loop has a context of {values} values, where there are "
-                f"{bandit.settings.dim + wide} features; {WAY_OUT}"
+                f"{live.settings.dim + wide} features; {WAY_OUT}"
             )
         yield row
 
@@ -251,14 +252,14 @@ def _check_last(last: int, expected: int) -> None:
         raise StoreError(f"row {last} of the loop is not one that was written: {expected} is the last; {WAY_OUT}")
 
 
-def _compare(bandit: Bandit, snapshot: tuple[int, bytes], policy: Policy | None) -> None:
+def _compare(cast: Cast, snapshot: tuple[int, bytes], policy: Policy | None) -> None:
     try:
-        kept = read_guarded(snapshot[1], policy=policy).digest()
+        kept = read_cast(snapshot[1], policy=policy).digest()
     except ModelFileError as error:
         raise StoreError(f"the snapshot at row {snapshot[0]} is damaged: {error}") from error
-    if kept != bandit.digest():
+    if kept != cast.digest():
         raise StoreError(
-            f"the snapshot at row {snapshot[0]} has digest {kept}, but the rows up to it lead to {bandit.digest()}; "
+            f"the snapshot at row {snapshot[0]} has digest {kept}, but the rows up to it lead to {cast.digest()}; "
             f"{WAY_OUT}"
         )
 

@@ -22,11 +22,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from armlet.actions.policies import SharedOptimism, SharedThompson
+from armlet.cast.model import read_cast
 from armlet.errors import ArmletError
 from armlet.inputs.budget import Budget
 from armlet.log import audit
-from armlet.log.guarded import read_guarded
-from armlet.log.replaying import replay
+from armlet.log.replaying import play_all
 from armlet.policies import POLICIES
 from armlet.policies.discounts import MayFade
 from armlet.stores.verify import verify
@@ -235,9 +235,9 @@ def _check_loop(held: LoopLife, kept: LoopLife) -> None:
         log = life.loop.log
         found = audit(log.replayable, log.start)
         require(found.ok, f"the audit of its log says {found}")
-        again: Any = read_guarded(log.start)
-        replay(log.replayable, again)  # its digest has the tables that were prepared since, so states are compared
-        require(same(again.state, life.loop.model().state), "the log of a loop leads to another state than it has")
+        again = read_cast(log.start)
+        play_all(log.replayable, again)  # its digest has the tables that were prepared since, so states are compared
+        require(same(again.live.state, life.loop.model().state), "the log of a loop leads to another state than it has")
     for life in (held, kept):
         life.store.close()
 
@@ -245,7 +245,7 @@ def _check_loop(held: LoopLife, kept: LoopLife) -> None:
 def _digest(life: LoopLife) -> str:
     """Return the digest of all that a loop knows, its shadow, control and tables included."""
     life.loop.model()  # closes the windows that are due
-    return str(life.loop._runner.bandit.digest())
+    return str(life.loop._runner.cast.digest())
 
 
 def _judge(life: Any) -> Counter[str]:

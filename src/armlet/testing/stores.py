@@ -13,7 +13,7 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from armlet.actions.table import ActionTable
-from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
 from armlet.errors import BudgetError, EventError, StoreError
 from armlet.inputs.budget import Budget
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, FixedEpsilon, LinUCB
@@ -59,8 +59,8 @@ def _play(store: Store, name: str, start: int, n: int) -> None:
             loop.restore_arm("b")
 
 
-def _replayed(store: Store, name: str) -> Bandit:
-    def work(tx: Transaction, _: Moment) -> Bandit:
+def _replayed(store: Store, name: str) -> Cast:
+    def work(tx: Transaction, _: Moment) -> Cast:
         record = tx.session.find(name)
         if record is None:
             raise AssertionError(f"loop {name!r} is gone")

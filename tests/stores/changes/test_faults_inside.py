@@ -66,7 +66,7 @@ def test_fault_inside_a_transaction_is_no_refusal(
         assert "secret" not in line
         assert "armlet_faults_total 1\n" in store.metrics()
         work(loop)
-        assert rebuilt(store).digest() == loop._runner.bandit.digest()
+        assert rebuilt(store).digest() == loop._runner.cast.digest()
 
 
 def test_fault_while_a_loop_is_opened_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import armlet
+from armlet.cast.cast import Cast
 from armlet.errors import InternalError, StoreError
 from armlet.stores import Control, Loop, Memory, Store
 from support.loops import assert_replays, everything
@@ -90,7 +91,7 @@ def step(kind: str, loop: Loop, i: int) -> None:
 
 def check(store: Store, loop: Loop) -> None:
     """Hold a loop against its rows; one with guards, or of actions, has more than its model."""
-    assert rebuilt(store, loop.name).digest() == loop._runner.bandit.digest()
+    assert rebuilt(store, loop.name).digest() == loop._runner.cast.digest()
     if not loop._runner.terms.guards and loop.action_reader is None:
         assert_replays(store, loop)
 
@@ -189,8 +190,8 @@ def test_model_that_is_read_back_otherwise_is_not_committed(monkeypatch: pytest.
         step("arms", loop, 0)
         before = everything(store, loop)
         with monkeypatch.context() as patched:
-            other = armlet.Bandit(["a", "b"], 2, seed=1)
-            patched.setattr("armlet.stores.runner.read_guarded", lambda *_, **__: other)
+            other = Cast(armlet.Bandit(["a", "b"], 2, seed=1))
+            patched.setattr("armlet.stores.runner.read_cast", lambda *_, **__: other)
             with pytest.raises(StoreError, match="leads to another state of loop 'homepage'"):
                 loop.freeze()
         assert everything(store, loop) == before

@@ -10,7 +10,6 @@ import pytest
 
 import armlet
 from armlet.errors import InvalidValueError
-from armlet.log.guarded import second_of
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from armlet.types import Policy
@@ -116,7 +115,7 @@ def test_a_shadow_forgets_though_the_loop_does_not(place: Place) -> None:
         live(loop, ticks, 0, 40)
         loop.change(shadow=policy, how="refit")
         live(loop, ticks, 40, 60)
-        shadow: Any = second_of(loop._runner.bandit, "shadow")
+        shadow: Any = loop._runner.cast.shadows["shadow"]
         np.testing.assert_array_equal(shadow.state.arrays()["records"], by_hand(loop, policy).arrays()["records"])
 
 

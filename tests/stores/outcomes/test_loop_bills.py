@@ -178,13 +178,13 @@ def test_policies_learn_a_log_with_bills_again(how: Any, place: Place) -> None:
         loop.change(**how, how="refit")
         assert spent(loop) == (2.0 + 7.0 + 4 * 1.5, 0)
         loop.model()
-        assert rebuilt(store, "router").digest() == loop._runner.bandit.digest()
+        assert rebuilt(store, "router").digest() == loop._runner.cast.digest()
     with opened(place(), clock) as store:
         loop = store.loop("router")
         loop.bill("e2", 0.5)
         assert spent(loop) == (2.0 + 7.0 + 0.5 + 3 * 1.5, 0)
         loop.model()
-        assert rebuilt(store, "router").digest() == loop._runner.bandit.digest()
+        assert rebuilt(store, "router").digest() == loop._runner.cast.digest()
 
 
 def test_a_budget_of_a_loop_can_be_removed(place: Place) -> None:

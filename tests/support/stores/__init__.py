@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
 from armlet.stores import Moment, Store
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Want
@@ -11,10 +11,10 @@ from armlet.stores.terms import Terms
 from armlet.types import Policy
 
 
-def rebuilt(store: Store, name: str = "homepage", policy: Policy | None = None) -> Bandit:
-    """Return the bandit of a loop from its start model and its rows, without its snapshot."""
+def rebuilt(store: Store, name: str = "homepage", policy: Policy | None = None) -> Cast:
+    """Return the cast of a loop from its start model and its rows, without its snapshot."""
 
-    def work(tx: Transaction, _: Moment) -> Bandit:
+    def work(tx: Transaction, _: Moment) -> Cast:
         record = tx.session.find(name)
         found = None if record is None else tx.session.enter([Want(record.id)])[0]
         if record is None or found is None:

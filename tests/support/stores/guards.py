@@ -8,8 +8,8 @@ import numpy as np
 
 import armlet
 from armlet.bandit import Bandit
+from armlet.cast.model import read_cast
 from armlet.kernel import Decision
-from armlet.log.guarded import read_guarded, second_of
 from armlet.stores import Loop, Row, Store
 from armlet.stores.verify import verify
 from armlet.types import Policy
@@ -35,9 +35,9 @@ def rows_of(loop: Loop, kind: str | None = None) -> list[Row]:
 def assert_guarded(store: Store, loop: Loop) -> None:
     """Hold the living bandits against their rows, their snapshot and their log, bit for bit."""
     loop.model()
-    living = loop._runner.bandit
+    living = loop._runner.cast
     digest, data = living.digest(), living.to_bytes()
-    assert read_guarded(data).to_bytes() == data
+    assert read_cast(data).to_bytes() == data
     assert rebuilt(store, loop.name).to_bytes() == data
     found = armlet.audit(loop.log.replayable, loop.log.start)
     assert found.ok, found
@@ -45,7 +45,7 @@ def assert_guarded(store: Store, loop: Loop) -> None:
     assert verify(store._ledger, loop.name).digest == digest
     loop._runner.stale()
     loop.model()
-    assert loop._runner.bandit.to_bytes() == data
+    assert loop._runner.cast.to_bytes() == data
 
 
 def everything_guarded(store: Store, loop: Loop) -> tuple[object, ...]:
@@ -53,7 +53,7 @@ def everything_guarded(store: Store, loop: Loop) -> tuple[object, ...]:
     loop.model()
     runner = loop._runner
     records = [each for each in store._ledger.loops() if each.name == loop.name]
-    return runner.bandit.to_bytes(), runner.terms, runner.rules, runner.reader, runner.policy, rows_of(loop), records
+    return runner.cast.to_bytes(), runner.terms, runner.rules, runner.reader, runner.policy, rows_of(loop), records
 
 
 def relearned(loop: Loop, policy: Policy, upto: int | None = None) -> Bandit:
@@ -94,6 +94,5 @@ def _relearn(bandit: Bandit, row: Row, under_way: dict[int, Decision]) -> None:
 def second(loop: Loop) -> Bandit:
     """Return the bandit that goes along with the live one."""
     loop.model()
-    found = second_of(loop._runner.bandit)
-    assert found is not None
+    (found,) = loop._runner.cast.others
     return found

@@ -13,10 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from armlet.bandit import Bandit
+from armlet.cast.cast import SHADOW, Cast
+from armlet.cast.control import Control
 from armlet.inference.gains import BOUND, GOAL
 from armlet.inference.sequences import mixed_margin
 from armlet.kernel import Decision
-from armlet.log.guarded import Control, GuardedBandit, guard
 from armlet.policies import FixedEpsilon, LinUCB, OccasionalOptimism
 from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import Against, Scale
@@ -42,7 +43,7 @@ class Kind:
 
     against: Against
     lift: float
-    make: Callable[[int], Bandit]
+    make: Callable[[int], Cast]
 
     @property
     def setting(self) -> Setting:
@@ -50,19 +51,19 @@ class Kind:
         return Setting("uniform" if self.against == "uniform" else "control", self.lift)
 
 
-def _coin(policy: FixedEpsilon | OccasionalOptimism) -> Callable[[int], Bandit]:
-    return lambda seed: Bandit(list(range(ARMS)), dim=2, policy=policy, reward_range=(0.0, 1.0), seed=seed)
+def _coin(policy: FixedEpsilon | OccasionalOptimism) -> Callable[[int], Cast]:
+    return lambda seed: Cast(Bandit(list(range(ARMS)), dim=2, policy=policy, reward_range=(0.0, 1.0), seed=seed))
 
 
-def _control(seed: int) -> Bandit:
+def _control(seed: int) -> Cast:
     bandit = Bandit(list(range(ARMS)), dim=2, policy=LinUCB(alpha=0.5), reward_range=(0.0, 1.0), seed=seed)
-    return guard(bandit, control=Control(arm=0, share=COIN))
+    return Cast(bandit, control=Control(arm=0, share=COIN))
 
 
-def _shadow(seed: int) -> Bandit:
-    live = _coin(FixedEpsilon(epsilon=COIN))(seed)
+def _shadow(seed: int) -> Cast:
+    live = _coin(FixedEpsilon(epsilon=COIN))(seed).live
     other = Bandit(list(range(ARMS)), dim=2, policy=LinUCB(alpha=0.5), reward_range=(0.0, 1.0), seed=seed)
-    return guard(live, second=other, role="shadow")
+    return Cast(live).with_shadows({SHADOW: other.policy}, {SHADOW: other})
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -82,7 +83,7 @@ class RealLoop:
     def __init__(self, kind: Kind, seed: int) -> None:
         environment = Environment(kind.setting, 1, seed)
         self.kind, self.rng, self.P = kind, environment.rng, environment.P[0]
-        self.bandit, self.tally = kind.make(seed), Tally()
+        self.cast, self.tally = kind.make(seed), Tally()
         self.tally.comparisons.begin(Scale(0.0, 1.0, False), 0, 0)
         self.truth = 0.0  # the sum of weights times expected gains
 
@@ -93,14 +94,12 @@ class RealLoop:
         value = float(self.rng.random() < self.P[z, int(decision.arm)])
         row = decide(self.tally, decision, t, **told)
         before = self._weight()
-        self.bandit.learn(decision, value)
+        self.cast.learn(decision, value)
         tell(self.tally, row, "learn", t, reward=value)
         self.truth += (self._weight() - before) * self._gap(decision, told, self.P[z])
 
     def _decide(self, x: Float64, t: int) -> tuple[Decision, dict[str, Any]]:
-        if isinstance(self.bandit, GuardedBandit):
-            return self.bandit.play(x, t=t, probabilities="all")
-        return self.bandit.decide(x, t=t, propensity="marginal", probabilities="all"), {}
+        return self.cast.decide(x, t=t, probabilities="all")
 
     def _weight(self) -> float:
         return self.tally.comparisons.between[self.kind.against].sums.W

@@ -115,7 +115,7 @@ def _give(
     had = given_of(decision)
     fields = {"of": outcome.seq, "id": decision.id, "reward": dict(fresh), "weight": 1.0, **marks}
     fields |= billed_of(decision)
-    runner.bandit.learn(decision, fresh)
+    runner.cast.learn(decision, fresh)
     fields |= _state_of(had, is_whole=decision.learned, expired=expired, played=outcome.played)
     runner.append_about(draft, now, known, "learn", fields)
     parts = dict(outcome.parts or {})
@@ -159,7 +159,7 @@ def _correct_parts(
     old = {name: had[name] for name in new}
     expired, is_whole = decision.expired, decision.learned
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": new, **billed_of(decision)}
-    runner.noting_losses(lambda: runner.bandit.correct(decision, old, new))
+    runner.noting_losses(lambda: runner.cast.correct(decision, old, new))
     fields |= _state_of(had, is_whole=is_whole, expired=expired, played=outcome.played)
     runner.append_about(draft, now, known, "correct", fields)
     same = [name for name in new if runner.rules.parts and runner.rules.parts[name].is_spent and new[name] == old[name]]
@@ -172,7 +172,7 @@ def _bill(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, cost: fl
     outcome, decision = known.outcome, known.decision
     fields = {"of": outcome.seq, "id": decision.id, "cost": cost, **marks, **billed_of(decision)}
     fields |= _state_of(given_of(decision), is_whole=decision.learned, expired=decision.expired, played=outcome.played)
-    runner.bandit.bill(decision, cost)
+    runner.cast.bill(decision, cost)
     runner.append_about(draft, now, known, "bill", fields)
 
 
@@ -200,7 +200,7 @@ def _take_parts_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recen
     outcome, decision = known.outcome, known.decision
     given = outcome.given
     fields = {"of": outcome.seq, "id": decision.id, "reward": given, **billed_of(decision)}
-    runner.noting_losses(lambda: runner.bandit.forget(decision, given))
+    runner.noting_losses(lambda: runner.cast.forget(decision, given))
     runner.append_about(draft, now, known, "forget", fields)
     parts = {
         name: part._replace(phase="held", billed=decision.billed if runner.rules.parts[name].is_spent else None)

@@ -15,10 +15,9 @@ from armlet import model_file
 from armlet.actions import file as action_file
 from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
+from armlet.cast.model import read_cast
 from armlet.errors import StoreError
 from armlet.log.action_tables import KEPT, Tables
-from armlet.log.guarded import guards_of, read_guarded
-from armlet.policies.discounts import fades_by_time
 from armlet.record.arms import ArmLabels
 from armlet.record.contradictions import ACTION_SCHEMA, SCHEMA
 from armlet.record.kinds import ARM_CHANGES, FORMAT, OF_TABLES
@@ -50,11 +49,11 @@ class LoopLog(ArmLabels):
     def about(self) -> Mapping[str, Any]:
         """The fields of the start: arms, features, policy and the like, but not the seed."""
         head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT}
-        start = read_guarded(self._record.start, policy=self._policy)
-        fields: dict[str, Any] = {**_described(start)}
+        cast = read_cast(self._record.start, policy=self._policy)
+        fields: dict[str, Any] = {**_described(cast.live)}
         head |= {"schema": ACTION_SCHEMA if "action_dim" in fields else SCHEMA, "loop": self._record.name}
-        if guards := guards_of(start):
-            fields |= {"guards": guards, "digest": start.digest()}
+        if guards := cast.describe():
+            fields |= {"guards": guards, "digest": cast.digest()}
         if self._after != self._record.base:  # the rows are older than the model that there is
             fields["digest"] = None
             if "arms" in fields:
@@ -81,7 +80,7 @@ class LoopLog(ArmLabels):
 
     @property
     def start(self) -> bytes:
-        """The model that `replayable` goes on from, for `armlet.audit`; a model file, unless the loop has guards.
+        """The model that `replayable` goes on from, for `armlet.audit`; a model file if its policy is alone.
 
         It holds the seed: keep it to yourself.
         """
@@ -136,7 +135,7 @@ class LoopLog(ArmLabels):
     def _with_time(self, decided: Row) -> Row:
         """Return a decision with its time, which one from before the loop forgot by time does not tell."""
         if self._is_timed is None:
-            self._is_timed = fades_by_time(read_guarded(self._record.start, policy=self._policy))
+            self._is_timed = read_cast(self._record.start, policy=self._policy).fades_by_time
         return timed(decided) if self._is_timed else decided
 
     def find(self, decision: str) -> Event | None:

@@ -15,13 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from armlet.actions.bandit import ActionBandit
-from armlet.bandit import Bandit
+from armlet.cast.cast import Cast
+from armlet.cast.model import read_cast
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, json_bytes
-from armlet.log.guarded import guards_of, has_order, is_compiled, read_guarded
 from armlet.lost_digits import keeping_rows
-from armlet.policies.discounts import fades_by_time, reach_time
 from armlet.record.replay import is_unplayable, play
 from armlet.record.rows import PASSIVE, as_events
 from armlet.record.values import Event
@@ -41,7 +40,7 @@ _Learned = tuple[int | None, bytes | None, Arm, float, float, float, bool, int]
 
 
 class Replay:
-    """Plays rows again on a bandit; none is decided again, since its context may be erased.
+    """Plays rows again on a cast; none is decided again, since its context may be erased.
 
     What was learned is learned by columns, many rows at once, where a rule is compiled: bit for bit the same. A replay
     that goes on with the decisions of another one is of the few rows that a replica has written meanwhile: there one by
@@ -50,19 +49,19 @@ class Replay:
 
     def __init__(
         self,
-        bandit: Bandit,
+        cast: Cast,
         find: Find,
         carry: Carry,
         tally: Tally | None = None,
         counted: int = 0,
         decided: dict[int, Row] | None = None,
     ) -> None:
-        self._bandit, self._find, self._carry = bandit, find, carry
+        self._cast, self._find, self._carry = cast, find, carry
         self._tally, self._counted = tally, counted  # which rows the tally has
-        self._is_compiled, self._is_timed = is_compiled(bandit), fades_by_time(bandit)
+        self._is_compiled, self._is_timed = cast.is_compiled, cast.fades_by_time
         # a few rows now and then are quicker one by one; parts come one by one; the price of a budget goes by the order
-        has_parts, has_actions = bandit._settings.outcomes is not None, isinstance(bandit, ActionBandit)
-        is_one_by_one = has_parts or has_actions or decided is not None or has_order(bandit)
+        has_parts, has_actions = cast.live._settings.outcomes is not None, isinstance(cast.live, ActionBandit)
+        is_one_by_one = has_parts or has_actions or decided is not None or cast.has_order
         self._can_have_columns = self._is_compiled and not is_one_by_one
         self._decided = {} if decided is None else decided  # the last ones; it goes on with those of another replay
         self._begun: dict[int, Row] = {}  # since the columns were learned; no reward of theirs has come
@@ -90,9 +89,9 @@ class Replay:
             if tally is not None and seq > self._counted:
                 tally.see(checked(row), self._about(row))
             if kind == "decide":
-                if "unit" in fields and not self._bandit._is_in_epoch(fields["epoch"]):
+                if "unit" in fields and not self._cast.is_in_epoch(fields["epoch"]):
                     self.settle()
-                    self._bandit._begin_epoch(fields["epoch"], t or 0)
+                    self._cast.begin_epoch(fields["epoch"], t or 0)
                 self._decided[seq] = self._begun[seq] = row
                 self._clock = t
                 if len(self._begun) >= KEPT or not compiled:
@@ -110,12 +109,12 @@ class Replay:
 
     def _value_parts(self) -> None:
         if self._tally is not None:
-            self._tally.outcomes.several = self._bandit._settings.outcomes
+            self._tally.outcomes.several = self._cast.live._settings.outcomes
 
     @property
     def _has_columns(self) -> bool:
         """Whether rows are learned by columns: those are read with the ranges of now, and decisions may be older."""
-        return self._can_have_columns and self._bandit._settings.feature_range is None
+        return self._can_have_columns and self._cast.live._settings.feature_range is None
 
     def _learn(self, row: Row) -> None:
         rewarded = row.fields
@@ -139,7 +138,7 @@ class Replay:
     def _act(self, row: Row) -> None:
         try:
             for event in self._events(row):
-                play(self._bandit, event, self._past)
+                play(self._cast, event, self._past)
             if row.kind == "change":
                 self._value_parts()
         except (LogError, StoreError):
@@ -154,9 +153,9 @@ class Replay:
         of = row.fields.get("of")
         return None if of is None else self._decided.get(of) or self._find(of)
 
-    def _reach(self, bandit: Bandit, minutes: int) -> None:
+    def _reach(self, cast: Cast, minutes: int) -> None:
         """Let the bandit learn rows of a time, which was checked when they were decided."""
-        reach_time(bandit, minutes)
+        cast.reach_time(minutes)
 
     def decided(self, seq: int) -> Row | None:
         """Return the row of a decision."""
@@ -168,17 +167,17 @@ class Replay:
     def settle(self) -> None:
         """Let the bandit know all that was played so far."""
         if self._clock is not None:
-            self._bandit.replace(t=self._clock)
+            self._cast.advance(self._clock)
             self._clock = None
         try:
             for row in self._begun.values():
-                self._bandit._begin_decision(row.fields["arm"], row.fields["explored"])
+                self._cast.begin_decision(row.fields["arm"], row.fields["explored"])
             if self._learned:
                 if self._is_timed:
-                    self._reach(self._bandit, max(learned[-1] for learned in self._learned))
-                self._bandit.partial_fit(_table(self._learned))
+                    self._reach(self._cast, max(learned[-1] for learned in self._learned))
+                self._cast.partial_fit(_table(self._learned))
             for row in self._ended:
-                self._bandit.expire(decision_of(row))
+                self._cast.expire(decision_of(row))
         except Exception as error:
             raise _unplayable(self._last, error) from error
         for gathered in (self._begun, self._learned, self._ended):
@@ -210,15 +209,15 @@ def _table(learned: list[_Learned]) -> Mapping[str, Any]:
 class RowPast:
     """The decisions of a loop, read from its rows."""
 
-    def __init__(self, find: Find, reach: Callable[[Bandit, int], None] = reach_time) -> None:
+    def __init__(self, find: Find, reach: Callable[[Cast, int], None] = Cast.reach_time) -> None:
         self._find, self.reach = find, reach
 
-    def decide(self, bandit: Bandit, event: Event) -> None:
+    def decide(self, cast: Cast, event: Event) -> None:
         """Take the step of a decision."""
         if "unit" in event:
-            bandit._begin_epoch(event["epoch"], event["t"])
-        bandit.replace(t=event["t"])
-        bandit._begin_decision(event["arm"], event["explored"])
+            cast.begin_epoch(event["epoch"], event["t"])
+        cast.advance(event["t"])
+        cast.begin_decision(event["arm"], event["explored"])
 
     def get(self, event: Event, reward: Reward | None = None) -> Decision:
         """Return the decision that a row is about, which has learned this reward if one is given."""
@@ -231,7 +230,7 @@ class RowPast:
         had, waits = event.get("had", reward), "waits" in event or event["kind"] in ("learn", "expire")
         return decision_of(row, had, waits=waits, **{name: event[name] for name in MARKS if name in event})
 
-    def on_table(self, bandit: Bandit, event: Event) -> None:
+    def on_table(self, cast: Cast, event: Event) -> None:
         """Leave tables to the loop: each is a row, which decisions name."""
 
     def on_change(self, t: int, change: FeatureChange) -> None:
@@ -252,30 +251,30 @@ def _missing(seq: int) -> StoreError:
 
 def recover(
     session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
-) -> tuple[Bandit, Tally, int]:
-    """Return the bandit of a loop, its tally, and the number of the last row in the model that they are made from."""
+) -> tuple[Cast, Tally, int]:
+    """Return the cast of a loop, its tally, and the number of the last row in the model that they are made from."""
     counts = session.tally(record.id)
     if counts is None:
         return _recount(session, record, head, policy, carry)
-    bandit, last = _newest(record, session.snapshot(record.id), policy)
+    cast, last = _newest(record, session.snapshot(record.id), policy)
     tally = Tally.from_json(counts)
-    replay = Replay(bandit, partial(session.row, record.id), carry, tally, head.tallied)
+    replay = Replay(cast, partial(session.row, record.id), carry, tally, head.tallied)
     _go_on(replay, session, record.id, last, head.seq)
     if tally.comparisons.scale is None:  # of a version that did not compare
-        _compare(tally, bandit, head.seq, head.ts)
-    return bandit, tally, last
+        _compare(tally, cast, head.seq, head.ts)
+    return cast, tally, last
 
 
 def _recount(
     session: Session | View, record: LoopRecord, head: Head, policy: Policy | None, carry: Carry
-) -> tuple[Bandit, Tally, int]:
+) -> tuple[Cast, Tally, int]:
     """Count all rows that are left, and play those after the start model: there is no tally.
 
     Answers without a row are lost, and the values of decisions that were erased or pruned. Decisions are compared from
     the start model on.
     """
-    bandit, tally, find = read_guarded(record.start, policy=policy), Tally(), partial(session.row, record.id)
-    tally.outcomes.several = bandit._settings.outcomes
+    cast, tally, find = read_cast(record.start, policy=policy), Tally(), partial(session.row, record.id)
+    tally.outcomes.several = cast.live._settings.outcomes
     seq = ts = 0
     try:
         for row in takewhile(lambda each: each.seq <= record.base, session.rows(record.id, 0)):
@@ -283,33 +282,33 @@ def _recount(
             tally.see(row, None if of is None else find(of))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _refused(seq, error) from error
-    _compare(tally, bandit, record.base, ts)
-    _go_on(Replay(bandit, find, carry, tally, record.base), session, record.id, record.base, head.seq)
-    return bandit, tally, record.base
+    _compare(tally, cast, record.base, ts)
+    _go_on(Replay(cast, find, carry, tally, record.base), session, record.id, record.base, head.seq)
+    return cast, tally, record.base
 
 
-def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Bandit, int]:
+def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Cast, int]:
     """Return the newest model of a loop, and the last row that it has learned."""
     if found is not None and found[0] >= record.base:
         try:
-            return read_guarded(found[1], policy=policy), found[0]
+            return read_cast(found[1], policy=policy), found[0]
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
-    return read_guarded(record.start, policy=policy), record.base
+    return read_cast(record.start, policy=policy), record.base
 
 
-def _compare(tally: Tally, bandit: Bandit, seq: int, ts: int) -> None:
+def _compare(tally: Tally, cast: Cast, seq: int, ts: int) -> None:
     """Let a tally compare decisions after a row."""
-    settings = bandit.settings
-    tally.comparisons.guards = guards_of(bandit)
+    settings = cast.live.settings
+    tally.comparisons.guards = cast.describe()
     tally.comparisons.begin(Scale(*(settings.reward_range or USUAL), settings.objective == "min"), seq, ts)
 
 
-def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Bandit:
-    """Return the bandit of a loop from its rows alone, without a snapshot."""
-    bandit = read_guarded(record.start, policy=policy)
-    _go_on(Replay(bandit, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
-    return bandit
+def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Policy | None, carry: Carry) -> Cast:
+    """Return the cast of a loop from its rows alone, without a snapshot."""
+    cast = read_cast(record.start, policy=policy)
+    _go_on(Replay(cast, lambda seq: session.row(record.id, seq), carry), session, record.id, record.base, last)
+    return cast
 
 
 def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
