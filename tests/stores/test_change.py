@@ -110,7 +110,7 @@ def test_rules_that_were_changed_judge_the_next_reward(place: Place) -> None:
         ({"window": -1.0, "default_reward": 0.0}, "window is -1.0; give seconds"),
         ({"window": 60.0, "default_reward": 3.0}, "default_reward is 3.0, but rewards are from -1.0 to 1.0"),
         ({"early_window": 0.0}, "early_window is 0.0; give seconds"),
-        ({"aggregation": "mean"}, "aggregation is 'mean'; choose one of"),
+        ({"aggregation": "mean"}, "aggregation is 'mean'; choose 'first'"),
         ({"reward_range": (1.0, 0.0)}, "reward_range is"),
         ({"policy": armlet.ThompsonSampling()}, "how='refit'"),
         ({"policy": UCB, "how": "refit again"}, "how is 'refit again'"),
@@ -165,9 +165,34 @@ def test_a_loop_that_is_given_other_terms_names_the_call_that_applies_them(place
             assert_replays(store, loop)
             store.loop("homepage", **MADE, on_change="apply")
         assert loop.model().settings.features == ("one", "u")
+        assert loop._runner.terms.window == 60.0  # which was not said
+        store.loop("homepage", **MADE, window=None, default_reward=None, on_change="apply")
         assert loop._runner.terms.window is None
         with pytest.raises(ValueError, match="on_change is 'maybe'"):
-            store.loop("homepage", **MADE, on_change="maybe")  # type: ignore[arg-type]
+            store.loop("homepage", **MADE, on_change="maybe")
+
+
+def test_what_is_not_said_stays_as_it_is(place: Place) -> None:
+    made: dict[str, Any] = {"arms": ["a", "b"], "dim": 1, "seed": 3}
+    with Store(place()) as store:
+        loop = store.loop("homepage", **made)
+        loop.change(window=60.0, default_reward=0.5, early_window=9.0, aggregation="sum", reward_range=(-2.0, 2.0))
+        loop.change(shadow=armlet.LinUCB(), how="refit")
+        loop.promote(gate="off", control=0.25)
+        before = everything(store, loop)
+        assert everything(store, store.loop("homepage", **made)) == before
+        assert everything(store, store.loop("homepage", **made, on_change="apply")) == before
+        with pytest.raises(
+            StoreError, match=r"early_window is None, but loop 'homepage' has 9.0; .* or leave early_win"
+        ):
+            store.loop("homepage", **made, early_window=None)
+        with pytest.raises(StoreError, match=r"control is None, but loop 'homepage' has Control\("):
+            store.loop("homepage", **made, control=None)
+        assert everything(store, loop) == before
+        store.loop("homepage", **made, early_window=None, control=None, on_change="apply")
+        assert loop._runner.terms.early_window is None
+        assert loop._runner.terms.window == 60.0
+        assert type(loop.model().policy) is armlet.LinUCB
 
 
 def test_what_can_never_change_is_refused_where_changes_are_applied(place: Place) -> None:

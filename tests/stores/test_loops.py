@@ -25,7 +25,7 @@ def in_memory() -> Store:
     ("given", "words"),
     [
         ({"name": ""}, "name is ''"),
-        ({"aggregation": "mean"}, "aggregation is 'mean'; choose one of"),
+        ({"aggregation": "mean"}, "aggregation is 'mean'; choose 'first'"),
         ({"window": 60.0}, "window is 60.0 and default_reward is None; give both or neither"),
         ({"default_reward": 0.0}, "window is None and default_reward is 0.0; give both or neither"),
         ({"window": 0.0, "default_reward": 0.0}, "window is 0.0; give seconds"),

@@ -10,6 +10,7 @@ import functools
 import inspect
 import operator
 import re
+import reprlib
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from types import GenericAlias, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    Concatenate,
     Literal,
     NoReturn,
+    ParamSpec,
     TypeAlias,
     TypeVar,
     Union,
@@ -28,10 +31,15 @@ from typing import (
     get_type_hints,
 )
 
-from armlet.errors import InvalidTypeError, choices
+from armlet.errors import InvalidTypeError, choices, refusing
 from armlet.inputs.settings import Check
+from armlet.types import KEEP, Keep
 
 Over: TypeAlias = Literal["arms", "actions", "both"]
+P = ParamSpec("P")
+D = TypeVar("D")
+R = TypeVar("R")
+S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., object])
 WIDTH = 112  # of a docstring
 
@@ -93,9 +101,14 @@ class Declared:
         return Declared(GenericAlias(Iterable, (self.type | None,)), self.option)
 
 
-def declared(declaration: type) -> dict[str, Declared]:
+_DECLARED: dict[type, dict[str, Declared]] = {}
+
+
+def declared(declaration: type) -> Mapping[str, Declared]:
     """Return the options of a declaration by name."""
-    found = {}
+    if declaration in _DECLARED:
+        return _DECLARED[declaration]
+    found = _DECLARED[declaration] = {}
     for name, hint in get_type_hints(declaration, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, option = get_args(hint)
@@ -113,33 +126,79 @@ def with_options(options: Mapping[str, Declared], **others: str) -> Callable[[F]
         form = inspect.signature(function)
         own = [each for each in form.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
         made = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=each.option.default, annotation=_annotation(each))
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=each.option.default,
+                annotation=_annotation(each, each.option.default),
+            )
             for name, each in options.items()
         ]
         texts = {**others, **{name: each.option.text for name, each in options.items()}}
-        entries = (f"{name}\n{textwrap.fill(text, WIDTH, **_INDENTED)}" for name, text in texts.items())
         vars(function)["__signature__"] = form.replace(parameters=[*own, *made])
-        function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", "\n".join(entries))
+        function.__doc__ = _filled(function, texts)
         return function
 
     return write
 
 
+def taking(declaration: Callable[P, D], call: str) -> Callable[[Callable[[S, D], R]], Callable[Concatenate[S, P], R]]:
+    """Let a method that takes a declaration take its options instead, with a signature and a docstring that say so.
+
+    `{options}` in its docstring is replaced by the texts of all of them.
+    """
+
+    def decorate(method: Callable[[S, D], R]) -> Callable[Concatenate[S, P], R]:
+        form, options = inspect.signature(declaration), declared(declaration)  # type: ignore[arg-type]
+        shown = [
+            each.replace(annotation=_annotation(options[name], each.default)) for name, each in form.parameters.items()
+        ]
+
+        @functools.wraps(method)
+        def called(this: S, /, *args: P.args, **given: P.kwargs) -> R:
+            for name, value in given.items():
+                if name not in options:
+                    refuse_unknown(call, name, value, options)
+            with refusing():
+                try:
+                    form.bind(*args, **given)
+                except TypeError as error:
+                    raise InvalidTypeError(f"{call}(): {error}; call {call}({', '.join(options)})") from None
+                made = declaration(*args, **given)
+            return method(this, made)
+
+        first = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+        returned = inspect.signature(method).return_annotation
+        vars(called)["__signature__"] = inspect.Signature([first, *shown], return_annotation=returned)
+        called.__doc__ = _filled(method, {name: each.option.text for name, each in options.items()})
+        return called
+
+    return decorate
+
+
 def _without_none(kind: Any) -> Any:
     if get_origin(kind) not in (Union, UnionType):
         return kind
-    return functools.reduce(operator.or_, (part for part in get_args(kind) if part is not NoneType))
+    return functools.reduce(operator.or_, (part for part in get_args(kind) if part not in (NoneType, Keep)))
+
+
+def _filled(function: Callable[..., object], texts: Mapping[str, str]) -> str:
+    """Return the docstring of a function with the texts of its options."""
+    entries = (f"{name}\n{textwrap.fill(text, WIDTH, **_INDENTED)}" for name, text in texts.items())
+    return inspect.cleandoc(function.__doc__ or "").replace("{options}", "\n".join(entries))
 
 
 _INDENTED: Mapping[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    "}
 
 
-def _annotation(each: Declared) -> str:
-    """Return a type as its module writes it."""
+def _annotation(each: Declared, default: object) -> str:
+    """Return a type as its module writes it; whatever may be left out may be None."""
     text = re.sub(r"\b[a-z_]+(?:\.[a-z_]+)*\.(?=[A-Z])", "", inspect.formatannotation(each.type))
-    return text if each.option.default is not None else f"{text} | None"
+    return f"{text} | None" if default is None or default is KEEP else text
 
 
 def refuse_unknown(call: str, name: str, value: object, known: Iterable[str]) -> NoReturn:
     """Refuse an option that there is not, and suggest the closest."""
-    raise InvalidTypeError(f"{call}() got an unexpected keyword {name!r}, which is {value!r}; {choices(name, known)}")
+    raise InvalidTypeError(
+        f"{call}() got an unexpected keyword {name!r}, which is {reprlib.repr(value)}; {choices(name, known)}"
+    )

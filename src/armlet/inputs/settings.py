@@ -45,7 +45,7 @@ NEWER = ("discount", "half_life")
 """Settings of policies that a file says nothing of unless they are set, so that it is what it was before they were."""
 
 
-def settle(policy: object, **checks: Check) -> None:
+def settle(policy: object, /, **checks: Check) -> None:
     """Check settings of a frozen policy, and store what the checks return.
 
     Examples

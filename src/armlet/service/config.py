@@ -265,11 +265,11 @@ class LoopConfig:
     policy_settings: Mapping[str, Any] = field(default_factory=dict)
     window: float | None = None
     default_reward: float | Mapping[str, float] | None = None
-    aggregation: Aggregation = "first"
+    aggregation: Aggregation | None = None
     early_window: float | None = None
     reward_range: Range | Mapping[str, Range] | None = None
     feature_range: GivenRanges | None = None
-    objective: Objective = "max"
+    objective: Objective | None = None
     seed: int | None = field(default=None, repr=False)
     control: ControlConfig | None = None
     epoch: Epoch | None = None
@@ -289,9 +289,9 @@ class LoopConfig:
             action_features=texts,
             action_categories=_categories,
             action_dim=optional(whole()),
-            aggregation=one_of(*get_args(Aggregation)),
+            aggregation=_unless_none(one_of(*get_args(Aggregation))),
             reward_range=_range,
-            objective=one_of(*get_args(Objective)),
+            objective=_unless_none(one_of(*get_args(Objective))),
             seed=lambda _, value: None if value is None else check_seed(cast("int", value)),
             epoch=lambda _, value: check_epoch(value),
             known=lambda _, value: None if value is None else read_known(value, self.arms),
@@ -338,7 +338,7 @@ class LoopConfig:
 
     def spec(self) -> LoopSpec:
         """Return what the store makes of it."""
-        return LoopSpec(**{**{each.name: None for each in fields(LoopSpec)}, **self.arguments()})
+        return LoopSpec(**self.arguments())
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Store.loop`."""
@@ -356,7 +356,7 @@ class LoopConfig:
             "known",
             "budget",
         )
-        return {
+        given = {
             "name": self.name,
             "arms": list(self.arms) or None,
             "policy": self.make_policy(),
@@ -368,6 +368,7 @@ class LoopConfig:
             "on_change": self.on_change,
             **{name: getattr(self, name) for name in same},
         }
+        return {name: value for name, value in given.items() if value is not None}  # the others are not said
 
 
 def read_known(given: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, float]]:
@@ -516,6 +517,10 @@ def _range(name: str, value: object) -> Range | Mapping[str, Range] | None:
     if isinstance(value, Mapping):
         return {outcome: ends(f"{name}.{outcome}", pair) for outcome, pair in value.items()}
     return None if value is None else ends(name, value)
+
+
+def _unless_none(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
 
 
 def _arm(_: str, value: object) -> Arm:

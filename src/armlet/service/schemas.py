@@ -321,11 +321,11 @@ class MakeLoop(Struct, forbid_unknown_fields=True):
     policy_settings: Settings = {}
     window: Seconds | None = None
     default_reward: Amount | ByOutcome | None = None
-    aggregation: Aggregation = "first"
+    aggregation: Aggregation | None = None
     early_window: Seconds | None = None
     reward_range: Ends | EndsByOutcome | None = None
     feature_range: EndsByFeature | None = None
-    objective: Objective = "max"
+    objective: Objective | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     control: ArmControl | None = None
     epoch: Epoch | None = None

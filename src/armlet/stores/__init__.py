@@ -13,6 +13,7 @@ from armlet.stores.memory import Memory
 from armlet.stores.overview import Details
 from armlet.stores.promotion import Gate, Promotion
 from armlet.stores.rewards import Aggregation, Status
+from armlet.stores.spec import LoopSpec
 from armlet.stores.stats import Stats
 from armlet.stores.store import Store, load_ledger, open_store
 from armlet.stores.writer import ClockWarning
@@ -34,6 +35,7 @@ __all__ = [
     "Ledger",
     "Loop",
     "LoopRecord",
+    "LoopSpec",
     "Memory",
     "Moment",
     "Outcome",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 from armlet.bandit import Bandit
 from armlet.cast.cast import Cast
-from armlet.cast.control import Control, check_own
 from armlet.errors import (
     ArmletError,
     InvalidTypeError,
@@ -19,16 +18,12 @@ from armlet.errors import (
     LostDigitsWarning,
     StoreError,
     refusing,
-    suggesting,
 )
 from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, Ask, AskMany
-from armlet.inputs.budget import Budget
-from armlet.inputs.columns import check_label, check_labels, check_text, listed
-from armlet.inputs.options import with_options
-from armlet.inputs.ranges import GivenRanges
-from armlet.inputs.settings import HUGE, Range, chance, number
+from armlet.inputs.columns import check_label, check_text, listed
+from armlet.inputs.options import taking, with_options
+from armlet.inputs.settings import HUGE, chance, number
 from armlet.kernel import Decision
-from armlet.policies import check_given
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
 from armlet.stores.asking import Asking, rewarding, rewarding_many, told_of
@@ -39,20 +34,18 @@ from armlet.stores.ledger import Ledger, Moment
 from armlet.stores.overview import Details, Glimpse, alarms_of, details_of, glimpse, last_decisions
 from armlet.stores.promotion import Gate, Promotion, check_gate
 from armlet.stores.refit import Refit
-from armlet.stores.rewards import Aggregation, Status, Value
+from armlet.stores.rewards import Status, Value
 from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import How, LoopChange, Prices, Ranges, is_action_policy
+from armlet.stores.spec import LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.writer import Writer
-from armlet.types import KEEP, Arm, Context, Contexts, Keep, Policy
+from armlet.types import Arm, Context, Contexts
 
 if TYPE_CHECKING:
     from armlet.actions.bandit import Actions
     from armlet.actions.decision import ActionDecision
-    from armlet.actions.policies import ActionPolicy
     from armlet.actions.table import ActionTable
-    from armlet.inputs.encoder import Encoder
     from armlet.inputs.settings import Reader
 
 NEVER: Final = 2**63 - 1  # in steady time
@@ -430,66 +423,16 @@ class Loop:
             label = check_label(arm)
         self._writer.do(lambda tx, now: maintenance.add_rows(self._runner, tx, now, [(kind, label)]))
 
-    @suggesting("change")
-    def change(
-        self,
-        *,
-        policy: Policy | ActionPolicy | None = None,
-        window: float | Keep | None = KEEP,
-        default_reward: Value | Keep | None = KEEP,
-        aggregation: Aggregation | None = None,
-        early_window: float | Keep | None = KEEP,
-        reward_range: Range | Ranges | None = None,
-        feature_range: GivenRanges | Keep | None = KEEP,
-        outcomes: Mapping[str, float] | None = None,
-        known: Prices | None = None,
-        budget: Budget | Keep | None = KEEP,
-        features: Iterable[str] | None = None,
-        encoder: Encoder | None = None,
-        fill: Mapping[str, float] | None = None,
-        arms: Iterable[Arm] | None = None,
-        control: Control | Keep | None = KEEP,
-        shadow: Policy | Keep | None = KEEP,
-        how: How = "carry",
-    ) -> bool:
-        """Change the settings of the loop, all of them or none; what was learned stays. It is a row of the log.
+    @taking(LoopChange, "change")
+    def change(self, change: LoopChange) -> bool:
+        """Change options of the loop, all of them or none; what is not said stays, and so does what was learned.
 
-        Windows that are open keep their end; what closes later has the default of then, or the last one there was. So
-        does a reward that waits in one and lies outside of a new range.
+        It is a row of the log. Windows that are open keep their end; what closes later has the default of then, or the
+        last one there was.
 
         Parameters
         ----------
-        policy
-            The same policy with other settings; any other one with `how="refit"`.
-        window, default_reward, aggregation, early_window
-            As for `Store.loop`. A window of None and a default of None: rewards are learned as they arrive.
-        reward_range
-            The lowest and the highest reward from now on; by outcome, those left out stay.
-        feature_range
-            The ranges of features from now on, all of them, as for `armlet.Bandit`; None for none.
-        outcomes
-            What outcomes are worth from now on, those left out what they were: other weights of the same names.
-        known
-            Other prices of arms, from the next decision on, also of arms that come with it; those left out stay.
-        budget
-            Another budget of the same outcome, or a first one; what was spent and decided so far counts in it. None
-            removes it.
-        features, encoder, fill
-            As for `Bandit.replace`: a new feature had the `fill` value in all rows before, 0 if left out, and so has no
-            weight yet; one that is left out is deleted from what was learned, exactly.
-        arms
-            The arms to be played from now on, as for `Store.loop`.
-        control
-            An arm, or another policy such as the one before, that plays a share of the steps by a coin of its own;
-            None ends it. Propensities are over that coin too. Steps that it plays count as not explored, and so are
-            not learned by a policy that learns from exploration alone.
-        shadow
-            Another policy that runs along: it learns all rows and its choices are logged, but never played; None ends
-            it. `promote` lets it play.
-        how
-            "carry": a new policy goes on from the state that there is. "refit": it learns the loop's log again, as far
-            as that is kept, row by row: for another kind of policy. That happens in this thread, while others decide.
-            At most one of policy, shadow and control can learn it in one call.
+        {options}
 
         Returns
         -------
@@ -511,33 +454,9 @@ class Loop:
         array([31.,  2.])
         array([0.625, 0.375])
         """
-        with refusing():
-            if not isinstance(how, str) or how not in ("carry", "refit"):
-                raise InvalidValueError(f"how is {how!r}; choose 'carry' or 'refit'")
-            given = {"window": window, "default_reward": default_reward, "early_window": early_window}
-            rules: dict[str, Any] = {name: value for name, value in given.items() if value is not KEEP}
-            if aggregation is not None:
-                rules["aggregation"] = aggregation
-            change = LoopChange(
-                rules=rules,
-                policy=_checked_policy(policy),
-                features=None if features is None else cast("tuple[str, ...]", tuple(listed("features", features))),
-                encoder=encoder,
-                fill=fill,
-                reward_range=reward_range,
-                feature_range=feature_range,
-                outcomes=outcomes,
-                known=known,
-                budget=_checked_budget(budget),
-                arms=None if arms is None else check_labels(arms),
-                control=_checked_control(control),
-                shadow=shadow if shadow is None or isinstance(shadow, Keep) else check_own("shadow", shadow),
-            )
-            if fill is not None and features is None and encoder is None:
-                raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")
-            if change.is_empty:
-                raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
-        refit = self._refit(change) if how == "refit" else None
+        if change.is_empty:
+            raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
+        refit = self._refit(change) if change.how == "refit" else None
         is_other = self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
         log.info("loop %s: %s %s", self.name, "changed" if is_other else "had already", ", ".join(change.names))
         return is_other
@@ -734,22 +653,3 @@ class Loop:
             return self.details()._repr_html_()
         except StoreError as error:  # closed or deleted, for instance
             return fragment(repr(self), note(str(error)))
-
-
-def _checked_policy(policy: Any) -> Policy | None:
-    """Return a policy of either kind, or refuse what is none."""
-    if policy is not None and not is_action_policy(policy):
-        check_given(policy)
-    return cast("Policy | None", policy)
-
-
-def _checked_budget(budget: object) -> Budget | Keep | None:
-    if budget is None or isinstance(budget, (Budget, Keep)):
-        return budget
-    raise InvalidTypeError(f"budget is {budget!r}; give an armlet.Budget, or None to remove the one there is")
-
-
-def _checked_control(control: object) -> Control | Keep | None:
-    if control is None or isinstance(control, (Control, Keep)):
-        return control
-    raise InvalidTypeError(f"control is {control!r}; give an armlet.stores.Control, or None to end the one there is")

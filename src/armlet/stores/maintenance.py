@@ -233,7 +233,7 @@ def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[
 def add_arm(runner: LoopRunner, tx: Transaction, now: Moment, arm: Arm, known: Mapping[str, float]) -> None:
     """Add an arm with its prices."""
     if known:
-        change(runner, tx, now, LoopChange(rules={}, known={name: {arm: price} for name, price in known.items()}))
+        change(runner, tx, now, LoopChange(known={name: {arm: price} for name, price in known.items()}))
     add_rows(runner, tx, now, [("add_arm", arm)])
 
 

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 from armlet.actions.bandit import ActionBandit
-from armlet.actions.policies import ACTION_POLICIES, SharedOptimism
+from armlet.actions.policies import ACTION_POLICIES, ActionPolicy, SharedOptimism
 from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
 from armlet.cast.cast import SHADOW, Cast
-from armlet.cast.control import Control
+from armlet.cast.control import Control, check_own
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
-from armlet.inputs.columns import check_text
+from armlet.inputs.budget import Budget
+from armlet.inputs.columns import check_labels, check_text, listed
+from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
+from armlet.inputs.hashed import HashedFeatures
+from armlet.inputs.options import Option, declared
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.ranges import GivenRanges, check_feature_range
-from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Settings, Units, ends
+from armlet.inputs.settings import (
+    Epoch,
+    Normalize,
+    Objective,
+    Range,
+    Settings,
+    Units,
+    check_epoch,
+    ends,
+    one_of,
+    optional,
+    positive,
+    settle,
+    units_of,
+)
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, outcome_fields, policy_fields
 from armlet.stores.rewards import Aggregation, Value
-from armlet.stores.terms import USUAL, Terms
+from armlet.stores.terms import LONGEST_WINDOW, USUAL, Terms, check_default
 from armlet.types import KEEP, Arm, Keep, Policy
 
-if TYPE_CHECKING:
-    from armlet.inputs.budget import Budget
-    from armlet.inputs.encoder import Encoder
-
+T = TypeVar("T")
 OnChange: TypeAlias = Literal["apply", "refuse"]
 How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
-OF_BANDIT: Final = ("policy", "features", "encoder", "reward_range", "feature_range", "outcomes", "known", "budget")
-REMOVABLE: Final = ("feature_range", "budget", "control", "shadow")  # None removes them
 NOT_OF_ACTIONS: Final = "which a loop of actions with features cannot have; leave it out"
-OF_ACTIONS: Final = ("action_dim", "action_features", "action_encoder")
-CHANGEABLE: Final = (*RULES, *OF_BANDIT, "control")
+SECONDS: Final = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
 
 Ranges: TypeAlias = Mapping[str, Range]
 Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
@@ -46,42 +58,235 @@ Prices: TypeAlias = Mapping[str, Mapping[Arm, float]]
 # ---- a change
 
 
-class Replaced(TypedDict, total=False):
-    """What an event `replace` of a log says."""
+# ---- checks
 
-    policy: Mapping[str, Any]
-    features: list[str]
-    fill: dict[str, float]
-    encoder: Mapping[str, Any]
-    reward_range: list[float]
-    feature_range: Mapping[str, list[Any]] | None
-    outcomes: Mapping[str, Any]
-    budget: Mapping[str, Any]
+
+def _any(_: str, value: object) -> object:
+    """Take a value that is checked where the bandit is made, or changed."""
+    return value
+
+
+def _arms(_: str, value: Any) -> list[Arm]:
+    return check_labels(value)
+
+
+def _names(name: str, value: Any) -> tuple[object, ...]:
+    return tuple(listed(name, value))
+
+
+def _own(name: str, value: object) -> Policy:
+    return check_own(name, value)
+
+
+def _epoch(_: str, value: object) -> Epoch | None:
+    return check_epoch(value)
+
+
+def _budget(name: str, value: object) -> Budget:
+    if isinstance(value, Budget):
+        return value
+    raise InvalidTypeError(f"{name} is {value!r}; give an armlet.Budget, or None to remove the one there is")
+
+
+def _control(name: str, value: object) -> Control:
+    if isinstance(value, Control):
+        return value
+    raise InvalidTypeError(f"{name} is {value!r}; give an armlet.stores.Control, or None to end the one there is")
+
+
+# ---- the declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopChange:
-    """What is to be another one: rules by name, and parts of the bandit; None where it stays."""
+class LoopSettings:
+    """Options of a loop that may change; None, or KEEP where None means none, is not said."""
 
-    rules: Mapping[str, Any]
-    policy: Policy | None = None
-    features: tuple[str, ...] | None = None
-    encoder: Encoder | None = None
-    fill: Mapping[str, float] | None = None
-    reward_range: Range | Ranges | None = None
-    outcomes: Mapping[str, float] | None = None
-    known: Prices | None = None
-    budget: Budget | Keep | None = KEEP
-    feature_range: GivenRanges | Keep | None = KEEP
-    arms: list[Arm] | None = None
-    control: Control | Keep | None = KEEP
-    shadow: Policy | Keep | None = KEEP
+    arms: Annotated[
+        Iterable[Arm] | None,
+        Option(
+            "The arms to be played from now on, in any order. Of a loop that is there, those that are new to it are "
+            "added, those that are missing are retired, and retired ones that are back are restored; what is known of "
+            "an arm is kept.",
+            _arms,
+            over="arms",
+        ),
+    ] = None
+    policy: Annotated[
+        Policy | ActionPolicy | None,
+        Option(
+            "The policy, as for `armlet.Bandit` or `armlet.ActionBandit`. A loop that is there takes the same policy "
+            'with other settings; any other one with `how="refit"` of `Loop.change`.',
+            _any,
+        ),
+    ] = None
+    features: Annotated[
+        Iterable[str] | None,
+        Option(
+            "Names of the numbers in a context, as for `armlet.Bandit`. A feature that is new to a loop had its `fill` "
+            "in all rows before, and so has no weight yet; one that is left out is deleted from what was learned, "
+            "exactly. Those of a loop whose actions come with each decision stay what they are.",
+            _names,
+        ),
+    ] = None
+    encoder: Annotated[
+        Encoder | None,
+        Option("What makes numbers of contexts instead, as for `armlet.Bandit`.", _any),
+    ] = None
+    window: Annotated[
+        float | Keep | None,
+        Option(
+            "Seconds after which a decision without a reward has earned the default; None for none. All rewards are "
+            "learned when the window closes, and a late one then replaces what was learned. Without a window they are "
+            "learned as they arrive. Windows that are open keep their end.",
+            optional(positive(LONGEST_WINDOW, fix=SECONDS)),
+        ),
+    ] = KEEP
+    default_reward: Annotated[
+        Value | Keep | None,
+        Option(
+            "The reward of a decision whose window closes without one; None for none. With outcomes, by name: one that "
+            "has no default is waited for in vain when the window closes, and the row is not learned unless it comes "
+            "later.",
+            optional(check_default),
+        ),
+    ] = KEEP
+    aggregation: Annotated[
+        Aggregation | None,
+        Option(
+            'Which of several rewards of one decision counts: "first" if left out, "last", or "sum". A sum counts all '
+            "that arrives, also what is reported twice.",
+            one_of(*get_args(Aggregation)),
+        ),
+    ] = None
+    early_window: Annotated[
+        float | Keep | None,
+        Option(
+            "Seconds that a reward may arrive before its decision, as from queues that reorder; None for none. It is "
+            '"early" then, and counts as soon as there is one. Without it, a reward without a decision is "unknown".',
+            optional(positive(LONGEST_WINDOW, fix=SECONDS)),
+        ),
+    ] = KEEP
+    reward_range: Annotated[
+        Range | Ranges | None,
+        Option(
+            'The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the '
+            "range of a policy that has one. With outcomes, by name, a range for each that is learned; those left out "
+            "of a change stay. A reward that waits in a window, and lies outside of a new range, is not learned.",
+            _any,
+        ),
+    ] = None
+    feature_range: Annotated[
+        GivenRanges | Keep | None,
+        Option(
+            "Ranges of features by name, outside of which a context is refused, or clipped, as for `armlet.Bandit`; "
+            "None for none.",
+            _any,
+            over="arms",
+        ),
+    ] = KEEP
+    outcomes: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "Several outcomes of every decision, and what one of each is worth, as for `armlet.Bandit`. A reward is "
+            "then a mapping. A loop keeps its outcomes; weights that are left out of a change stay.",
+            _any,
+            over="arms",
+        ),
+    ] = None
+    known: Annotated[
+        Prices | None,
+        Option(
+            "Those outcomes that are known, by arm, as for `armlet.Bandit`. They count from the next decision on; "
+            "those left out of a change stay.",
+            _any,
+            over="arms",
+        ),
+    ] = None
+    budget: Annotated[
+        Budget | Keep | None,
+        Option(
+            "An `armlet.Budget` of one of the outcomes; None for none. What is spent counts at once, also within a "
+            "window; in another budget of the same outcome what was spent and decided so far counts too.",
+            optional(_budget),
+            over="arms",
+        ),
+    ] = KEEP
+    control: Annotated[
+        Control | Keep | None,
+        Option(
+            "An arm, or another policy such as the one before, that plays a share of the steps by a coin of its own; "
+            "None for none. Propensities are over that coin too. Steps that it plays count as not explored, and so "
+            "are not learned by a policy that learns from exploration alone.",
+            optional(_control),
+            over="arms",
+        ),
+    ] = KEEP
+
+    def __post_init__(self) -> None:
+        options = declared(type(self))
+        settle(self, **{name: options[name].option.check for name in self.said})
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse options that cannot be said together."""
+
+    @property
+    def said(self) -> list[str]:
+        """The options that are said, by name; the others stay as they are, or have their defaults in a new loop."""
+        return [each.name for each in fields(self) if getattr(self, each.name) is not each.default]
+
+    @property
+    def live(self) -> Policy | None:
+        """The policy; from here on those of arms and of actions are handled alike."""
+        return cast("Policy | None", self.policy)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The rules of rewards that are said."""
+        return {name: getattr(self, name) for name in RULES if name in self.said}
+
+
+# ---- a change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopChange(LoopSettings):
+    """What is to be another one of a loop: the options of `Loop.change`."""
+
+    fill: Annotated[
+        Mapping[str, float] | None,
+        Option("The values that new features had in all rows before; 0 if left out.", _any),
+    ] = None
+    shadow: Annotated[
+        Policy | Keep | None,
+        Option(
+            "Another policy that runs along; None ends it. It learns all rows and its choices are logged, but never "
+            "played. `promote` lets it play.",
+            optional(_own),
+        ),
+    ] = KEEP
+    how: Annotated[
+        How,
+        Option(
+            '"carry": a new policy goes on from the state that there is. "refit": it learns the loop\'s log again, as '
+            "far as that is kept, row by row: for another kind of policy. That happens in this thread, while others "
+            "decide. At most one of policy, shadow and control can learn it in one call.",
+            one_of("carry", "refit"),
+            default="carry",
+        ),
+    ] = "carry"
+
+    def _check_together(self) -> None:
+        if self.policy is not None and not is_action_policy(self.policy):
+            check_given(self.policy)
+        if self.fill is not None and self.features is None and self.encoder is None:
+            raise InvalidTypeError(f"fill is {self.fill!r}, but no feature is new; give features or encoder too")
 
     @property
     def names(self) -> list[str]:
         """What is to be another one."""
-        given = (name for name in (*OF_BANDIT, "arms", "control", "shadow") if getattr(self, name) is not KEEP)
-        return [*self.rules, *(name for name in given if name in REMOVABLE or getattr(self, name) is not None)]
+        told = [name for name in self.said if name not in (*RULES, "fill", "how")]
+        return [*self.rules, *told]
 
     @property
     def has_cast(self) -> bool:
@@ -93,7 +298,7 @@ class LoopChange:
         """The policies that are to be in the loop from now on: the live one, the shadow's, the control's."""
         control = None if isinstance(self.control, Keep) or self.control is None else self.control.policy
         shadow = None if isinstance(self.shadow, Keep) else self.shadow
-        return [policy for policy in (self.policy, shadow, control) if policy is not None]
+        return [policy for policy in (self.live, shadow, control) if policy is not None]
 
     @property
     def is_empty(self) -> bool:
@@ -123,7 +328,7 @@ class LoopChange:
             cast.replace(budget=self.budget)
             done.append({"budget": None if self.budget is None else self.budget.to_dict()})
         if self.policy is not None and self.policy != cast.live.policy:
-            cast.replace(policy=self.policy)
+            cast.replace(policy=self.live)
             done.append(policy_fields(cast.live.policy))
         if self.features is not None or self.encoder is not None:
             cast.replace(features=self.features, encoder=self.encoder, fill=self.fill)
@@ -173,40 +378,61 @@ def _with_prices(several: Outcomes, known: Prices) -> Prices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSpec:
-    """The arguments of `Store.loop`."""
+class LoopSpec(LoopSettings):
+    """A loop as it is described: the options of `Store.loop`. What is not said, a loop that is there keeps."""
 
-    name: str
-    arms: list[Arm] | None
-    dim: int | None
-    features: tuple[str, ...] | None
-    encoder: Encoder | None
-    policy: Policy | None
-    objective: Objective
-    normalize: Normalize | None
-    units: Units | None
-    window: float | None
-    default_reward: Value | None
-    aggregation: Aggregation
-    early_window: float | None
-    reward_range: Range | Ranges | None
-    seed: int | None
-    model: Bandit | None
-    on_change: OnChange
-    control: Control | None = None
-    epoch: Epoch | None = None
-    feature_range: GivenRanges | None = None
-    outcomes: Mapping[str, float] | None = None
-    known: Prices | None = None
-    budget: Budget | None = None
-    action_dim: int | None = None
-    action_features: tuple[str, ...] | None = None
-    action_encoder: Encoder | None = None
+    name: Annotated[str, Option("What to call it.", check_text)] = field(kw_only=False)
+    dim: Annotated[int | None, Option("How many numbers a context has, if they have no names.", _any)] = None
+    objective: Annotated[
+        Objective | None,
+        Option('"max" if left out, or "min": whether rewards are gains or costs.', one_of(*get_args(Objective))),
+    ] = None
+    normalize: Annotated[Normalize | None, Option("As for `armlet.Bandit`.", _any, over="arms")] = None
+    units: Annotated[Units | None, Option("As for `armlet.Bandit`.", _any, over="arms")] = None
+    epoch: Annotated[
+        Epoch | None,
+        Option(
+            "How long a unit keeps its arm: a number of decisions of the loop, or a `datetime.timedelta` by the clock "
+            "of the wall.",
+            _epoch,
+            over="arms",
+        ),
+    ] = None
+    action_dim: Annotated[
+        int | None, Option("How many numbers an action has, if they have no names.", _any, over="actions")
+    ] = None
+    action_features: Annotated[
+        Iterable[str] | None,
+        Option(
+            "Names of the numbers of an action, for a loop without arms, as for `armlet.ActionBandit`. Every decision "
+            "is made among the actions of a table, by their features.",
+            _names,
+            over="actions",
+        ),
+    ] = None
+    action_encoder: Annotated[
+        Encoder | None, Option("What makes numbers of actions instead.", _any, over="actions")
+    ] = None
+    seed: Annotated[int | None, Option("The policy's coins; drawn at random if left out.", _any)] = None
+    model: Annotated[
+        Bandit | ActionBandit | None,
+        Option(
+            "A trained bandit to start from, with its arms, features and policy. A loop that is there goes on as it "
+            "is.",
+            _any,
+        ),
+    ] = None
+    on_change: Annotated[
+        OnChange,
+        Option(
+            'What to do where the options that are said differ from what the loop has: "refuse" with an error that '
+            'names the call that applies, or "apply" it, as `Loop.change` does.',
+            one_of(*get_args(OnChange)),
+            default="refuse",
+        ),
+    ] = "refuse"
 
-    def __post_init__(self) -> None:
-        check_text("name", self.name)
-        if not isinstance(self.on_change, str) or self.on_change not in ("apply", "refuse"):
-            raise InvalidValueError(f"on_change is {self.on_change!r}; choose 'apply' or 'refuse'")
+    def _check_together(self) -> None:
         if self.has_actions:
             self._check_actions()
         elif self.policy is not None and not is_action_policy(self.policy):
@@ -220,40 +446,41 @@ class LoopSpec:
             )
 
     @property
+    def _start(self) -> Bandit | None:
+        """The model, handled alike if it is of actions."""
+        return cast("Bandit | None", self.model)
+
+    @property
     def has_actions(self) -> bool:
         """Whether actions with features come with each decision."""
-        return any(getattr(self, name) is not None for name in OF_ACTIONS)
+        return any(declared(LoopSpec)[name].option.over == "actions" for name in self.said)
 
     def _check_actions(self) -> None:
         """Refuse what a loop whose actions come with each decision cannot have."""
         if self.arms is not None:
-            given = next(name for name in OF_ACTIONS if getattr(self, name) is not None)
+            given = next(name for name in self.said if declared(LoopSpec)[name].option.over == "actions")
             raise InvalidValueError(
                 f"arms and {given} are given; give arms, or the features of actions that come with each decision"
             )
-        for name in ("normalize", "units", "feature_range", "outcomes", "known", "budget", "epoch", "control"):
-            if (value := getattr(self, name)) is not None:
+        for name in self.said:
+            if declared(LoopSpec)[name].option.over == "arms" and (value := getattr(self, name)) is not None:
                 raise InvalidValueError(f"{name} is {value!r}, {NOT_OF_ACTIONS}")
         if self.policy is not None:
             check_action_policy(self.policy)
 
-    def _given(self, but: Iterable[str] = ()) -> str:
-        plain = {"objective": "max", "aggregation": "first"}
-        first = ("dim", "features", "encoder", "policy", "objective", "normalize", "units", "epoch", *OF_ACTIONS)
-        names = (*first, *RULES, "reward_range", "feature_range", "outcomes", "known", "budget", "seed", "control")
-        return next((name for name in names if name not in but and getattr(self, name) != plain.get(name)), "")
+    def _given(self, but: Iterable[str]) -> str:
+        return next((name for name in self.said if name not in ("name", "model", "on_change", *but)), "")
 
     def _check_model(self, model: object) -> None:
         if not isinstance(model, Bandit | ActionBandit):
             raise InvalidTypeError(f"model is {model!r}; give an armlet.Bandit or armlet.ActionBandit to start from")
-        if self.arms is not None or (given := self._given((*RULES, "reward_range", "feature_range", "control"))):
-            given = "arms" if self.arms is not None else given
+        if given := self._given((*RULES, "reward_range", "feature_range", "control")):
             raise InvalidValueError(f"{given} is given, but the model has its own; leave {given} out, or the model")
 
     @property
     def terms(self) -> Terms:
         """The rules of rewards."""
-        rules = {name: getattr(self, name) for name in RULES}
+        rules = self.rules
         model = self.model if isinstance(self.model, Bandit) else None
         has_outcomes = self.outcomes is not None or (model is not None and model._settings.outcomes is not None)
         return Terms(**(rules_of_parts(rules) if has_outcomes else rules))
@@ -261,19 +488,17 @@ class LoopSpec:
     @property
     def own_policy(self) -> Policy | None:
         """The policy, if it is not one of Armlet's own."""
-        policy = self.policy if self.model is None else self.model.policy
+        policy = self.live if self._start is None else self._start.policy
         return None if policy is None or is_own(policy) else policy
 
     def cast(self) -> Cast | None:
         """Make the cast, if arms or a model are given."""
-        made = self._trained() if self.model is not None else self._fresh(self.policy)
+        made = self._trained() if self.model is not None else self._fresh(self.live)
         if made is None:
             return None
         self.terms.rules(made)  # refuses a default that the bandit cannot learn
-        if self.control is None:
-            return Cast(made)
         if not isinstance(self.control, Control):
-            raise InvalidTypeError(f"control is {self.control!r}; give an armlet.stores.Control")
+            return Cast(made)
         is_fresh = self.control.policy is not None and self.model is None
         learned = self._fresh(self.control.policy, made.seed) if is_fresh else None
         return Cast(made).with_control(self.control, learned)
@@ -284,23 +509,23 @@ class LoopSpec:
         if self.arms is None:
             return None
         policy = default_policy() if given is None else given
-        several = read_outcomes(self.outcomes, self.known, self.reward_range)
-        if several is not None and self.budget is not None and hasattr(self.budget, "check"):
-            self.budget.check(several)  # what bounds it has to be given
+        several, budget = read_outcomes(self.outcomes, self.known, self.reward_range), _said(self.budget)
+        if several is not None and budget is not None:
+            budget.check(several)  # what bounds it has to be given
         return Bandit(
             self.arms,
             self.dim,
             policy=policy,
             features=self.features,
             encoder=self.encoder,
-            objective=self.objective,
+            objective=self.objective or "max",
             normalize=self.normalize,
             units=self.units,
             reward_range=self._range(policy) if several is None else _all_ranges(several),
-            feature_range=self.feature_range,
+            feature_range=_said(self.feature_range),
             outcomes=self.outcomes,
             known=self.known,
-            budget=self.budget,
+            budget=budget,
             epoch=self.epoch,
             seed=self.seed if seed is None else seed,
         )
@@ -315,17 +540,17 @@ class LoopSpec:
             encoder=self.encoder,
             action_encoder=self.action_encoder,
             policy=policy,
-            objective=self.objective,
+            objective=self.objective or "max",
             reward_range=self._range(policy),
             seed=self.seed,
         )
         return cast("Bandit", made)  # a loop handles both alike
 
     def _trained(self) -> Bandit | None:
-        if self.model is None:
+        if self._start is None:
             return None
-        twin = self.model.copy()
-        if self.feature_range is not None:
+        twin = self._start.copy()
+        if not isinstance(self.feature_range, Keep):
             if isinstance(twin, ActionBandit):
                 raise InvalidValueError(f"feature_range is {self.feature_range!r}, {NOT_OF_ACTIONS}")
             twin.replace(feature_range=self.feature_range)
@@ -352,70 +577,46 @@ class LoopSpec:
         return (-high, -low) if isinstance(objective, str) and objective == "min" else (low, high)
 
     def differences(self, made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
-        """Return what differs from a loop as it is; refuse what can never change, or all of it if that is asked."""
-        given = self.terms
-        rules = {name: getattr(given, name) for name in RULES if getattr(given, name) != getattr(terms, name)}
+        """Return what is said otherwise than a loop is; refuse what can never change, or all of it if that is asked."""
         kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now.live)]
         if kinds[0] != kinds[1]:
             raise LoopStateError(
                 f"loop {self.name!r} was made with {kinds[1]}, not with {kinds[0]}; give the name alone, or make a "
                 "loop of another name"
             )
-        ours, theirs = made.settings, now.live.settings
-        if self.model is not None:  # a loop that is there goes on from what it has learned
-            ranges = None if self.reward_range is None else _other_ranges(ours, theirs)
-            others = self._other_feature_ranges(ours, theirs)
-            change = LoopChange(rules=rules, reward_range=ranges, feature_range=others, control=self._control(now))
-            return self._allowed(change, terms, now)
-        if self.has_actions:
-            return self._action_differences(rules, made, terms, now)
-        for name in ("objective", "normalize", "epoch"):
-            self._check(name, getattr(ours, name), getattr(theirs, name))
-        self._check_outcomes(ours, theirs)
-        if self.seed is not None:
-            self._check("seed", made.seed, now.live.seed)
-        if ours.encoder is None and theirs.encoder is None and ours.features is None:
-            self._check("dim", ours.dim, theirs.dim)
-        encodes = None if ours.encoder is None else ours.encoder.to_dict()
-        encoded = None if theirs.encoder is None else theirs.encoder.to_dict()
-        change = LoopChange(
-            rules=rules,
-            policy=None if ours.policy == theirs.policy else ours.policy,
-            features=None if ours.encoder is not None or ours.features == theirs.features else ours.features,
-            encoder=None if encodes == encoded else ours.encoder,
-            reward_range=_other_ranges(ours, theirs),
-            outcomes=_other_weights(ours, theirs),
-            known=_other_prices(ours, theirs),
-            budget=KEEP if ours.budget == theirs.budget else ours.budget,
-            feature_range=self._other_feature_ranges(ours, theirs),
-            control=self._control(now),
-        )
-        return self._allowed(change, terms, now)
+        self._check_fixed(made, now.live)
+        given, ours, theirs = self.terms, made.settings, now.live.settings
+        others: dict[str, Any] = {
+            name: getattr(given, name) for name in self.rules if getattr(given, name) != getattr(terms, name)
+        }
+        for name in self._compared:
+            if name in _OTHERS and (other := _OTHERS[name](self, ours, theirs)) is not KEEP:
+                others[name] = other
+        if "control" in self._compared and self.control != now.control:
+            others["control"] = self.control
+        return self._allowed(LoopChange(**others), terms, now)
 
-    def _action_differences(self, rules: Mapping[str, Any], made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
-        """Return what differs from a loop of actions; features stay what they are, since no row says others."""
+    @property
+    def _compared(self) -> list[str]:
+        """What is said of a loop of its kind; of one of actions, that there is none of what it cannot have."""
+        over = "arms" if self.has_actions else None
+        return [name for name in self.said if declared(LoopSpec)[name].option.over != over]
+
+    def _check_fixed(self, made: Bandit, now: Bandit) -> None:
+        """Refuse what is said otherwise, and can never change."""
         ours: Any = made.settings
-        theirs: Any = now.live.settings
-        for name in ("objective", "dim", "features", "action_dim", "action_features"):
-            self._check(name, getattr(ours, name), getattr(theirs, name))
-        for name in ("encoder", "action_encoder"):
-            told = [
-                None if (each := getattr(settings, name)) is None else each.to_dict() for settings in (ours, theirs)
-            ]
-            self._check(name, *told)
+        theirs: Any = now.settings
+        fixed = ("objective", "normalize", "epoch", "dim", "action_dim", "action_features", "action_encoder")
+        for name in (*fixed, *(("features", "encoder") if self.has_actions else ())):
+            if name in self._compared and (name != "dim" or theirs.encoder is None):
+                self._check(name, _plain(getattr(ours, name)), _plain(getattr(theirs, name)))
         if self.seed is not None:
-            self._check("seed", made.seed, now.live.seed)
-        policy = None if ours.policy == theirs.policy else ours.policy
-        ranges = None if ours.reward_range == theirs.reward_range else ours.reward_range
-        return self._allowed(LoopChange(rules=rules, policy=policy, reward_range=ranges), terms, now)
-
-    def _other_feature_ranges(self, ours: Settings, theirs: Settings) -> GivenRanges | Keep | None:
-        """Return the ranges of features if they are to be other ones; where none are given, they stay as they are."""
-        return KEEP if self.feature_range is None or ours.feature_range == theirs.feature_range else ours.feature_range
-
-    def _control(self, now: Cast) -> Control | Keep:
-        """Return the control if it is to be another one; one that is not given stays as it is."""
-        return KEEP if self.control in (None, now.control) else self.control
+            self._check("seed", made.seed, now.seed)
+        if self.units is not None and self.policy is None:
+            self._check("units", self.units, units_of(now.policy))
+        for name in ("outcomes", "known"):
+            if name in self._compared:
+                self._check(name, *(_names_of(name, settings) for settings in (ours, theirs)))
 
     def _allowed(self, change: LoopChange, terms: Terms, now: Cast) -> LoopChange | None:
         if change.is_empty:
@@ -431,15 +632,6 @@ class LoopSpec:
             return False
         return all(arm not in several.known[name] for name, prices in change.known.items() for arm in prices)
 
-    def _check_outcomes(self, ours: Settings, theirs: Settings) -> None:
-        """Refuse other names of outcomes, other ones that are known, and to go on without a budget."""
-        told = [None if each.outcomes is None else sorted(each.outcomes.weights) for each in (ours, theirs)]
-        self._check("outcomes", *told)
-        known = [None if each.outcomes is None else sorted(each.outcomes.known) for each in (ours, theirs)]
-        self._check("known", *known)
-        if ours.budget is None:
-            self._check("budget", None, theirs.budget)
-
     def _check(self, name: str, ours: object, theirs: object) -> None:
         if ours != theirs:
             raise LoopStateError(
@@ -448,12 +640,11 @@ class LoopSpec:
             )
 
     def _refuse(self, change: LoopChange, terms: Terms, now: Cast) -> None:
-        given = {**change.rules, **{name: getattr(change, name) for name in CHANGEABLE if name not in RULES}}
-        name = next(name for name, value in given.items() if name in change.rules or value not in (None, KEEP))
-        known = self._present(name, terms, now)
+        name = change.names[0]
+        fix = f"give that, or leave {name} out; to change it: loop.change({name}=...)"
         raise LoopStateError(
-            f"{name} is {given[name]!r}, but loop {self.name!r} has {known!r}; give that, or the name alone; "
-            f"to change it: loop.change({name}=...), or store.loop(..., on_change='apply')"
+            f"{name} is {getattr(change, name)!r}, but loop {self.name!r} has {self._present(name, terms, now)!r}; "
+            f"{fix}, or store.loop(..., on_change='apply')"
         )
 
     @staticmethod
@@ -472,9 +663,9 @@ def is_action_policy(policy: object) -> bool:
     return type(policy) in ACTION_POLICIES.values()
 
 
-def is_own(policy: Policy) -> bool:
+def is_own(policy: Policy | ActionPolicy) -> bool:
     """Whether a policy is found by its name, so that a model needs no more."""
-    return is_action_policy(policy) or is_registered(policy)
+    return is_action_policy(policy) or is_registered(cast("Policy", policy))
 
 
 def rules_of_parts(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -496,26 +687,70 @@ def _all_ranges(several: Outcomes) -> Ranges:
     return {name: several.ranges.get(name, USUAL) for name in several.learned}
 
 
-def _other_ranges(ours: Settings, theirs: Settings) -> Range | Ranges | None:
-    if ours.outcomes is not None and theirs.outcomes is not None:
-        return None if ours.outcomes.ranges == theirs.outcomes.ranges else ours.outcomes.ranges
-    return None if ours.reward_range == theirs.reward_range else ours.reward_range
+# ---- what is said otherwise than a loop is: KEEP if it is the same
 
 
-def _other_weights(ours: Settings, theirs: Settings) -> Mapping[str, float] | None:
+def _said(value: T | Keep | None) -> T | None:
+    """Return what is said; None if nothing is."""
+    return None if isinstance(value, Keep) else value
+
+
+def _plain(value: object) -> object:
+    """Return encoders as what is saved of them, by which they are compared."""
+    return value.to_dict() if isinstance(value, Encoder | HashedFeatures) else value
+
+
+def _names_of(kind: str, settings: Any) -> list[str] | None:
+    several = settings.outcomes
+    return None if several is None else sorted(several.weights if kind == "outcomes" else several.known)
+
+
+def _other(name: str) -> Callable[[LoopSpec, Settings, Settings], object]:
+    """Compare a setting of bandits."""
+
+    def compare(_: LoopSpec, ours: Settings, theirs: Settings) -> object:
+        own, present = getattr(ours, name), getattr(theirs, name)
+        return KEEP if _plain(own) == _plain(present) else own
+
+    return compare
+
+
+def _other_features(_: LoopSpec, ours: Settings, theirs: Settings) -> Iterable[str] | Keep:
+    is_same = ours.encoder is not None or ours.features is None or ours.features == theirs.features
+    return KEEP if is_same or ours.features is None else ours.features
+
+
+def _other_ranges(spec: LoopSpec, ours: Settings, theirs: Settings) -> Range | Ranges | Keep:
+    if ours.outcomes is None or theirs.outcomes is None:
+        return KEEP if ours.reward_range in (None, theirs.reward_range) else ours.reward_range
+    told, known = ours.outcomes.ranges, theirs.outcomes.ranges
+    names = spec.reward_range if isinstance(spec.reward_range, Mapping) else ()
+    return {name: told[name] for name in names if told[name] != known.get(name)} or KEEP
+
+
+def _other_weights(_: LoopSpec, ours: Settings, theirs: Settings) -> Mapping[str, float] | Keep:
     if ours.outcomes is None or theirs.outcomes is None or ours.outcomes.weights == theirs.outcomes.weights:
-        return None
+        return KEEP
     return ours.outcomes.weights
 
 
-def _other_prices(ours: Settings, theirs: Settings) -> Prices | None:
+def _other_prices(_: LoopSpec, ours: Settings, theirs: Settings) -> Prices | Keep:
     """Return the prices that differ, or that a loop does not have; those of arms that are not given stay."""
     if ours.outcomes is None or theirs.outcomes is None:
-        return None
+        return KEEP
     found = {}
     for name, prices in ours.outcomes.known.items():
         known = theirs.outcomes.known[name]
         other = {arm: price for arm, price in prices.items() if known.get(arm) != price}
         if other:
             found[name] = other
-    return found or None
+    return found or KEEP
+
+
+_OTHERS: Final[Mapping[str, Callable[[LoopSpec, Settings, Settings], object]]] = {
+    **{name: _other(name) for name in ("policy", "encoder", "feature_range", "budget")},
+    "features": _other_features,
+    "reward_range": _other_ranges,
+    "outcomes": _other_weights,
+    "known": _other_prices,
+}

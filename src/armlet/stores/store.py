@@ -12,12 +12,9 @@ from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from armlet.actions.bandit import ActionBandit
-from armlet.bandit import Bandit
 from armlet.cast.cast import Cast
-from armlet.cast.control import Control
 from armlet.cast.model import read_cast
 from armlet.disk import check_path
 from armlet.errors import (
@@ -28,30 +25,26 @@ from armlet.errors import (
     StoreError,
     UnknownNameError,
     refusing,
-    suggesting,
 )
-from armlet.inputs.columns import check_labels, check_text, listed
-from armlet.inputs.ranges import GivenRanges
-from armlet.inputs.settings import Epoch, Normalize, Objective, Range, Units, check_epoch
+from armlet.inputs.columns import check_text, listed
+from armlet.inputs.options import taking
 from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
 from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
-from armlet.stores.rewards import Aggregation, Status, Value
+from armlet.stores.rewards import Status
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import LoopSpec, OnChange, Prices, Ranges
+from armlet.stores.spec import LoopSpec
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
 from armlet.stores.tickets import Chore
 from armlet.stores.writer import LONGEST_STOP, SECOND, Clock, Writer
-from armlet.types import Arm, Policy
+from armlet.types import Policy
 
 if TYPE_CHECKING:
-    from armlet.actions.policies import ActionPolicy
-    from armlet.inputs.budget import Budget
-    from armlet.inputs.encoder import Encoder
+    pass
 
 LATEST: Final = 253402300799.0  # the end of the year 9999, in seconds since 1970
 PAGES: Final = 16  # given back in one piece of a chore
@@ -110,90 +103,16 @@ class Store:
         clock = Clock(ledger.newest(), wall, elapsed, longest_stop)
         self._writer = Writer(ledger, clock, self._stale, self._tend, deadline, queue)
 
-    @suggesting("loop")
-    def loop(
-        self,
-        name: str,
-        *,
-        arms: Iterable[Arm] | None = None,
-        dim: int | None = None,
-        features: Iterable[str] | None = None,
-        encoder: Encoder | None = None,
-        policy: Policy | ActionPolicy | None = None,
-        objective: Objective = "max",
-        normalize: Normalize | None = None,
-        units: Units | None = None,
-        window: float | None = None,
-        default_reward: Value | None = None,
-        aggregation: Aggregation = "first",
-        early_window: float | None = None,
-        reward_range: Range | Ranges | None = None,
-        feature_range: GivenRanges | None = None,
-        outcomes: Mapping[str, float] | None = None,
-        known: Prices | None = None,
-        budget: Budget | None = None,
-        epoch: Epoch | None = None,
-        seed: int | None = None,
-        model: Bandit | ActionBandit | None = None,
-        control: Control | None = None,
-        action_dim: int | None = None,
-        action_features: Iterable[str] | None = None,
-        action_encoder: Encoder | None = None,
-        on_change: OnChange = "refuse",
-    ) -> Loop:
+    @taking(LoopSpec, "loop")
+    def loop(self, spec: LoopSpec) -> Loop:
         """Make a loop, or go on with the one of this name: with its name alone, or with what it is made with.
 
-        The list of arms may be another one than before; anything else only with `on_change="apply"`.
+        A loop that is there keeps all that is not said. The list of arms may be another one than before; anything else
+        that is said otherwise is refused, or changed with `on_change="apply"`.
 
         Parameters
         ----------
-        name
-            What to call it.
-        arms
-            The arms to be played from now on, in any order. Going on with a loop, those that are new to it are added,
-            those that are missing are retired, and retired ones that are back are restored; what is known of an arm is
-            kept. Left out, the arms stay as they are.
-        dim, features, encoder, policy, objective, normalize, units
-            As for `armlet.Bandit`. To go on with a loop, leave them out, but for a policy that is not Armlet's own.
-        window, default_reward
-            Seconds after which a decision without a reward has earned the default. All rewards are learned when the
-            window closes, and a late one then replaces what was learned. Without them rewards are learned as they
-            arrive.
-        aggregation
-            Which of several rewards of one decision counts: "first", "last", or "sum". A sum counts all that arrives,
-            also what is reported twice.
-        early_window
-            Seconds that a reward may arrive before its decision, as from queues that reorder; it is "early" then, and
-            counts as soon as there is one. Left out, a reward without a decision is "unknown".
-        reward_range
-            The lowest and the highest reward; others are answered "out_of_range". From -1 to 1 if left out, or the
-            range of a policy that has one. With outcomes, by name, a range for each that is learned.
-        feature_range
-            As for `armlet.Bandit`: ranges of features by name, outside of which a context is refused, or clipped. Left
-            out, a loop that is there keeps its own.
-        outcomes, known
-            As for `armlet.Bandit`: several outcomes of every decision with their weights, and those of them that are
-            known, by arm. A reward is then a mapping, and the default reward too: an outcome that has none is waited
-            for in vain when the window closes, and the row is not learned unless it comes later.
-        budget
-            An `armlet.Budget` of one of the outcomes. What is spent counts at once, also within a window.
-        epoch
-            How long a `unit` of `decide` keeps its arm: a number of decisions of the loop, or a `datetime.timedelta` by
-            the clock of the wall. It cannot be changed later.
-        seed
-            The policy's coins; drawn at random if left out.
-        model
-            A trained bandit to start from, with its arms, features and policy. A loop that is there goes on as it is.
-        control
-            An arm or a policy that plays a share of the steps: see `Loop.change`. Left out, a new loop has none, and
-            one that is there keeps its own.
-        action_dim, action_features, action_encoder
-            As for `armlet.ActionBandit`, instead of arms: every decision is made among the actions of a table, by their
-            features. The policy is `armlet.SharedOptimism()` if left out, or `armlet.SharedThompson(...)`. Such a loop
-            has no outcomes, budget, epochs, control, shadow or ranges of features, and its features stay what they are.
-        on_change
-            What to do where these arguments differ from what the loop has: "refuse" with an error that names the call
-            that applies, or "apply" it, as `Loop.change` does.
+        {options}
 
         Examples
         --------
@@ -212,39 +131,15 @@ class Store:
         ...     loop.reward("visit-17", 1.0), decision.arm in films
         ('accepted', True)
         """
+        return self.open(spec)
+
+    def open(self, spec: LoopSpec) -> Loop:
+        """Make a loop, or go on with it, as `loop` does with the same options."""
         with refusing():
-            spec = LoopSpec(
-                name=name,
-                arms=None if arms is None else check_labels(arms),
-                dim=dim,
-                features=_names("features", features),
-                encoder=encoder,
-                policy=cast("Policy | None", policy),  # from here on both kinds are handled alike
-                objective=objective,
-                normalize=normalize,
-                units=units,
-                window=window,
-                default_reward=default_reward,
-                aggregation=aggregation,
-                early_window=early_window,
-                reward_range=reward_range,
-                feature_range=feature_range,
-                outcomes=outcomes,
-                known=known,
-                budget=budget,
-                epoch=check_epoch(epoch),
-                seed=seed,
-                model=cast("Bandit | None", model),
-                control=control,
-                action_dim=action_dim,
-                action_features=_names("action_features", action_features),
-                action_encoder=action_encoder,
-                on_change=on_change,
-            )
             made = spec.cast()
         runner, done = self._writer.do(lambda tx, now: self._open(tx, now, spec, made), deadline=None)
         for what in done:  # and kept
-            log.info("loop %s: %s", name, what)
+            log.info("loop %s: %s", spec.name, what)
         loop = Loop(runner, self._writer, self._ledger)
         if (runner.terms.lost_digits or runner.lost_digits) and (why := loop._mend()):
             warnings.warn(why, LostDigitsWarning, stacklevel=2)
@@ -517,10 +412,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _names(argument: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if given is None else cast("tuple[str, ...]", tuple(listed(argument, given)))
 
 
 def _microseconds(moment: float | datetime) -> int:

@@ -18,7 +18,7 @@ from armlet.bandit import Bandit
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
-from armlet.inputs.settings import HUGE, number, positive, settle
+from armlet.inputs.settings import HUGE, number, one_of, positive, settle
 from armlet.stores.ledger import LoopRecord, Row
 from armlet.stores.rewards import Aggregation, RewardRules, Value
 from armlet.types import Float64
@@ -73,8 +73,7 @@ class Terms:
     lost_digits: str = ""  # what a row that was forgotten cost the sums, until rows are learned again
 
     def __post_init__(self) -> None:
-        if not isinstance(self.aggregation, str) or self.aggregation not in get_args(Aggregation):
-            raise InvalidValueError(f"aggregation is {self.aggregation!r}; choose one of 'first', 'last', 'sum'")
+        settle(self, aggregation=one_of(*get_args(Aggregation)))
         if (self.window is None) != (self.default_reward is None):
             raise InvalidValueError(
                 f"window is {self.window!r} and default_reward is {self.default_reward!r}; "
@@ -82,7 +81,7 @@ class Terms:
             )
         fix = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
         if self.window is not None:
-            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=_default)
+            settle(self, window=positive(LONGEST_WINDOW, fix=fix), default_reward=check_default)
         if self.early_window is not None:
             settle(self, early_window=positive(LONGEST_WINDOW, fix=fix))
 
@@ -165,7 +164,8 @@ class Terms:
         return replace(rules, parts=parts)
 
 
-def _default(name: str, value: object) -> Value:
+def check_default(name: str, value: object) -> Value:
+    """Return a reward by default, or one for each outcome that has one."""
     if not isinstance(value, Mapping):
         return cast(float, number(-HUGE)(name, value))
     return {part: cast(float, number(-HUGE)(f"{name}[{part!r}]", each)) + 0.0 for part, each in value.items()}

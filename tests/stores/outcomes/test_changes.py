@@ -105,11 +105,11 @@ def test_weights_that_change_are_a_row(place: Place) -> None:
         with pytest.raises(LoopStateError, match=r"outcomes is .*-4.0.* but loop 'router' has .*-400.0"):
             make(store, reward_range={"quality": (-2.0, 2.0)})
         with pytest.raises(LoopStateError, match=r"reward_range is .* but loop 'router' has .*-2.0"):
-            make(store)
+            make(store, outcomes={**WEIGHTS, "cost": -400.0}, reward_range={"quality": (-3.0, 3.0)})
         loop = make(store, on_change="apply")
         assert loop.model().settings.outcomes.weights == WEIGHTS  # type: ignore[union-attr]
-        with pytest.raises(LoopStateError, match="outcomes is None, but loop 'router' was made with"):
-            store.loop("router", arms=["a", "b"], dim=1, policy=armlet.LinUCB())
+        same = store.loop("router", arms=["a", "b"], dim=1, policy=armlet.LinUCB())  # which says nothing of outcomes
+        assert same.model().settings == loop.model().settings
         with pytest.raises(LoopStateError, match=r"outcomes is .* but loop 'router' was made with"):
             make(store, outcomes={**WEIGHTS, "speed": 1.0})
         check(store)
@@ -166,8 +166,8 @@ def test_a_budget_that_changes_goes_on_from_what_was_spent(place: Place) -> None
         after = loop.stats().budget
         assert after is not None
         assert (after.spent, after.total, after.decisions_left) == (before.spent, 40.0, 180)
-        with pytest.raises(LoopStateError, match="budget is None, but loop 'router' was made with Budget"):
-            make(store, known=PRICES)
+        with pytest.raises(LoopStateError, match="budget is None, but loop 'router' has Budget"):
+            make(store, known=PRICES, budget=None)
         play(loop, 20)
         check(store)
         text = store.metrics()
