@@ -38,7 +38,7 @@ from armlet.types import Policy
 from support.loops import Ticks, context, ticking
 from support.stores.guards import rows_of
 from support.stores.real_loops import KINDS, RealLoop
-from support.told import decide, tell
+from support.stores.tally_rows import decide, tell
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 

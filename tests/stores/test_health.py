@@ -17,7 +17,7 @@ from armlet.policies import FixedEpsilon, Uniform
 from armlet.stores.health import RULES, Alarm, Rule, alarms
 from armlet.stores.ledger import Row
 from armlet.stores.tally import FAULTS, Tally
-from support.told import decide, tell
+from support.stores.tally_rows import decide, tell
 from support.watched import RULE, FaultKind, draw, draw_for, first_alarm, notice
 
 pytestmark = pytest.mark.spread

@@ -11,7 +11,7 @@ from armlet.bandit import Bandit
 from armlet.stores.stats import Stats, WriterStats, prometheus
 from armlet.stores.tally import Tally
 from armlet.types import Arm
-from support.told import decide, tell
+from support.stores.tally_rows import decide, tell
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -20,7 +20,7 @@ from armlet.stores.tally.cohorts import MOST, SIZE, Cohorts
 from armlet.stores.tally.delays import MOMENTS, DecisionTimes, Delays
 from armlet.types import Arm
 from support.examples import scaled
-from support.told import decide, of_arm, tell
+from support.stores.tally_rows import decide, of_arm, tell
 from support.watched import Played, draw
 
 SECOND = 1_000_000

@@ -29,7 +29,7 @@ from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Row
 from armlet.stores.tally import FAULTS, Tally
 from armlet.types import Float64, Int64, Policy
-from support.told import decide, tell
+from support.stores.tally_rows import decide, tell
 
 HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR

@@ -15,7 +15,7 @@ from armlet.stores.ledger import Row
 from armlet.stores.tally import Tally
 from armlet.stores.tally.catalogue import MOST, TABLES
 from stores.actions.action_life import Clock, films, make, opened
-from support.told import of_arm, tell
+from support.stores.tally_rows import of_arm, tell
 
 HOUR = 3_600_000_000
 

@@ -23,7 +23,7 @@ from armlet.stores.tally import Tally
 from armlet.stores.tally.comparisons import Against, Scale
 from armlet.types import Float64
 from support.stores.coin_loops import ARMS, Environment, Setting
-from support.told import decide, tell
+from support.stores.tally_rows import decide, tell
 
 EVERY: Final = 100  # decisions between looks
 COIN: Final = 0.1
