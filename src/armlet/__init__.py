@@ -78,8 +78,8 @@ if not TYPE_CHECKING:  # a checker knows the names from the imports above, and s
             return policies.POLICIES[name]
         if name in _LAZY:
             home = _LAZY[name]
-            found = getattr(import_module(home), name) if home else import_module(f"armlet.{name}")
-            return globals().setdefault(name, found)
+            value = getattr(import_module(home), name) if home else import_module(f"armlet.{name}")
+            return globals().setdefault(name, value)
         missing, reason = f"module 'armlet' has no attribute {name!r}", ""
         if name[:1].isupper():  # the name of a policy, perhaps; for others plug-ins need not be asked
             try:

@@ -352,12 +352,12 @@ class Bandit(Engine):
 
         With several outcomes, rewards are a column for each, by name.
         """
-        given = list(decisions)
-        self._learn_many(given, self._rewards(rewards, len(given)), columns.weights(weights, len(given)))
+        several = list(decisions)
+        self._learn_many(several, self._rewards(rewards, len(several)), columns.weights(weights, len(several)))
 
-    def _rewards(self, given: Any, n_rows: int) -> Float64:
+    def _rewards(self, rewards: Any, n_rows: int) -> Float64:
         several = self._settings.outcomes
-        return columns.rewards(given, n_rows) if several is None else several.matrix(given, n_rows)
+        return columns.rewards(rewards, n_rows) if several is None else several.matrix(rewards, n_rows)
 
     # ---- logs
 
@@ -765,12 +765,12 @@ class Bandit(Engine):
         changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t}
         changes |= {"features": features, "encoder": encoder, "reward_range": reward_range}
         changes |= {"outcomes": outcomes, "known": known}
-        given = {name: value for name, value in changes.items() if value is not None}
+        changed = {name: value for name, value in changes.items() if value is not None}
         changes |= {"feature_range": feature_range, "budget": budget}
-        given |= {} if feature_range is KEEP else {"feature_range": feature_range}
-        given |= {} if budget is KEEP else {"budget": budget}
-        if len(given) != 1:  # so that a refused call has changed nothing
-            names = " and ".join(given) or "nothing"
+        changed |= {} if feature_range is KEEP else {"feature_range": feature_range}
+        changed |= {} if budget is KEEP else {"budget": budget}
+        if len(changed) != 1:  # so that a refused call has changed nothing
+            names = " and ".join(changed) or "nothing"
             raise InvalidTypeError(f"replace got {names}; give one of {', '.join(changes)}")
         if fill is not None and features is None and encoder is None:
             raise InvalidTypeError(f"fill is {fill!r}, but no feature is new; give features or encoder too")

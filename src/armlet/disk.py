@@ -530,10 +530,10 @@ class LockedFile:
     def is_there(self) -> bool:
         """Whether its name still leads to it."""
         try:
-            found = self.path.lstat()
+            status = self.path.lstat()
         except FileNotFoundError:
             return False
-        return os.path.samestat(found, os.fstat(self.fd))
+        return os.path.samestat(status, os.fstat(self.fd))
 
     def remove(self) -> None:
         """Remove the file if it was made here and its name still leads to it."""

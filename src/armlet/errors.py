@@ -323,8 +323,8 @@ class CheckedSettings:
 
     __slots__ = ()
 
-    def __init_subclass__(cls, **given: object) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
         if "__dataclass_fields__" in vars(cls) and "__init__" in vars(cls):  # the class that slots were added to
             cls.__init__ = suggesting(cls.__name__)(cls.__init__)  # type: ignore[method-assign]
 
@@ -340,8 +340,8 @@ def closest(word: str, names: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only an error needs it
 
     known = {_bare(name): name for name in names}
-    found = get_close_matches(_bare(word), known, n=1, cutoff=0.65)
-    return known[found[0]] if found else None
+    matches = get_close_matches(_bare(word), known, n=1, cutoff=0.65)
+    return known[matches[0]] if matches else None
 
 
 def choices(word: str, names: Iterable[str], *, listed: str = "") -> str:
@@ -364,9 +364,9 @@ def choices(word: str, names: Iterable[str], *, listed: str = "") -> str:
     "did you mean 'LinUCB'? armlet list shows all"
     """
     known = list(names)
-    found = closest(word, known)
-    if found is not None:
-        return f"did you mean {found!r}?" + (f" {listed} shows all" if listed else "")
+    name = closest(word, known)
+    if name is not None:
+        return f"did you mean {name!r}?" + (f" {listed} shows all" if listed else "")
     if listed and len(known) > MANY:
         return f"{listed} shows all {len(known)}"
     more = f" and {len(known) - MANY} more" if len(known) > MANY else ""

@@ -75,13 +75,13 @@ def load(
     """
     if policy is not None:
         check_given(policy)
-    found = _restored(disk.origin(path), *disk.read_model(path), policy)
-    check_kind(found, kind, disk.origin(path))
+    bandit = _restored(disk.origin(path), *disk.read_model(path), policy)
+    check_kind(bandit, kind, disk.origin(path))
     if seed is not None:
-        found.replace(seed=seed)
+        bandit.replace(seed=seed)
     if log is not None:
-        found._attach_log(cast(Any, log))
-    return cast("Bandit | EitherBandit", found)
+        bandit._attach_log(cast(Any, log))
+    return cast("Bandit | EitherBandit", bandit)
 
 
 @overload
@@ -110,11 +110,11 @@ def from_bytes(
     """
     if policy is not None:
         check_given(policy)
-    found = _restored(disk.origin(data), *disk.decode_model(data), policy)
-    check_kind(found, kind, disk.origin(data))
+    bandit = _restored(disk.origin(data), *disk.decode_model(data), policy)
+    check_kind(bandit, kind, disk.origin(data))
     if log is not None:
-        found._attach_log(cast(Any, log))
-    return cast("Bandit | EitherBandit", found)
+        bandit._attach_log(cast(Any, log))
+    return cast("Bandit | EitherBandit", bandit)
 
 
 def _restored(
@@ -129,9 +129,9 @@ def _restored(
     return ActionBandit._from_model(restore(name, header, arrays))
 
 
-def check_kind(found: Bandit | ActionBandit, kind: type[EitherBandit] | None, name: str) -> None:
+def check_kind(bandit: Bandit | ActionBandit, kind: type[EitherBandit] | None, name: str) -> None:
     """Refuse a bandit of another kind than was asked for."""
-    if kind is not None and not isinstance(found, kind):
+    if kind is not None and not isinstance(bandit, kind):
         raise InvalidTypeError(
-            f"kind is {kind.__name__}, but {name} holds an {type(found).__name__}; give a file of that kind"
+            f"kind is {kind.__name__}, but {name} holds an {type(bandit).__name__}; give a file of that kind"
         )

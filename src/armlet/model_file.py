@@ -397,9 +397,9 @@ def check_shapes(arrays: Mapping[str, Array], wanted: Shapes) -> None:
     if set(arrays) != set(wanted):
         raise InvalidValueError(f"it holds the arrays {sorted(arrays)} where its policy keeps {sorted(wanted)}")
     for name, shape in wanted.items():
-        found = arrays[name].shape
-        if len(found) != len(shape) or any(size not in (None, has) for has, size in zip(found, shape, strict=True)):
+        actual = arrays[name].shape
+        if len(actual) != len(shape) or any(size not in (None, has) for has, size in zip(actual, shape, strict=True)):
             sizes = str(shape).replace("None", "any")
             raise InvalidValueError(
-                f"its array {name!r} has shape {found} where its arms, dim and settings need {sizes}"
+                f"its array {name!r} has shape {actual} where its arms, dim and settings need {sizes}"
             )

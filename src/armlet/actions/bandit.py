@@ -268,10 +268,10 @@ class ActionBandit:
         """
         if not isinstance(actions, str):
             return self._settings.table(actions)
-        found = self._tables.get(actions)
-        if isinstance(found, ActionTable):
-            return found
-        raise self._no_table(actions, found)
+        table = self._tables.get(actions)
+        if isinstance(table, ActionTable):
+            return table
+        raise self._no_table(actions, table)
 
     def _no_table(self, name: str, known: str | None) -> Exception:
         if known is not None:
@@ -449,15 +449,15 @@ class ActionBandit:
         self, decisions: Sequence[ActionDecision], rewards: npt.ArrayLike, *, weights: npt.ArrayLike | None = None
     ) -> None:
         """Learn the rewards of many decisions, all or none."""
-        given = cast("list[ActionDecision]", columns.listed("decisions", decisions))
-        values = [self._reward(value) for value in columns.rewards(rewards, len(given)).tolist()]
-        sizes = columns.weights(weights, len(given)).tolist()
-        if len({id(decision) for decision in given}) < len(given):
+        batch = cast("list[ActionDecision]", columns.listed("decisions", decisions))
+        values = [self._reward(value) for value in columns.rewards(rewards, len(batch)).tolist()]
+        sizes = columns.weights(weights, len(batch)).tolist()
+        if len({id(decision) for decision in batch}) < len(batch):
             raise DecisionError("decisions holds one decision more than once; learn it once")
-        rows = list(zip(given, values, sizes, strict=True))
+        rows = list(zip(batch, values, sizes, strict=True))
         with self._turn.lock:
             once = self._once()
-            for decision in given:
+            for decision in batch:
                 check_learnable(self._known(decision), self._settings)
             state, flags = self._state.copy(), list[Any]()
             for d, value, size in rows:
@@ -540,13 +540,13 @@ class ActionBandit:
             self._change("expire", lambda: [self._about(d)], (once, (d, "expired", True)))
 
     def _reward(self, value: float) -> float:
-        found, ends = columns.reward(value), self._settings.reward_range
-        if ends is not None and not ends[0] <= found <= ends[1]:
+        reward, ends = columns.reward(value), self._settings.reward_range
+        if ends is not None and not ends[0] <= reward <= ends[1]:
             raise InvalidValueError(
-                f"reward is {found} but reward_range is {ends}; leave it out, or take a wider range: "
+                f"reward is {reward} but reward_range is {ends}; leave it out, or take a wider range: "
                 "replace(reward_range=...)"
             )
-        return found
+        return reward
 
     def _known(self, decision: ActionDecision) -> ActionDecision:
         return check_known(decision, (self._seed, *self._streams))
@@ -770,9 +770,9 @@ class ActionBandit:
             (lowest, highest) from now on.
         """
         changes: dict[str, Any] = {"policy": policy, "seed": seed, "t": t, "reward_range": reward_range}
-        given = [name for name, value in changes.items() if value is not None]
-        if len(given) != 1:  # so that a refused call has changed nothing
-            raise InvalidTypeError(f"replace got {' and '.join(given) or 'nothing'}; give one of {', '.join(changes)}")
+        names = [name for name, value in changes.items() if value is not None]
+        if len(names) != 1:  # so that a refused call has changed nothing
+            raise InvalidTypeError(f"replace got {' and '.join(names) or 'nothing'}; give one of {', '.join(changes)}")
         with self._turn.lock:
             once = self._once()
             if policy is not None:
@@ -920,10 +920,10 @@ def _check_words(propensity: object, probabilities: object) -> None:
         raise InvalidValueError(f"probabilities is {probabilities!r}; give 'all', or leave it out")
 
 
-def _other(given: object, verb: str, name: str) -> ActionBandit:
-    if not isinstance(given, ActionBandit):
-        raise InvalidTypeError(f"{name} is {reprlib.repr(given)}; {verb} takes an ActionBandit")
-    return given
+def _other(other: object, verb: str, name: str) -> ActionBandit:
+    if not isinstance(other, ActionBandit):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(other)}; {verb} takes an ActionBandit")
+    return other
 
 
 def _learned(d: ActionDecision, value: float, weight: float) -> Values:
@@ -931,9 +931,9 @@ def _learned(d: ActionDecision, value: float, weight: float) -> Values:
 
 
 def _frozen(x: Float64) -> Float64:
-    kept = x.copy()
-    kept.setflags(write=False)
-    return kept
+    frozen = x.copy()
+    frozen.setflags(write=False)
+    return frozen
 
 
 def _unpickle(kind: type[ActionBandit], data: bytes) -> ActionBandit:

@@ -142,8 +142,8 @@ class ActionDecision:
         made.probabilities = None
         made.marginal = record.get("marginal", True) is not False
         made.optimistic, made.greedy = bool(record.get("optimistic")), record.get("greedy")
-        given = record.get("reward")
-        made.learned, made.reward = given is not None, None if given is None else reward(given)
+        value = record.get("reward")
+        made.learned, made.reward = value is not None, None if value is None else reward(value)
         made.weight = weight(record.get("weight", 1.0))
         made.expired, made.recorded = bool(record.get("expired")), None
         return made
@@ -178,8 +178,8 @@ class ActionDecision:
         return f"ActionDecision(id={self.id!r}, arm={self.arm!r}, propensity={self.propensity!r})"
 
 
-def _read_id(given: object) -> tuple[str, int]:
-    step, _, mark = given.partition("-") if isinstance(given, str) else ("", "", "")
+def _read_id(text: object) -> tuple[str, int]:
+    step, _, mark = text.partition("-") if isinstance(text, str) else ("", "", "")
     if not (
         step.isascii()
         and step.isdecimal()
@@ -187,50 +187,50 @@ def _read_id(given: object) -> tuple[str, int]:
         and len(mark) == 16
         and set(mark) <= set("0123456789abcdef")
     ):
-        raise InvalidValueError(f"id is {given!r}; give a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
-    return str(given), int(step)
+        raise InvalidValueError(f"id is {text!r}; give a step and 16 hexadecimal digits, such as 12-00ff00ff00ff00ff")
+    return str(text), int(step)
 
 
-def _numbers(given: Any, name: str) -> Float64:
-    if given is None:
+def _numbers(numbers: Any, name: str) -> Float64:
+    if numbers is None:
         return NOT_KEPT
-    if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
-        raise InvalidTypeError(f"{name} is {reprlib.repr(given)} ({type(given).__name__}); give a list of numbers")
-    values = ContextReader(len(given), what=name).row(given)
+    if isinstance(numbers, str | bytes) or not hasattr(numbers, "__len__"):
+        raise InvalidTypeError(f"{name} is {reprlib.repr(numbers)} ({type(numbers).__name__}); give a list of numbers")
+    values = ContextReader(len(numbers), what=name).row(numbers)
     values = np.add(values, 0.0)
     values.setflags(write=False)
     return values
 
 
-def _labels(given: Any) -> tuple[Arm, ...] | None:
-    return None if given is None else tuple(check_label(label) for label in listed("eligible", given))
+def _labels(labels: Any) -> tuple[Arm, ...] | None:
+    return None if labels is None else tuple(check_label(label) for label in listed("eligible", labels))
 
 
-def _hash(given: Any) -> str | None:
-    if given is None:
+def _hash(digest: Any) -> str | None:
+    if digest is None:
         return None
-    if isinstance(given, str):
-        return check_utf8("actions", given)
-    raise InvalidTypeError(f"actions is {reprlib.repr(given)} ({type(given).__name__}); give the hash of a table")
+    if isinstance(digest, str):
+        return check_utf8("actions", digest)
+    raise InvalidTypeError(f"actions is {reprlib.repr(digest)} ({type(digest).__name__}); give the hash of a table")
 
 
-def _count(given: Any) -> int | None:
-    if given is None or (type(given) is int and given > 0):
-        return given
-    raise InvalidValueError(f"n_actions is {reprlib.repr(given)}; give how many actions the table has")
+def _count(count: Any) -> int | None:
+    if count is None or (type(count) is int and count > 0):
+        return count
+    raise InvalidValueError(f"n_actions is {reprlib.repr(count)}; give how many actions the table has")
 
 
-def _share(given: Any, name: str) -> float:
-    value = reward(given, name)
+def _share(share: Any, name: str) -> float:
+    value = reward(share, name)
     if not 0.0 <= value <= 1.0:
         raise InvalidValueError(f"{name} is {value}; give a number from 0 to 1")
     return value
 
 
-def _support(given: Any) -> Mapping[Arm, float] | None:
-    if given is None:
+def _support(support: Any) -> Mapping[Arm, float] | None:
+    if support is None:
         return None
-    pairs: list[Any] = list(given.items()) if isinstance(given, Mapping) else listed("support", given)
+    pairs: list[Any] = list(support.items()) if isinstance(support, Mapping) else listed("support", support)
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InvalidTypeError(f"support has {reprlib.repr(pair)}; give pairs of a label and its probability")

@@ -167,9 +167,9 @@ def _try(settings: ActionSettings, state: PairModel) -> None:
     for value in (0.0, 0.5):
         x, Z = np.full(settings.dim, value), np.full((1, settings.action_dim), value)
         rows = ActionRows(Z, np.zeros(1, dtype=np.uint64))
-        found = [*state.estimates(x, rows).tolist(), *state.widths(x, rows).tolist(), state.sigma]
-        if not np.isfinite(found).all():
-            raise InvalidValueError(f"its arrays lead to the estimate, width and noise {found}")
+        numbers = [*state.estimates(x, rows).tolist(), *state.widths(x, rows).tolist(), state.sigma]
+        if not np.isfinite(numbers).all():
+            raise InvalidValueError(f"its arrays lead to the estimate, width and noise {numbers}")
 
 
 def _tables(header: dict[str, Any], settings: ActionSettings, arrays: dict[str, Array]) -> dict[str, ActionTable | str]:

@@ -62,8 +62,8 @@ def _some(rows: Int64) -> list[int]:
     """Return rows that tie; there are none if the model answers with what is not a number."""
     if len(rows) == 0:
         raise PolicyError("the model has no estimate of any action here: its sums are damaged; go back to a saved one")
-    found: list[int] = rows.tolist()
-    return found
+    places: list[int] = rows.tolist()
+    return places
 
 
 def _play_one_kind(policy: SharedOptimism, step: ActionStep) -> ActionChoice:

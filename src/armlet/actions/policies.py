@@ -33,11 +33,11 @@ def _pairs(name: str, value: object) -> object:
     fix = 'choose "all", "none", or pairs such as [("age", "genre")], the context\'s feature first'
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise InvalidValueError(f"{name} is {reprlib.repr(value)}; {fix}")
-    found = [tuple(map(unboxed, pair)) if isinstance(pair, (list, tuple)) else () for pair in value]
-    for pair in found:
+    pairs = [tuple(map(unboxed, pair)) if isinstance(pair, (list, tuple)) else () for pair in value]
+    for pair in pairs:
         if len(pair) != 2 or not all(type(end) in (str, int) for end in pair):
             raise InvalidValueError(f"{name} is {reprlib.repr(value)}; {fix}")
-    return tuple(found)
+    return tuple(pairs)
 
 
 def _truth(name: str, value: object) -> bool:
@@ -63,14 +63,14 @@ class _Shared(CheckedSettings):
         >>> SharedOptimism(interactions=[("age", "genre")]).products(["age"], ["genre", "year"]).tolist()
         [[1, 1]]
         """
-        n_x, n_z = (given if isinstance(given, int) else len(given) for given in (x_names, z_names))
+        n_x, n_z = (names if isinstance(names, int) else len(names) for names in (x_names, z_names))
         named = () if isinstance(self.interactions, str) else self.interactions
         mains, pairs = 1 + n_x + n_z, [tuple(pair) for pair in named]
         _check_terms(mains + (n_x * n_z if self.interactions == "all" else len(pairs)), n_x, n_z)
         if self.interactions == "all":
             pairs = [(i, j) for i in range(n_x) for j in range(n_z)]
-        found = sorted({(_place(p[0], x_names, "context"), _place(p[1], z_names, "action")) for p in pairs})
-        return np.array(found, dtype=np.int64).reshape(-1, 2)
+        places = sorted({(_place(p[0], x_names, "context"), _place(p[1], z_names, "action")) for p in pairs})
+        return np.array(places, dtype=np.int64).reshape(-1, 2)
 
 
 def _place(feature: Any, names: Sequence[str] | int, whose: str) -> int:

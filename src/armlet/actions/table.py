@@ -62,10 +62,10 @@ class ActionTable:
     """What the features are called, if they have names."""
 
     def __init__(self, labels: Iterable[Arm], Z: npt.ArrayLike, *, names: Iterable[str] | None = None) -> None:
-        given = plain_labels(listed("labels", labels))
+        plain = plain_labels(listed("labels", labels))
         known = None if names is None else _names(names)
         width = _width(Z) if known is None else len(known)
-        self._fill(given, ContextReader(width, known, "action").matrix(Z), known)
+        self._fill(plain, ContextReader(width, known, "action").matrix(Z), known)
 
     @classmethod
     def _of(
@@ -189,11 +189,11 @@ class ActionTable:
         """
         gone = {self.labels[self.place(check_label(label))] for label in listed("remove", remove)}
         more = {} if add is None else _rows(add, self)
-        kept = [place for label, place in self._places.items() if label not in gone and label not in more]
-        labels = [self.labels[place] for place in kept] + list(more)
+        places = [place for label, place in self._places.items() if label not in gone and label not in more]
+        labels = [self.labels[place] for place in places] + list(more)
         new = np.array(list(more.values())).reshape(len(more), self.dim) + 0.0
-        keys = None if self._keys is None else np.concatenate([self._keys[kept], action_keys(list(more), new)])
-        return ActionTable._of(labels, np.concatenate([self.features[kept], new]), self.names, keys)
+        keys = None if self._keys is None else np.concatenate([self._keys[places], action_keys(list(more), new)])
+        return ActionTable._of(labels, np.concatenate([self.features[places], new]), self.names, keys)
 
     # ---- records
 
@@ -298,8 +298,8 @@ def _order(labels: list[Arm]) -> list[int] | None:
     return None if order == list(places) else order
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    names = listed("names", given)
+def _names(names: Any) -> tuple[str, ...]:
+    names = listed("names", names)
     for name in names:
         if not isinstance(name, str):
             raise InvalidTypeError(f"names has {name!r} ({type(name).__name__}); give texts")
@@ -316,16 +316,16 @@ def _width(Z: Any) -> int:
     raise InvalidTypeError(f"Z is {reprlib.repr(Z)} ({type(Z).__name__}); give a matrix, one row an action")
 
 
-def _rows(given: ActionTable | Mapping[Arm, Any], table: ActionTable) -> dict[Arm, Float64]:
+def _rows(actions: ActionTable | Mapping[Arm, Any], table: ActionTable) -> dict[Arm, Float64]:
     """Return the features of more actions by label."""
-    if isinstance(given, ActionTable):
-        if given.dim != table.dim:
-            raise InvalidValueError(f"add has {given.dim} features and the table {table.dim}; give as many")
-        return dict(zip(given.labels, given.features, strict=True))
-    if not isinstance(given, Mapping):
-        raise InvalidTypeError(f"add is {reprlib.repr(given)} ({type(given).__name__}); give features by label")
-    labels = [check_label(label) for label in given]
-    rows = ContextReader(table.dim, table.names, "action").matrix(list(given.values()))
+    if isinstance(actions, ActionTable):
+        if actions.dim != table.dim:
+            raise InvalidValueError(f"add has {actions.dim} features and the table {table.dim}; give as many")
+        return dict(zip(actions.labels, actions.features, strict=True))
+    if not isinstance(actions, Mapping):
+        raise InvalidTypeError(f"add is {reprlib.repr(actions)} ({type(actions).__name__}); give features by label")
+    labels = [check_label(label) for label in actions]
+    rows = ContextReader(table.dim, table.names, "action").matrix(list(actions.values()))
     return dict(zip(labels, rows, strict=True))
 
 

@@ -55,10 +55,10 @@ def plan(problems: Sequence[SampledProblem], horizon: int) -> Plan:
     difference = median(problem.table.gap for problem in problems)
     deviation = median(_deviation(problem) for problem in problems)
     each = SAMPLE_SIZE * (deviation / difference) ** 2 if difference > 0 else math.inf
-    asked = n_arms * max(2.0, math.ceil(each)) if math.isfinite(each) else horizon
+    needed = n_arms * max(2.0, math.ceil(each)) if math.isfinite(each) else horizon
     return Plan(
-        decisions=max(min(n_arms, horizon), min(int(asked), horizon // 2)),
-        asked=int(asked),
+        decisions=max(min(n_arms, horizon), min(int(needed), horizon // 2)),
+        asked=int(needed),
         difference=difference,
         deviation=deviation,
         n_arms=n_arms,
@@ -98,8 +98,8 @@ def play_test(task: ABTask) -> Float64:
     rest = steps[steps >= n]
     if not rest.size or rest[-1] == n:
         return np.append(tested.regret[:-1], tested.regret[-1:].repeat(rest.size))
-    kept = _simulate(blind, _only(_winner(tested.statistics), n_arms), GREEDY, np.append(n, rest), task.seeds)
-    return np.concatenate([tested.regret[:-1], tested.regret[-1] + kept.regret[1:] - kept.regret[0]])
+    later = _simulate(blind, _only(_winner(tested.statistics), n_arms), GREEDY, np.append(n, rest), task.seeds)
+    return np.concatenate([tested.regret[:-1], tested.regret[-1] + later.regret[1:] - later.regret[0]])
 
 
 def _simulate(

@@ -119,8 +119,10 @@ def _check_complete(options: Mapping[str, Any]) -> None:
     if horizon is not None and days is not None:
         raise InvalidValueError(f"--horizon is {horizon} but --days is {days} too; give one of them")
     if len(kinds) > 1:
-        found = " and ".join(_option(next(name for name in KINDS[kind] if options[name] is not None)) for kind in kinds)
-        raise InvalidValueError(f"{found} do not go together; give one of {'; '.join(KINDS)}")
+        clashing = " and ".join(
+            _option(next(name for name in KINDS[kind] if options[name] is not None)) for kind in kinds
+        )
+        raise InvalidValueError(f"{clashing} do not go together; give one of {'; '.join(KINDS)}")
     missing = _missing_traffic(options)
     missing += _missing_source(options, kinds[0]) if kinds else [f"what is known (one of {'; '.join(KINDS)})"]
     missing += _missing_money(options)

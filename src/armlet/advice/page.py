@@ -74,7 +74,7 @@ def _code(advice: Advice) -> str:
 
 
 def _made(advice: Advice) -> dict[str, object]:
-    given = {
+    optional = {
         "decisions a day": advice.per_day,
         "current arm": None if advice.current is None else str(advice.current),
         "value": None if advice.money is None else words.price(advice.money),
@@ -84,7 +84,7 @@ def _made(advice: Advice) -> dict[str, object]:
         "arms": advice.n_arms,
         "values in a context": advice.dim,
         "decisions": f"{advice.horizon:,}",
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in optional.items() if value is not None},
         "simulated": words.basis(advice),
         "seed": advice.seed,
     }
@@ -238,24 +238,24 @@ def _random(advice: Advice) -> float:
 
 
 def _mark_theorem(axes: Axes, advice: Advice) -> None:
-    asked, last, random = advice.theorem_p, advice.grid[-1].p, _random(advice) / (advice.row.mean or 1.0)
-    if asked is None:
+    p, last, random = advice.theorem_p, advice.grid[-1].p, _random(advice) / (advice.row.mean or 1.0)
+    if p is None:
         return
-    words = f"Theorem 2: p = {show(asked)}"
+    words = f"Theorem 2: p = {show(p)}"
     # just below random play, where the theorem's p would end and the curve seldom is
     style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
-    if asked <= NEAR * last:
-        axes.axvline(asked, color=INK, linestyle=DASHES[3], linewidth=1.3)
-        axes.annotate(words, (asked, random), (-4, -14), **style)
+    if p <= NEAR * last:
+        axes.axvline(p, color=INK, linestyle=DASHES[3], linewidth=1.3)
+        axes.annotate(words, (p, random), (-4, -14), **style)
         return
     axes.annotate(f"{words} →", (1.0, random), (0, -14), xycoords=("axes fraction", "data"), **style)
 
 
-def _mark_found(axes: Axes, found: float, end: float) -> None:
-    axes.axvline(found, color=INK, linestyle=DASHES[2], linewidth=1.3)
-    late = found > 0.6 * end
+def _mark_found(axes: Axes, decision: float, end: float) -> None:
+    axes.axvline(decision, color=INK, linestyle=DASHES[2], linewidth=1.3)
+    late = decision > 0.6 * end
     style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    axes.annotate("best arm found", (found, 0.05), (-4 if late else 4, 0), ha="right" if late else "left", **style)
+    axes.annotate("best arm found", (decision, 0.05), (-4 if late else 4, 0), ha="right" if late else "left", **style)
 
 
 def _few_ticks(most: int = 5) -> Any:

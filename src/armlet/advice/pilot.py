@@ -470,8 +470,8 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
     """Make a source of problems of what a user gave; what is to be made small there is to be made large in them."""
     if isinstance(source, Pilot):
         return Posterior.of(source, objective, varied_size(source.n_arms, source.dim + 1))
-    given = _as_source(source, horizon)
-    return given if objective == "max" else Costs(given)
+    drawn = _as_source(source, horizon)
+    return drawn if objective == "max" else Costs(drawn)
 
 
 def _as_source(source: SourceLike, horizon: int) -> Source:

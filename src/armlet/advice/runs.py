@@ -403,25 +403,25 @@ class Search:
         """Find the best p and all that is to be said of it."""
         j = self._look()
         problems, runs = self._afford(j)
-        found: dict[int, Float64] = {}
+        by_entry: dict[int, Float64] = {}
         wanted, start, end = self.around(j, WIDE), 0.3, 0.8
         while True:
-            missing = [i for i in wanted if i not in found]
+            missing = [i for i in wanted if i not in by_entry]
             ps = [self.p_at(i) for i in missing]
             curves = self.bench.run(ps, problems, runs, self._between(start, end))
-            found |= dict(zip(missing, curves, strict=True))
-            trial = self._trial(found)
+            by_entry |= dict(zip(missing, curves, strict=True))
+            trial = self._trial(by_entry)
             best = trial.entries[trial.best]
             if best == j:
                 return trial
             j, wanted, start, end = best, self.around(best, NEAR), end, (1 + end) / 2
             # a larger p costs more: fewer runs from here on, and of all p the same ones
             problems, runs = np.minimum((problems, runs), self._afford(j)).tolist()
-            found = {i: curves[:problems, :runs] for i, curves in found.items()}
+            by_entry = {i: curves[:problems, :runs] for i, curves in by_entry.items()}
 
-    def _trial(self, found: dict[int, Float64]) -> Trial:
-        entries = tuple(sorted(found))
-        curves = np.stack([found[i] for i in entries])
+    def _trial(self, by_entry: dict[int, Float64]) -> Trial:
+        entries = tuple(sorted(by_entry))
+        curves = np.stack([by_entry[i] for i in entries])
         return Trial(entries=entries, ps=tuple(map(self.p_at, entries)), steps=self.bench.steps, curves=curves)
 
     def _between(self, start: float, end: float) -> Callable[[float], None]:

@@ -311,8 +311,8 @@ def _gain(row: Earnings) -> Estimate:
     return Estimate(row.gain.value, *row.gain_range)
 
 
-def _turned(found: Estimate) -> Estimate:
-    return Estimate(-found.value, -found.high, -found.low)
+def _turned(estimate: Estimate) -> Estimate:
+    return Estimate(-estimate.value, -estimate.high, -estimate.low)
 
 
 def _more(advice: Advice, gain: Estimate, unit: str = "", places: int | None = None) -> str:
@@ -461,13 +461,13 @@ def _more_data(advice: Advice) -> str:
 
 
 def _theorem(advice: Advice) -> str:
-    asked, T = advice.theorem_p, advice.horizon
-    if asked is None:
+    p, T = advice.theorem_p, advice.horizon
+    if p is None:
         return f"Theorem 2 gives no p here: {advice.theorem_reason}."
-    text = f"Theorem 2 as printed asks for p = {show(asked)}"
-    if asked >= T:
-        times = show(asked / T)
+    text = f"Theorem 2 as printed asks for p = {show(p)}"
+    if p >= T:
+        times = show(p / T)
         return f"{text}, {times} times the horizon: every decision would be random, so it is useless in practice."
-    share = explorations_as_printed(asked, T) / T
+    share = explorations_as_printed(p, T) / T
     lost = show(share * advice.bill.lost / advice.bill.share)
     return f"{text}, which explores {percent(share)} of all decisions and loses {lost} {advice.unit} by that alone."

@@ -62,11 +62,11 @@ class Wheel:
 
     def checked(self) -> Wheel:
         """Return the wheel itself if its tables are the pinned ones, else say that they are not."""
-        collection, found = self._collection, digest(self)
-        if found != collection.sha256:
+        collection, sha256 = self._collection, digest(self)
+        if sha256 != collection.sha256:
             raise DatasetError(
                 f"the {len(self._members)} tables in {self._path} are not those of {collection.requirement} that "
-                f"results were made with: their SHA-256 is {found}, pinned is {collection.sha256}"
+                f"results were made with: their SHA-256 is {sha256}, pinned is {collection.sha256}"
             )
         return self
 
@@ -125,8 +125,8 @@ def cache_folder() -> Path:
     >>> cache_folder().is_absolute()
     True
     """
-    if given := os.environ.get("ARMLET_CACHE"):
-        return Path(given).absolute()
+    if folder := os.environ.get("ARMLET_CACHE"):
+        return Path(folder).absolute()
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache").absolute() / "armlet"
 
@@ -143,8 +143,8 @@ def is_fetched(collection: Collection) -> bool:
 
 def table_names(collection: Collection, kind: str | None = None) -> tuple[str, ...]:
     """Name the tables of a collection, or those of one kind."""
-    found = _opened(_kept(collection), collection).names()
-    return tuple(name for name in found if kind is None or name.startswith(f"{kind}/"))
+    names = _opened(_kept(collection), collection).names()
+    return tuple(name for name in names if kind is None or name.startswith(f"{kind}/"))
 
 
 def load_table(collection: Collection, name: str) -> DatasetTable:

@@ -84,8 +84,8 @@ class Ratings:
 
     def rated(self, user: int) -> Int64:
         """Return the items that one person rated, in the order of time."""
-        found: Int64 = self.items[self.users == user]
-        return found
+        items: Int64 = self.items[self.users == user]
+        return items
 
 
 def movielens() -> Ratings:
@@ -113,8 +113,8 @@ def movielens() -> Ratings:
 
 def _columns(name: str) -> dict[str, list[Any]]:
     _, parquet = load_pyarrow()
-    found: dict[str, list[Any]] = parquet.read_table(io.BytesIO(table_bytes(MOVIELENS, name))).to_pydict()
-    return found
+    columns: dict[str, list[Any]] = parquet.read_table(io.BytesIO(table_bytes(MOVIELENS, name))).to_pydict()
+    return columns
 
 
 def _places(names: list[int], wanted: list[int]) -> Int64:
@@ -124,5 +124,5 @@ def _places(names: list[int], wanted: list[int]) -> Int64:
 
 def _years(dates: list[str | None]) -> Float64:
     """Read the years of dates such as 01-Jan-1995; the mean where there is none."""
-    found = np.array([float(date[-4:]) if date else np.nan for date in dates])
-    return np.where(np.isnan(found), np.nanmean(found), found)
+    years = np.array([float(date[-4:]) if date else np.nan for date in dates])
+    return np.where(np.isnan(years), np.nanmean(years), years)

@@ -51,10 +51,10 @@ def encode_named(columns: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...],
 
 def _numbers(column: Sequence[str]) -> Float64 | None:
     try:
-        found = [float(word) for word in column]
+        numbers = [float(word) for word in column]
     except ValueError:
         return None
-    return np.array(found) if all(map(math.isfinite, found)) else None
+    return np.array(numbers) if all(map(math.isfinite, numbers)) else None
 
 
 MISSING = ("", "?", "<null>")
@@ -158,11 +158,11 @@ def load_installed(source: Installed, name: str) -> DatasetTable:
             f"table {name!r} is in {source.package}, which is not installed: pip install {source.package}"
         )
     module = importlib.import_module(f"{source.name}.datasets")
-    found = getattr(module, f"load_{name}")()
+    bunch = getattr(module, f"load_{name}")()
     return DatasetTable(
         f"{source.name}/{name}",
-        np.ascontiguousarray(found.data, dtype=np.float64),
-        np.asarray(found.target, dtype=np.int64),
-        tuple(str(label) for label in found.target_names),
-        tuple(str(each) for each in found.feature_names),
+        np.ascontiguousarray(bunch.data, dtype=np.float64),
+        np.asarray(bunch.target, dtype=np.int64),
+        tuple(str(label) for label in bunch.target_names),
+        tuple(str(each) for each in bunch.feature_names),
     )

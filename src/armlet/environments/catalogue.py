@@ -169,10 +169,10 @@ class Catalogue:
         if X.ndim != 2 or X.shape[1] != self.dim:
             raise InvalidValueError(f"dim is {self.dim} but the contexts have shape {X.shape}; give (n, {self.dim})")
         check_steps(len(X), start)
-        found: Float64 = self._score(X, self.features[places]) + np.array(self.effects)[places]
+        means: Float64 = self._score(X, self.features[places]) + np.array(self.effects)[places]
         if self.noise == "bernoulli":
-            found = 1.0 / (1.0 + np.exp(-found))
-        return found
+            means = 1.0 / (1.0 + np.exp(-means))
+        return means
 
     def rewards(self, rng: np.random.Generator, X: Float64, *, start: int = 0) -> Float64:
         """Draw what every item would pay in every context: (n, K)."""
@@ -209,10 +209,10 @@ class Catalogue:
 
     def _score(self, X: Float64, Z: Float64) -> Float64:
         wanted = np.column_stack([np.ones(len(X)), X]) @ np.array(self.weights)  # (n, 1 + f)
-        found: Float64 = wanted[:, :1] + wanted[:, 1:] @ Z.T
+        scores: Float64 = wanted[:, :1] + wanted[:, 1:] @ Z.T
         if self.taste == "distance":
-            found -= np.square(wanted[:, 1:]).sum(axis=1, keepdims=True) / 2 + np.square(Z).sum(axis=1) / 2
-        return found
+            scores -= np.square(wanted[:, 1:]).sum(axis=1, keepdims=True) / 2 + np.square(Z).sum(axis=1) / 2
+        return scores
 
     def _with_clicks(self, rng: np.random.Generator, alive: int) -> Self:
         """Return it with the constant by which clicks come as often as they should, found by bisection."""

@@ -131,8 +131,8 @@ def present(environment: Environment, n: int, *, start: int = 0) -> Bool | None:
     ask = getattr(environment, "present", None)
     if ask is None:
         return None
-    found: Bool | None = ask(n, start=start)
-    return found
+    eligible: Bool | None = ask(n, start=start)
+    return eligible
 
 
 def delay(environment: Environment) -> int:

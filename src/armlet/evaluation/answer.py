@@ -24,8 +24,8 @@ MOST: Final = 4  # policies of a kind that a sentence names
 
 def answer(result: Evaluation) -> str:
     """Return the sentence."""
-    found = sorted(result.differences.values(), key=_place)
-    clauses = list(_compared(result, found) if found else _alone(result))
+    differences = sorted(result.differences.values(), key=_place)
+    clauses = list(_compared(result, differences) if differences else _alone(result))
     plural = "" if result.rewarded == 1 else "s"
     return f"On {result.rewarded:,} rewarded decision{plural} {'; '.join(clauses)}."
 
@@ -34,10 +34,10 @@ def _place(difference: Difference) -> int:
     return ORDER.index(difference.verdict.partition(":")[0])
 
 
-def _compared(result: Evaluation, found: Sequence[Difference]) -> Iterable[str]:
+def _compared(result: Evaluation, differences: Sequence[Difference]) -> Iterable[str]:
     """Yield a clause for each policy that is better or worse, and one for those of which that cannot be said."""
-    base, places = called(result, result.baseline), places_of(found)
-    judged = [each for each in found if each.verdict in ("better", "worse")]
+    base, places = called(result, result.baseline), places_of(differences)
+    judged = [each for each in differences if each.verdict in ("better", "worse")]
     shown = [each for word in ORDER[:2] for each in _first_of(judged, word)]
     for number, each in enumerate(shown):
         than, unit = (f" than {base}", " a decision") if number == 0 else ("", "")
@@ -45,13 +45,13 @@ def _compared(result: Evaluation, found: Sequence[Difference]) -> Iterable[str]:
     for word in ORDER[:2]:
         if others := sum(each.verdict == word for each in judged) - len(_first_of(judged, word)):
             yield f"{others:,} {'other is' if others == 1 else 'others are'} {word}"
-    unclear = [each for each in found if each.verdict == "not clear"]
+    unclear = [each for each in differences if each.verdict == "not clear"]
     if unclear and judged:
         yield f"{_names(result, unclear)}: not clear"
     elif unclear:
         amount = f": the difference is {amount_of(unclear[0], places)} a decision" if len(unclear) == 1 else ""
         yield f"it is not clear whether {_names(result, unclear, 'or')} is better or worse than {base}{amount}"
-    for verdict, group in groupby((each for each in found if _place(each) == 3), key=lambda each: each.verdict):
+    for verdict, group in groupby((each for each in differences if _place(each) == 3), key=lambda each: each.verdict):
         some = list(group)
         yield f"{_names(result, some)} {'is' if len(some) == 1 else 'are'} {verdict}"
 

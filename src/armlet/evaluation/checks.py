@@ -154,9 +154,9 @@ class Propensities:
         self._exploring += (rows.explored[tossed] == 1).sum(), rows.exploration_rate[tossed].sum()
         drawn = known & (rows.explored == 1)
         self.tested += int(drawn.sum())
-        given = rows.exploration_propensity[drawn]
+        chances = rows.exploration_propensity[drawn]
         self._draws += bet_on_draws(
-            rows.arm[drawn], given, rows.min_exploration_probability[drawn], rows.eligible[drawn]
+            rows.arm[drawn], chances, rows.min_exploration_probability[drawn], rows.eligible[drawn]
         )
 
     def _add_others(self, rows: Rows, others: Bool) -> None:

@@ -135,11 +135,11 @@ class CompactedBlocks(Blocks):
         if self._layout.labels == "json":
             labels = [json.loads(label) for label in labels]
         places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
-        found: Int64 = places[coded.indices.to_numpy(zero_copy_only=False)] if len(labels) else places
-        if (found < 0).any():
+        by_row: Int64 = places[coded.indices.to_numpy(zero_copy_only=False)] if len(labels) else places
+        if (by_row < 0).any():
             unknown = labels[int(np.flatnonzero(places < 0)[0])]
             raise LogError(f"{name} names arm {unknown!r}, which the log does not have")
-        return found
+        return by_row
 
     def _eligible(self, column: Any, seq: Int64) -> Bool:
         plays = np.zeros((len(column), len(self.arms)), dtype=np.bool_)

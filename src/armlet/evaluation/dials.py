@@ -195,15 +195,15 @@ def checked_thetas(thetas: npt.ArrayLike, axes: int, n_arms: int, dim: int, argu
 
 
 def _checked_dials(dials: npt.ArrayLike, n_outcomes: int) -> Float64:
-    found = np.ascontiguousarray(dials, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != n_outcomes or len(found) == 0:
+    matrix = np.ascontiguousarray(dials, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != n_outcomes or len(matrix) == 0:
         text = "{dials} has shape {shape}; give (D, {outcomes}): the weights of a policy's outcomes in each dial"
-        raise ArgumentError(text, shape=found.shape, outcomes=n_outcomes)
-    if not (np.abs(found) <= LARGEST).all():
+        raise ArgumentError(text, shape=matrix.shape, outcomes=n_outcomes)
+    if not (np.abs(matrix) <= LARGEST).all():
         raise ArgumentError(
             "{dials} has a weight that is not finite; give numbers of at most {most:g} in size", most=LARGEST
         )
-    return found
+    return matrix
 
 
 def _checked_columns(weights: Float64, outcomes: Float64, n: int) -> tuple[Float64, Float64]:

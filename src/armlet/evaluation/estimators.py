@@ -293,8 +293,8 @@ def estimate(estimator: EstimatorLike, own: Float64, places: Mapping[str, int] =
     >>> estimate("ips", gram(F, F)).value, estimate("snips", gram(F, F)).value
     (0.5, 0.5)
     """
-    found = ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
-    return UNKNOWN if own[0, 0] == 0 else found.solve(Gram(own, places))
+    solver = ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
+    return UNKNOWN if own[0, 0] == 0 else solver.solve(Gram(own, places))
 
 
 EVERYWHERE: Final = Interval(-math.inf, math.inf)
@@ -331,13 +331,13 @@ def mean_interval(value: float, se: float, ess: float, level: float, rewards: Re
         return hull(wilson(value, 0.0, ess, level, ends), Interval(constant, constant), ends), ""
     if ends is not None and (rewards.binary or se == 0.0):
         return wilson(value, se, ess, level, ends), ""
-    found = t_interval(value, se, ess, level)
+    interval = t_interval(value, se, ess, level)
     if ends is None:
-        return (found, "") if found != EVERYWHERE else (None, "too few rows tell of it for an interval")
-    within = Interval(max(found.low, ends[0]), min(found.high, ends[1]))
+        return (interval, "") if interval != EVERYWHERE else (None, "too few rows tell of it for an interval")
+    within = Interval(max(interval.low, ends[0]), min(interval.high, ends[1]))
     if within.low <= within.high:
         return within, ""
-    shown = f"{value:.2g} [{found.low:.2g}, {found.high:.2g}]"
+    shown = f"{value:.2g} [{interval.low:.2g}, {interval.high:.2g}]"
     return None, f"the estimate, {shown}, lies outside the declared range of rewards, [{ends[0]:g}, {ends[1]:g}]"
 
 

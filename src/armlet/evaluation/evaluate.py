@@ -236,11 +236,11 @@ def evaluate(
         judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
     sums = _sum(blocks, several, survey, estimators, pool, workers, progress)
     judge.refuse_deterministic(several, sums, own)
-    found, owned = judge.values(several, sums, sequences), judge.own(own)
-    values = {name: found[name].value for name in [base.name, *(target.name for target in several[:-1])]}
+    judged, owned = judge.values(several, sums, sequences), judge.own(own)
+    values = {name: judged[name].value for name in [base.name, *(target.name for target in several[:-1])]}
     return Evaluation(
         values=values | {each.value.name: each.value for each in owned},
-        differences=judge.differences(several, found, sums, owned),
+        differences=judge.differences(several, judged, sums, owned),
         baseline=base.name,
         objective=blocks.objective,
         rows=survey.rows,
@@ -252,8 +252,8 @@ def evaluate(
         level=level,
         warnings=tuple(judge.warnings()),
         checks=judge.checks,
-        estimates={each.name: judge.points(sums, i, found[each.name].value) for i, each in enumerate(several)},
-        paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(found[path.name].value)),
+        estimates={each.name: judge.points(sums, i, judged[each.name].value) for i, each in enumerate(several)},
+        paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(judged[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
         made=provenance(
             blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **settings
@@ -265,28 +265,28 @@ def _value_actions(
     log: LoggedActions,
     targets: object,
     baseline: object,
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     estimators: Mapping[str, Estimator],
     declared: Range | None,
     progress: Progress | None,
 ) -> Evaluation:
     """Value policies on a log whose actions have features, and refuse options that say something of other logs."""
-    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in given}
+    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in settings}
     for name in ("largest_unit", "arms", "pool", "workers"):
-        if given[name] != options[name]:
+        if settings[name] != options[name]:
             text = f"{{{name}}} is {{value!r}}, which a log of actions does not take; leave it out"
-            raise ArgumentError(text, value=given[name])
-    asked = Question(
-        estimator=given["estimator"],
+            raise ArgumentError(text, value=settings[name])
+    question = Question(
+        estimator=settings["estimator"],
         estimators=estimators,
-        level=given["level"],
+        level=settings["level"],
         declared=declared,
-        weights=given["weights"],
-        is_checked=given["checks"] == "all",
+        weights=settings["weights"],
+        is_checked=settings["checks"] == "all",
     )
-    found = value_actions(log, targets, baseline, given["mode"], asked, progress)
-    names = [name for name in found.values if name != found.baseline]
-    return replace(found, made=provenance(log, evaluate, targets=names, baseline=found.baseline, **given))
+    evaluation = value_actions(log, targets, baseline, settings["mode"], question, progress)
+    names = [name for name in evaluation.values if name != evaluation.baseline]
+    return replace(evaluation, made=provenance(log, evaluate, targets=names, baseline=evaluation.baseline, **settings))
 
 
 def _value_dials(
@@ -295,21 +295,21 @@ def _value_dials(
     dials: DialsLike,
     curve: tuple[str, str] | None,
     arms: Iterable[Arm] | None,
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     progress: Progress | None,
 ) -> ParetoCurve:
     """Value dials, and refuse options that say something of other evaluations alone."""
-    taken = {name: given[name] for name in ("level", "weights", "checks")}
-    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in given}
-    for name, value in given.items():
+    taken = {name: settings[name] for name in ("level", "weights", "checks")}
+    options = {name: each.default for name, each in signature(evaluate).parameters.items() if name in settings}
+    for name, value in settings.items():
         if name not in taken and value != options[name]:
             raise ArgumentError(f"{{{name}}} is {{value!r}}, which dials do not take; leave it out", value=value)
     blocks = open_rows(through_encoders(log, targets))
     order = read_order(arms, blocks.arms)
-    found = value_dials(blocks, targets, dials, curve, order, **taken, progress=progress)
-    names = list(dict.fromkeys(found.policies[1:]))
+    pareto = value_dials(blocks, targets, dials, curve, order, **taken, progress=progress)
+    names = list(dict.fromkeys(pareto.policies[1:]))
     made = provenance(blocks, evaluate, targets=names[:MOST_NAMES], dials=dials, curve=curve, **taken)
-    return replace(found, made=made)
+    return replace(pareto, made=made)
 
 
 def _check_options(interval: str, weights: str, level: float) -> None:
@@ -321,12 +321,12 @@ def _check_options(interval: str, weights: str, level: float) -> None:
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
 
 
-def _largest(blocks: Blocks, given: int | None, own: Sequence[str]) -> int | None:
+def _largest(blocks: Blocks, largest: int | None, own: Sequence[str]) -> int | None:
     """Return the most decisions that a unit can have in an epoch, None if rows have no units or nothing says it."""
     if own:
         fix = "value a model that learned from other units, or say which decisions are draws of their own"
         refuse_units(blocks, f"{own[0]!r}, what these very rows teach,", fix)
-    return find_largest(blocks, given) if blocks.has_units else None
+    return find_largest(blocks, largest) if blocks.has_units else None
 
 
 def _sum(

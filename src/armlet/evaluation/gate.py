@@ -239,16 +239,16 @@ def gate(
     )
 
 
-def _largest(blocks: Blocks, given: int | None) -> int | None:
+def _largest(blocks: Blocks, largest: int | None) -> int | None:
     """Return the most decisions of a unit in an epoch, None if rows have no units."""
     if not blocks.has_units:
         return None
-    if (found := find_largest(blocks, given)) is None:
+    if (most := find_largest(blocks, largest)) is None:
         raise ArgumentError(
             "{largest_unit} is missing, and decisions of this log belong to units that share a draw; give the most "
             "that a unit can have in an epoch, known beforehand"
         )
-    return found
+    return most
 
 
 def _against(

@@ -173,11 +173,11 @@ class Judge:
             return dict.fromkeys(self._all, Point(math.nan, math.nan, None))
         out: dict[str, Point] = {}
         for name, estimator in self._all.items():
-            found = self._estimated(estimator, sums, place)
-            se = found.standard_error(_spread(sums, place))
-            honest = found.influence is not None and not self.doubt and stands(value)
-            span = self._span(found, se, counts_misses=estimator.counts_misses) if honest else (None, "")
-            out[name] = Point(found.value, se, span[0])
+            estimated = self._estimated(estimator, sums, place)
+            se = estimated.standard_error(_spread(sums, place))
+            honest = estimated.influence is not None and not self.doubt and stands(value)
+            span = self._span(estimated, se, counts_misses=estimator.counts_misses) if honest else (None, "")
+            out[name] = Point(estimated.value, se, span[0])
         return out
 
     def _interval(self, name: str, estimated: Estimated, se: float, is_log: bool) -> tuple[Interval | None, str]:
@@ -307,9 +307,9 @@ def choose(
     """Return the estimator, why, and what keeps its interval from being believed, if anything does."""
     known, doubt = survey.is_known, survey.doubt(blocks)
     if estimator != "auto":
-        asked = estimator if isinstance(estimator, Estimator) else estimators[estimator]
-        _refuse_unknown(asked, survey)
-        return asked, "it was asked for", doubt
+        chosen = estimator if isinstance(estimator, Estimator) else estimators[estimator]
+        _refuse_unknown(chosen, survey)
+        return chosen, "it was asked for", doubt
     if known:
         why = "the rate of exploring and the chance of every explored arm are known in all rows"
         return estimators["weighted"], why, doubt

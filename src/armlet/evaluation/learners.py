@@ -125,8 +125,8 @@ class RejectionReplay(Answered):
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the bandit as plain JSON types."""
         names = ("mean", "interval", "accepted", "rows", "drawn", "kept", "seed", "made", "rewards", "t", "explored")
-        found = {name: plain(getattr(self, name)) for name in names}
-        return {"answer": self.answer, "policy": self._policy(), **found}
+        fields = {name: plain(getattr(self, name)) for name in names}
+        return {"answer": self.answer, "policy": self._policy(), **fields}
 
     def columns(self) -> Columns:
         """Return a row a step: the step in the log, its reward, whether the policy explored, and the mean so far."""
@@ -232,8 +232,8 @@ def _learn_in_kernel(
     """Return the state, which rows were accepted, and which of those the learner explored."""
     how: Any = {"rule": rule, "seed": seed, "t": t, "eligible": None if rows.eligible.all() else rows.eligible}
     columns = (np.ascontiguousarray(rows.X), np.ascontiguousarray(rows.arm), rewards)
-    found = kernel.replay(*columns, start=state, **how)
-    return found.statistics, found.rows, found.explored
+    replayed = kernel.replay(*columns, start=state, **how)
+    return replayed.statistics, replayed.rows, replayed.explored
 
 
 def _learn_in_python(policy: Policy, state: Any, seed: int, rows: Rows, rewards: Float64, t: int) -> tuple[Int64, Bool]:

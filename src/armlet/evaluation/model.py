@@ -74,12 +74,12 @@ class Predictions:
         direct = predict_target(model.theta, model.inverse, rows.X, dist, rows.arm, played)
         return Prediction(dist, pi, direct, played)
 
-    def _where(self, asked: Bool) -> Float64:
+    def _where(self, which: Bool) -> Float64:
         """Predict the arms played, without the row itself where it was learned; 0 may stand for rows not asked."""
         rows, model = self._rows, self._model
         columns = (rows.X, rows.arm, rows.reward, self._learned)
-        if self._played is None and 2 * np.count_nonzero(asked) <= len(asked):
-            some, out = np.flatnonzero(asked), np.zeros(len(rows))
+        if self._played is None and 2 * np.count_nonzero(which) <= len(which):
+            some, out = np.flatnonzero(which), np.zeros(len(rows))
             out[some] = predict_played(model.theta, model.inverse, *(column[some] for column in columns))
             return out
         if self._played is None:
@@ -329,9 +329,9 @@ def _unit_parts(task: SumTask, rows: Rows, design: Design, target: Target, start
     for each, model in enumerate(task.models):
         some = np.flatnonzero(fold == each)
         part = rows.take(some)
-        found = Predictions(part, np.zeros(len(part), dtype=np.bool_), model).of(target)
-        pi[some], direct[some], played[some] = found.pi, found.direct, found.played
-        added[some] = contributions(found.dist, found.pi, replace(Design.of(part), whole=design.whole))
+        expected = Predictions(part, np.zeros(len(part), dtype=np.bool_), model).of(target)
+        pi[some], direct[some], played[some] = expected.pi, expected.direct, expected.played
+        added[some] = contributions(expected.dist, expected.pi, replace(Design.of(part), whole=design.whole))
     if design.known.all():
         for each in range(FOLDS):
             mine = fold == each
@@ -350,13 +350,13 @@ def _beyond(design: Design, part: Parts | None) -> float:
 
 def _next_to_logged(parts: Sequence[Parts | None], constants: dict[str, float], beyond: Float64) -> TargetSums:
     """Sum without writing features down: those of the log itself are 1, the reward, or 0."""
-    found = [None if part is None else sum_features(*part, **constants) for part in parts]
-    some = next(each[0] for each in found if each is not None)
+    sums = [None if part is None else sum_features(*part, **constants) for part in parts]
+    some = next(each[0] for each in sums if each is not None)
     log = some[np.ix_(AS_LOGGED, AS_LOGGED)]
     return TargetSums(
-        own=np.stack([log if each is None else each[0][np.ix_(ALL, ALL)] for each in found]),
-        paired=np.stack([log if each is None else each[0][np.ix_(ALL, AS_LOGGED)] for each in found]),
-        largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in found]),
+        own=np.stack([log if each is None else each[0][np.ix_(ALL, ALL)] for each in sums]),
+        paired=np.stack([log if each is None else each[0][np.ix_(ALL, AS_LOGGED)] for each in sums]),
+        largest=np.array([min(1.0, log[0, 0]) if each is None else each[1] for each in sums]),
         beyond=beyond,
     )
 

@@ -566,7 +566,7 @@ def survey_log(
     declared: Range | None = None,
 ) -> Survey:
     """Read a log once; refuse rewards outside of the declared range."""
-    found = Survey(len(blocks.arms))
+    survey = Survey(len(blocks.arms))
     start = np.zeros((len(targets), FOLDS, RUNNING) if blocks.has_units else (len(targets), RUNNING))
     for number, rows in enumerate(blocks):
         if progress is not None:
@@ -574,8 +574,8 @@ def survey_log(
         paid = rows.with_reward()
         check_rows(paid)
         design = Design.of(paid)
-        found.add(rows, paid, design)
-        found.starts.append(start)
+        survey.add(rows, paid, design)
+        survey.starts.append(start)
         is_known = design.known.all()
         dists = {target.name: target.action_dist(rows) for target in targets} if is_known or observers else {}
         if is_known:
@@ -585,4 +585,4 @@ def survey_log(
             in_range(paid.reward, declared)
         for observer in observers:
             observer(rows, dists)
-    return found
+    return survey

@@ -61,7 +61,7 @@ class Provenance:
         return {name: text for name, text in known.items() if text is not None}
 
 
-def provenance(blocks: Blocks, function: Callable[..., object], **given: object) -> Provenance:
+def provenance(blocks: Blocks, function: Callable[..., object], **settings: object) -> Provenance:
     """Return what made a result: a log that has been read, and a function with the arguments that are not its defaults.
 
     Examples
@@ -73,7 +73,7 @@ def provenance(blocks: Blocks, function: Callable[..., object], **given: object)
     "open_rows('obp', log='same')"
     """
     parameters = signature(function).parameters
-    arguments = [f"{name}={value!r}" for name, value in given.items() if value != parameters[name].default]
+    arguments = [f"{name}={value!r}" for name, value in settings.items() if value != parameters[name].default]
     call = f"{function.__name__}({', '.join([repr(blocks.name), *arguments])})"
     return Provenance(log=blocks.name, digest=blocks.digest, period=blocks.period, call=call)
 

@@ -201,8 +201,8 @@ class Evaluation(Result):
 
     def notes(self) -> list[str]:
         """Return what values lack, unless a warning says it."""
-        found = [(each.name, each.note) for each in self.values.values() if each.note]
-        return [f"{name}: {note}" for name, note in found if not any(note in warning for warning in self.warnings)]
+        notes = [(each.name, each.note) for each in self.values.values() if each.note]
+        return [f"{name}: {note}" for name, note in notes if not any(note in warning for warning in self.warnings)]
 
     def value_rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the table of values as text: its head, and a row a policy."""
@@ -223,11 +223,11 @@ class Evaluation(Result):
 
     def difference_rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the table of differences as text: its head, and a row a policy."""
-        found = list(self.differences.values())
-        places = places_of(found)
+        differences = list(self.differences.values())
+        places = places_of(differences)
         rows: list[tuple[str, ...]] = [
             (each.name, _number(each.value, each.adjusted, places), show_interval(each.adjusted, places), each.verdict)
-            for each in found
+            for each in differences
         ]
         return ("policy", "difference", "interval", "verdict"), rows
 
@@ -277,8 +277,8 @@ def _difference_cells(difference: Difference | None) -> dict[str, Any]:
     if difference is None:
         return dict.fromkeys(("difference", "difference_low", "difference_high", "verdict"))
     low, high = difference.adjusted or (None, None)
-    found = {"difference": plain(difference.value), "difference_low": low, "difference_high": high}
-    return {**found, "verdict": difference.verdict}
+    cells = {"difference": plain(difference.value), "difference_low": low, "difference_high": high}
+    return {**cells, "verdict": difference.verdict}
 
 
 def _number(value: float, interval: Interval | None, places: int) -> str:

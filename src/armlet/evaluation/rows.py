@@ -254,10 +254,10 @@ def check_rows(rows: Rows) -> None:
     """Refuse rows with invalid propensities, arms or rewards."""
     _check_probabilities(rows, rows.propensity, "propensity")
     if (rows.explored == 1).any():
-        given = np.where(
+        chances = np.where(
             (rows.explored == 1) & ~np.isnan(rows.exploration_propensity), rows.exploration_propensity, 1.0
         )
-        _check_probabilities(rows, given, "probability of exploring")
+        _check_probabilities(rows, chances, "probability of exploring")
     everyone = bool(rows.eligible.all())
     if not everyone and (wrong := np.flatnonzero(~rows.eligible[np.arange(len(rows)), rows.arm])).size:
         raise ArgumentError("{log} plays an arm at step {t} that was not eligible", t=int(rows.t[wrong[0]]))

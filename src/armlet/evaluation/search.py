@@ -114,8 +114,8 @@ class SearchResult(Answered):
 
     def _page(self) -> str:
         columns = self.columns()
-        found = column(map(Estimate, columns["value"], columns["low"], columns["high"]))
-        rows = tuple(zip((f"policy {number}" for number in columns["policy"]), found, strict=True))
+        texts = column(map(Estimate, columns["value"], columns["low"], columns["high"]))
+        rows = tuple(zip((f"policy {number}" for number in columns["policy"]), texts, strict=True))
         caption = f"The best {min(MOST, len(rows))} of those that may be the best, with anytime-valid intervals."
         picture = plots.page_picture(self.plot(), key="left", alt=self.answer, caption=caption)
         check_pictures([picture])
@@ -188,8 +188,8 @@ def search(
         used, chance = randomized_rows(rows)
         used &= rows.rewarded
         race.add(rows.take(used), chance[used])
-    given = {"reward_range": reward_range, "level": level}
-    return race.found(provenance(blocks, search, thetas=np.shape(thetas), **given))
+    settings = {"reward_range": reward_range, "level": level}
+    return race.found(provenance(blocks, search, thetas=np.shape(thetas), **settings))
 
 
 def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64:
@@ -260,8 +260,8 @@ def search_around(
         trained.add(rows)
     refuse_trained(BanditTarget("bandit", bandit, blocks.arms), trained, blocks.arms)
     thetas = around(bandit, n, seed=seed, spread=spread)[:, [bandit.arms.index(arm) for arm in blocks.arms]]
-    found = search(blocks, thetas, arms=blocks.arms, reward_range=reward_range, level=level)
-    return found, dict(zip(blocks.arms, thetas[found.winner].tolist(), strict=True))
+    result = search(blocks, thetas, arms=blocks.arms, reward_range=reward_range, level=level)
+    return result, dict(zip(blocks.arms, thetas[result.winner].tolist(), strict=True))
 
 
 class _Race:

@@ -145,14 +145,14 @@ class _Spooler:
         return place
 
     def _all_probabilities(self, event: Event) -> Float64 | None:
-        given, order = event.get("probabilities"), self._roster.order
-        if given is None:
+        values, order = event.get("probabilities"), self._roster.order
+        if values is None:
             return None
-        if len(given) != len(order):
-            text = f"event {event['seq']:,} has {len(given)} probabilities, but there are {len(order)} arms"
+        if len(values) != len(order):
+            text = f"event {event['seq']:,} has {len(values)} probabilities, but there are {len(order)} arms"
             raise LogError(text, event["seq"])
         probabilities = np.zeros(len(self._roster.labels))
-        probabilities[order] = given
+        probabilities[order] = values
         return probabilities
 
     def _reward(self, event: Event) -> None:
@@ -205,8 +205,8 @@ class _Spooler:
         columns["unit"] = unit_codes([row.get("unit") for row in rows], epochs, columns["t"])
         columns["epoch"] = np.array([-1 if each is None else each for each in epochs], dtype=np.int64)
         self._parts.append(columns)
-        for kept in (self._buffer, self._eligible, self._probabilities, self._prices):
-            kept.clear()
+        for buffer in (self._buffer, self._eligible, self._probabilities, self._prices):
+            buffer.clear()
 
     def _flush(self) -> None:
         self._convert()
@@ -265,11 +265,11 @@ class _Finder:
         return np.where((at >= 0) & same, rows, -1)
 
 
-def _stacked(given: Iterable[Any], empty: Any, *, exact: bool = False) -> Any:
+def _stacked(rows: Iterable[Any], empty: Any, *, exact: bool = False) -> Any:
     """Stack rows, `empty` for those that are None; shorter ones are filled with zeros, or refused if `exact`."""
-    given = list(given)
-    out = np.zeros((len(given), len(empty)), dtype=empty.dtype)
-    for i, row in enumerate(given):
+    rows = list(rows)
+    out = np.zeros((len(rows), len(empty)), dtype=empty.dtype)
+    for i, row in enumerate(rows):
         if row is None:
             out[i] = empty
         elif exact:

@@ -145,23 +145,23 @@ class FunctionTarget(Target):
             dist[:, place] = values
         return dist
 
-    def _array(self, given: object) -> npt.NDArray[Any]:
+    def _array(self, answer: object) -> npt.NDArray[Any]:
         """Return labels (n,) or probabilities (n, K) as an array."""
         with contextlib.suppress(TypeError, ValueError):  # of lists of unequal lengths
-            array = np.asarray(given)
-            if array.dtype.kind == "U" and isinstance(given, list | tuple):  # of which a number may have become text
-                array = np.asarray(given, dtype=np.object_)
+            array = np.asarray(answer)
+            if array.dtype.kind == "U" and isinstance(answer, list | tuple):  # of which a number may have become text
+                array = np.asarray(answer, dtype=np.object_)
             if array.ndim in (1, 2):
                 return array
         text = "{targets} has {name!r}, which returns {given}; return one label of {arms} a row, or probabilities"
-        raise ArgumentError(text, name=self.name, given=reprlib.repr(given), arms=list(self.arms))
+        raise ArgumentError(text, name=self.name, given=reprlib.repr(answer), arms=list(self.arms))
 
-    def _numbers(self, given: object) -> Float64:
+    def _numbers(self, answer: object) -> Float64:
         try:
-            return np.asarray(given, dtype=np.float64)
+            return np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
             text = "{targets} has {name!r}, which returns {given}; return probabilities, or one label of {arms} a row"
-            raise ArgumentError(text, name=self.name, given=reprlib.repr(given), arms=list(self.arms)) from None
+            raise ArgumentError(text, name=self.name, given=reprlib.repr(answer), arms=list(self.arms)) from None
 
     def _place(self, arm: object) -> int:
         if (isinstance(arm, str) or is_number(arm)) and arm in self.arms:
@@ -177,17 +177,17 @@ def _takes_arms(function: Function) -> bool:
         return False
 
 
-def _columns_of(given: Any) -> list[tuple[Any, Any]] | None:
+def _columns_of(answer: Any) -> list[tuple[Any, Any]] | None:
     """Return labels and columns of a mapping, a data frame, an Arrow table or an array with named columns."""
-    if isinstance(given, Mapping):
-        return list(given.items())
-    if isinstance(given, np.ndarray):
-        return None if given.dtype.names is None else [(name, given[name]) for name in given.dtype.names]
-    if not is_table(given):
+    if isinstance(answer, Mapping):
+        return list(answer.items())
+    if isinstance(answer, np.ndarray):
+        return None if answer.dtype.names is None else [(name, answer[name]) for name in answer.dtype.names]
+    if not is_table(answer):
         return None
-    labels = getattr(given, "column_names", None)  # of Arrow
-    labels = getattr(given, "columns", None) if labels is None else labels  # of data frames
-    return None if labels is None else [(label, given[label]) for label in labels]  # an Arrow column has neither
+    labels = getattr(answer, "column_names", None)  # of Arrow
+    labels = getattr(answer, "columns", None) if labels is None else labels  # of data frames
+    return None if labels is None else [(label, answer[label]) for label in labels]  # an Arrow column has neither
 
 
 def read_order(arms: Iterable[Arm] | None, of_log: tuple[Arm, ...]) -> tuple[Arm, ...] | None:
@@ -357,9 +357,9 @@ def distinct_sets(eligible: Bool) -> tuple[Bool, Int64]:
     return eligible[first[order]], places[which.ravel()]
 
 
-def checked_dist(given: object, rows: Rows, name: str) -> Float64:
+def checked_dist(answer: object, rows: Rows, name: str) -> Float64:
     """Refuse invalid probabilities of eligible arms; normalise the others, so that they sum to 1."""
-    dist = np.ascontiguousarray(given, dtype=np.float64)
+    dist = np.ascontiguousarray(answer, dtype=np.float64)
     if dist.shape != rows.eligible.shape:
         text = "{targets} has {name!r}, which gives shape {shape} for {n} rows and {k} arms; return one a row"
         raise ArgumentError(text, name=name, shape=dist.shape, n=len(rows), k=rows.eligible.shape[1])
@@ -374,8 +374,8 @@ def checked_dist(given: object, rows: Rows, name: str) -> Float64:
     if outside.size:
         text = "{targets} has {name!r}, which plays an arm at step {t} that was not eligible; heed the second argument"
         raise ArgumentError(text, name=name, t=int(rows.t[outside[0]]))
-    kept: Float64 = np.where(rows.eligible, dist, 0.0) / total[:, None]
-    return kept
+    normalised: Float64 = np.where(rows.eligible, dist, 0.0) / total[:, None]
+    return normalised
 
 
 def prob_of_played(dist: ActionDist, arm: Int64) -> Float64:
@@ -462,10 +462,10 @@ def through_encoders(log: L, *targets: object) -> L:
     encode = getattr(log, "encoded", None)  # what `armlet.log.from_table` returns without an encoder has it
     if encode is None:
         return log
-    found = {name: encoder for each in targets for name, encoder in _encoders(each)}
-    if not found:
+    encoders = {name: encoder for each in targets for name, encoder in _encoders(each)}
+    if not encoders:
         return log
-    (first, encoder), *others = found.items()
+    (first, encoder), *others = encoders.items()
     for name, other in others:
         if other != encoder:
             text = "{targets} has {first!r} and {name!r}, whose encoders differ; value them apart"

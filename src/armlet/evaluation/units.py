@@ -40,15 +40,15 @@ def unit_codes(units: Sequence[Any], epochs: Sequence[Any], t: Int64) -> Int64:
     >>> one == other, one == later, len({one, later, alone})
     (True, False, 3)
     """
-    found = (t.astype(np.uint64) * ALONE).view(np.int64).copy()
+    codes = (t.astype(np.uint64) * ALONE).view(np.int64).copy()
     known: dict[tuple[Any, Any], int] = {}
     for place, key in enumerate(zip(units, epochs, strict=True)):
         if key[0] is not None:
             if key not in known:
                 digest = blake2b(f"{key[1]}:{key[0]}".encode(), digest_size=8).digest()
                 known[key] = int.from_bytes(digest, "little", signed=True)
-            found[place] = known[key]
-    return found
+            codes[place] = known[key]
+    return codes
 
 
 def fold_of(units: Int64) -> Int64:
@@ -76,9 +76,9 @@ class FirstDecisions:
         codes, first = np.unique(units, return_index=True)
         is_new = ~np.isin(codes, self._seen, assume_unique=True)
         self._seen = np.union1d(self._seen, codes)
-        found = np.zeros(len(units), dtype=np.bool_)
-        found[first[is_new]] = True
-        return found
+        firsts = np.zeros(len(units), dtype=np.bool_)
+        firsts[first[is_new]] = True
+        return firsts
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -229,12 +229,12 @@ class OpenUnits:
                 )
 
 
-def largest_unit(blocks: Blocks, given: int | None) -> int | None:
+def largest_unit(blocks: Blocks, largest: int | None) -> int | None:
     """Return the most decisions that a unit can have in an epoch: as given, or as the log's epochs are long."""
-    if given is not None and given < 1:
-        raise ArgumentError("{largest_unit} is {value!r}; give 1 or more", value=given)
+    if largest is not None and largest < 1:
+        raise ArgumentError("{largest_unit} is {value!r}; give 1 or more", value=largest)
     epoch = blocks.about.get("epoch")
-    return given if given is not None or type(epoch) is not int else epoch
+    return largest if largest is not None or type(epoch) is not int else epoch
 
 
 NO_EPOCHS: Final = (

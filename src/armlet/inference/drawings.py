@@ -75,8 +75,8 @@ def _telling(rows: Sequence[Coefficient]) -> list[str]:
 def _most_rows(rows: Sequence[Coefficient]) -> list[Arm]:
     """Return the arms to draw, in their order: all that fit, else those with the most rows."""
     counts = {row.arm: row.rows for row in rows}
-    kept = set(sorted(counts, key=lambda arm: -counts[arm])[:ARMS])
-    return [arm for arm in counts if arm in kept]
+    largest = set(sorted(counts, key=lambda arm: -counts[arm])[:ARMS])
+    return [arm for arm in counts if arm in largest]
 
 
 def _left_out(rows: Sequence[Coefficient], features: Sequence[str], arms: Sequence[Arm]) -> str:
@@ -103,13 +103,13 @@ def _point(axes: Axes, place: float, value: float, low: float | None, high: floa
         axes.plot(value, place, "o", color=BLUE, markersize=5)
 
 
-def waterfall(found: Explanation) -> Figure:
+def waterfall(explanation: Explanation) -> Figure:
     """Draw how base and features add up to the estimate of the best arm, and of the next, on one scale."""
     require_package("matplotlib", "plots need")
     from armlet.report.drawing import drawing
 
-    arms = (found.ranked or found.arms)[:2]
-    names, steps = _steps(found, [found.arms.index(arm) for arm in arms])
+    arms = (explanation.ranked or explanation.arms)[:2]
+    names, steps = _steps(explanation, [explanation.arms.index(arm) for arm in arms])
     ends = np.cumsum(steps, axis=1)
     low, high = min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
     room = high - low or 1.0
@@ -124,13 +124,13 @@ def waterfall(found: Explanation) -> Figure:
     return figure
 
 
-def _steps(found: Explanation, rows: Sequence[int]) -> tuple[list[str], Float64]:
+def _steps(explanation: Explanation, rows: Sequence[int]) -> tuple[list[str], Float64]:
     """Return what adds up, and how much each adds for every row: base, the largest features, the others together."""
-    parts = found.contributions[rows]  # (rows, d)
+    parts = explanation.contributions[rows]  # (rows, d)
     order = np.argsort(-np.abs(parts).max(axis=0), kind="stable")
     shown, rest = order[:STEPS], order[STEPS:]
-    names = ["base", *(shorten(found.features[j], 28) for j in shown)]
-    steps = np.column_stack([found.base[rows], parts[:, shown]])
+    names = ["base", *(shorten(explanation.features[j], 28) for j in shown)]
+    steps = np.column_stack([explanation.base[rows], parts[:, shown]])
     if len(rest):
         return [*names, f"{len(rest):,} other features"], np.column_stack([steps, parts[:, rest].sum(axis=1)])
     return names, steps
@@ -165,7 +165,7 @@ def _falls(axes: Axes, steps: Sequence[float]) -> None:
     axes.tick_params(labelsize=SMALL)
 
 
-def contrast_figure(found: Contrast) -> Figure:
+def contrast_figure(contrast: Contrast) -> Figure:
     """Draw a difference with its interval next to 0."""
     require_package("matplotlib", "plots need")
     from armlet.report.drawing import drawing
@@ -173,10 +173,10 @@ def contrast_figure(found: Contrast) -> Figure:
     with drawing(6.0, 1.3) as figure:
         axes = figure.subplots()
         axes.axvline(0.0, color=FAINT, linewidth=0.8)
-        if found.value is not None:
-            _point(axes, 0, found.value, found.low, found.high)
-        axes.set_yticks([0], [f"{shorten(str(found.first), 20)} - {shorten(str(found.second), 20)}"])
+        if contrast.value is not None:
+            _point(axes, 0, contrast.value, contrast.low, contrast.high)
+        axes.set_yticks([0], [f"{shorten(str(contrast.first), 20)} - {shorten(str(contrast.second), 20)}"])
         axes.set_ylim(0.6, -0.6)
-        axes.set_title(found.where, fontsize=LARGE)
+        axes.set_title(contrast.where, fontsize=LARGE)
         axes.tick_params(labelsize=SMALL)
     return figure

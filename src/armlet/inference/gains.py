@@ -100,9 +100,9 @@ class GainSums:
             return None
         from armlet.inference.sequences import mixed_margin
 
-        squares, found = self.V / BOUND**2, abs(gain) * self.W
+        squares, sums = self.V / BOUND**2, abs(gain) * self.W
         margins = BOUND * mixed_margin(squares * TIMES, GOAL)
-        enough = (margins <= found * TIMES).nonzero()[0]
+        enough = (margins <= sums * TIMES).nonzero()[0]
         return self.rows * (float(TIMES[enough[0]]) - 1.0) if enough.size else None
 
     def state(self) -> list[Any]:

@@ -63,12 +63,12 @@ def bootstrap(
         raise InvalidValueError(
             f"resamples is {resamples} but level {level} needs at least {math.ceil(2 / (1 - level))}"
         )
-    found = percentile(statistic, columns, rng, resamples=resamples, level=level)
-    if found is None:
+    interval = percentile(statistic, columns, rng, resamples=resamples, level=level)
+    if interval is None:
         raise InvalidValueError(
             "the statistic is not a finite number in every resample; use one that is defined in all"
         )
-    return found
+    return interval
 
 
 def paired_difference(first: npt.ArrayLike, second: npt.ArrayLike, rng: np.random.Generator) -> Estimate:
@@ -179,9 +179,9 @@ def _columns(columns: Sequence[npt.ArrayLike], pairing: Pairing) -> list[Float64
     return values
 
 
-def as_runs(given: npt.ArrayLike, shape: str) -> Float64:
+def as_runs(runs: npt.ArrayLike, shape: str) -> Float64:
     """Return runs along the first axis, at least two of them, of finite numbers; or say what is wrong."""
-    values = np.asarray(given, dtype=np.float64)
+    values = np.asarray(runs, dtype=np.float64)
     if values.ndim != len(shape.strip("(,)").split(",")):
         raise InvalidValueError(f"an array must be {shape}; got shape {values.shape}")
     if len(values) < 2:

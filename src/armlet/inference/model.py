@@ -143,12 +143,12 @@ class FittedModel:
         at = Direction(float(self.unit_free), each[levels].sum(axis=0))
         return [Term(CONSTANT, at, ", ".join(self.names[j] for j in levels) or None), *terms]
 
-    def _bases(self, given: Mapping[str, str]) -> dict[int, int]:
+    def _bases(self, base: Mapping[str, str]) -> dict[int, int]:
         """Return the place of the base level's flag for the place of every flag of a category."""
         encoder = self.settings.encoder
         scaled = encoder is None or self.settings.normalize is not None  # flags of scaled contexts do not add up to 1
         categories = {} if scaled or encoder is None else encoder.flags
-        for column in given:
+        for column in base:
             if column not in categories:
                 known = choices(column, categories) if categories else "leave it out: no column has categories"
                 raise InvalidValueError(f"base names {column!r}; {known}")
@@ -157,13 +157,11 @@ class FittedModel:
         for column, flags in categories.items():
             places = [self.names.index(name) for name in flags]
             of = places[int(np.argmax(counts[places]))]
-            if column in given:
-                wanted = f"{column}={given[column]}"
+            if column in base:
+                wanted = f"{column}={base[column]}"
                 if wanted not in flags:
                     levels = [name.removeprefix(f"{column}=") for name in flags]
-                    raise InvalidValueError(
-                        f"base is {given[column]!r} for {column!r}; {choices(given[column], levels)}"
-                    )
+                    raise InvalidValueError(f"base is {base[column]!r} for {column!r}; {choices(base[column], levels)}")
                 of = places[flags.index(wanted)]
             bases |= dict.fromkeys(places, of)
         return bases
@@ -173,38 +171,39 @@ class FittedModel:
         A = self.state.A.sum(axis=0)
         return A[0, 1:] + A[0, 0] * origin_of(self.state)[1:] if self.unit_free else np.diag(A)
 
-    def why_not(self, found: Regression, name: str, direction: Direction, base: str | None = None) -> str | None:
+    def why_not(self, regression: Regression, name: str, direction: Direction, base: str | None = None) -> str | None:
         """Return why a coefficient has no interval; None if it has one."""
-        if not found.is_enough:
+        if not regression.is_enough:
             return (
-                f"{found.rows:g} rows are too few for {found.size} coefficients; from {found.size + 3} on there is one"
+                f"{regression.rows:g} rows are too few for {regression.size} coefficients; "
+                f"from {regression.size + 3} on there is one"
             )
-        if found.tells(direction):
+        if regression.tells(direction):
             return None
-        if name in self.names and found.scales[self.names.index(name)] == 0.0:
+        if name in self.names and regression.scales[self.names.index(name)] == 0.0:
             return "does not vary in the rows of this arm" if self.unit_free else "is 0 in all rows of this arm"
-        if name == CONSTANT and found.meets_flat(direction):
+        if name == CONSTANT and regression.meets_flat(direction):
             return "the rows of this arm do not tell it from features that do not vary"
-        if base is not None and found.scales[self.names.index(base)] == 0.0:
+        if base is not None and regression.scales[self.names.index(base)] == 0.0:
             return f"{base}, the level that it is a difference from, does not vary in the rows of this arm"
         return "the rows of this arm do not tell it from other features, which make it up"
 
-    def noise_scale(self, given: float | None) -> float | None:
+    def noise_scale(self, scale: float | None) -> float | None:
         """Return R, the sub-Gaussian scale of noise: as given, or half of the range that rewards have."""
-        if given is not None:
-            return given
+        if scale is not None:
+            return scale
         ends = self.settings.reward_range
         return None if ends is None else (ends[1] - ends[0]) / 2
 
-    def half_width(self, arm: int, found: Regression, direction: Direction, ask: Ask) -> float | None:
+    def half_width(self, arm: int, regression: Regression, direction: Direction, ask: Ask) -> float | None:
         """Return how far the estimate may be off; None where nothing can be said."""
         if self.state.fades is not None:
             return None
         if self.rows == "chosen":
             R = self.noise_scale(ask.noise_scale)
-            return None if R is None else ellipsoid_half_width(self.state, arm, found, direction, ask.chance, R)
+            return None if R is None else ellipsoid_half_width(self.state, arm, regression, direction, ask.chance, R)
         width = fixed_half_width if ask.interval == "fixed" else anytime_half_width
-        return width(found, direction, ask.chance)
+        return width(regression, direction, ask.chance)
 
     @property
     def why_no_width(self) -> str:

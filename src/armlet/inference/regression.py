@@ -212,17 +212,19 @@ def power_of(deviation: float) -> int:
     return round(math.log10(deviation))
 
 
-def fixed_half_width(found: Regression, direction: Direction, chance: float) -> float:
+def fixed_half_width(regression: Regression, direction: Direction, chance: float) -> float:
     """Return the half width of an interval at one look: Student's t."""
-    return t_quantile(1 - chance / 2, found.freedom) * found.error(direction)
+    return t_quantile(1 - chance / 2, regression.freedom) * regression.error(direction)
 
 
-def anytime_half_width(found: Regression, direction: Direction, chance: float) -> float:
+def anytime_half_width(regression: Regression, direction: Direction, chance: float) -> float:
     """Return the half width of an anytime-valid interval; infinite while there are too few rows for one."""
-    spread = found.spread(direction)
-    power = power_of(1.0 / math.sqrt(found.rows * spread))  # of a slope: what its feature varies next to the others
-    reach = anytime_t(found.freedom, spread * 10.0 ** (2 * power), chance * share(power))
-    return reach * found.error(direction)
+    spread = regression.spread(direction)
+    power = power_of(
+        1.0 / math.sqrt(regression.rows * spread)
+    )  # of a slope: what its feature varies next to the others
+    reach = anytime_t(regression.freedom, spread * 10.0 ** (2 * power), chance * share(power))
+    return reach * regression.error(direction)
 
 
 def anytime_t(freedom: float, spread: float, chance: float) -> float:
@@ -239,21 +241,21 @@ def anytime_t(freedom: float, spread: float, chance: float) -> float:
 
 
 def ellipsoid_half_width(
-    state: Statistics, arm: int, found: Regression, direction: Direction, chance: float, R: float
+    state: Statistics, arm: int, regression: Regression, direction: Direction, chance: float, R: float
 ) -> float:
     """Return the anytime-valid half width for rows chosen in any way, for all directions at once."""
-    powers = [power_of(scale / math.sqrt(found.rows)) if scale > 0 else 0 for scale in found.scales.tolist()]
+    powers = [power_of(scale / math.sqrt(regression.rows)) if scale > 0 else 0 for scale in regression.scales.tolist()]
     scales = 10.0 ** np.array(powers, dtype=np.float64)
     for power in powers:
         chance *= share(power)
-    own, slopes = found.weights(direction)
+    own, slopes = regression.weights(direction)
     A = state.A[arm]
     u = slopes
-    if found.has_constant:  # back from the middle to sums about the origin
-        shift = A[0, 1:] / found.rows
+    if regression.has_constant:  # back from the middle to sums about the origin
+        shift = A[0, 1:] / regression.rows
         u, scales = np.concatenate([[own - float(shift @ slopes)], slopes]), np.concatenate([[1.0], scales])
     grown = np.eye(len(A)) + A / np.outer(scales, scales)
     volume = float(np.linalg.slogdet(grown)[1])
-    width = found.spread(direction) + float(((u * scales) ** 2).sum())
+    width = regression.spread(direction) + float(((u * scales) ** 2).sum())
     square = width * (volume - 2.0 * math.log(chance))
     return R * math.sqrt(square) if square >= 0 else math.inf  # below 0 where rounding has eaten the sums

@@ -185,8 +185,8 @@ def mixed_margin(squares: npt.ArrayLike, log_wealth: npt.ArrayLike) -> Float64:
     reach = goal + 2.0 + np.log1p(v)
     s = np.sqrt(2 * (v + RHO) * reach) + reach  # right of the root; the log of the wealth is convex in s, so Newton
     for _ in range(30):  # comes down to it without passing
-        found, slope = _mixed(s, v)
-        step = (found - goal) / slope
+        wealth, slope = _mixed(s, v)
+        step = (wealth - goal) / slope
         s = s - step
         if bool(np.all(np.abs(step) <= 1e-12 * (1.0 + np.abs(s)))):
             break
@@ -257,12 +257,12 @@ class Hedge:
 
     def bound(self) -> float:
         """Return the largest nu that is refuted."""
-        kept, goal = self._refuted(), math.log(2 / self.chance)  # nu of the grid that are refuted come first
-        low = float(GRID[kept - 1]) if kept else 0.0
-        if kept == len(GRID):
+        refuted, goal = self._refuted(), math.log(2 / self.chance)  # nu of the grid that are refuted come first
+        low = float(GRID[refuted - 1]) if refuted else 0.0
+        if refuted == len(GRID):
             return low
         # up to the next nu the bettor has at least what it has there; what is missing, the mixture must have
-        missing = goal + math.log1p(-math.exp(float(self.bettor.log_wealth[kept]) - goal))
+        missing = goal + math.log1p(-math.exp(float(self.bettor.log_wealth[refuted]) - goal))
         return max(low, float(self.mixture.bound_at(missing)))
 
     def _refuted(self) -> int:
@@ -558,8 +558,8 @@ def in_range(rewards: npt.ArrayLike, reward_range: Range) -> Float64:
     return np.asarray((values - low) / (high - low))
 
 
-def _weights(given: npt.ArrayLike, n: int) -> Float64:
-    weights = np.atleast_1d(np.asarray(given, dtype=np.float64))
+def _weights(values: npt.ArrayLike, n: int) -> Float64:
+    weights = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if weights.shape != (n,):
         raise InvalidValueError(f"weights have shape {weights.shape} but there are {n} rewards; give one for each")
     if not (np.isfinite(weights) & (weights >= 0.0)).all():

@@ -119,22 +119,22 @@ def coefficients(model: FittedModel, ask: Ask) -> Coefficients:
     """Return all coefficients with their intervals."""
     rows = []
     for arm, label in enumerate(model.arms):
-        found = model.regression(arm)
-        rows += [_coefficient(model, arm, label, found, each, ask) for each in model.terms(ask.base)]
+        regression = model.regression(arm)
+        rows += [_coefficient(model, arm, label, regression, each, ask) for each in model.terms(ask.base)]
     return Coefficients(rows, ask, model.words(ask))
 
 
-def _coefficient(model: FittedModel, arm: int, label: Arm, found: Regression, term: Term, ask: Ask) -> Coefficient:
+def _coefficient(model: FittedModel, arm: int, label: Arm, regression: Regression, term: Term, ask: Ask) -> Coefficient:
     name, direction, base = term
-    why = model.why_not(found, name, direction, base)
-    value = found.value(direction) if found.tells(direction) else None
+    why = model.why_not(regression, name, direction, base)
+    value = regression.value(direction) if regression.tells(direction) else None
     if why is not None:
-        return Coefficient(label, name, value, None, None, None, found.rows, why, base)
-    half = model.half_width(arm, found, direction, ask)
-    error = None if model.rows == "chosen" else found.error(direction)
+        return Coefficient(label, name, value, None, None, None, regression.rows, why, base)
+    half = model.half_width(arm, regression, direction, ask)
+    error = None if model.rows == "chosen" else regression.error(direction)
     if value is None or half is None:
-        return Coefficient(label, name, value, None, None, None, found.rows, model.why_no_width, base)
-    return Coefficient(label, name, value, error, value - half, value + half, found.rows, base=base)
+        return Coefficient(label, name, value, None, None, None, regression.rows, model.why_no_width, base)
+    return Coefficient(label, name, value, error, value - half, value + half, regression.rows, base=base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +184,23 @@ def summary(model: FittedModel, ask: Ask, retired: Sequence[Arm]) -> Summary:
     """Return the summary of a model."""
     rows = []
     for arm, label in enumerate(model.arms):
-        found, n = model.regression(arm), float(model.state.n[arm])
-        noise = found.deviation if found.is_enough else None
-        rows.append(ArmRow(label, n, _mean(model, arm, found), noise, "retired" if label in retired else "plays"))
+        regression, n = model.regression(arm), float(model.state.n[arm])
+        noise = regression.deviation if regression.is_enough else None
+        rows.append(ArmRow(label, n, _mean(model, arm, regression), noise, "retired" if label in retired else "plays"))
     what = "rewards" if model.settings.objective == "max" else "costs"
     scaled = ", of contexts scaled to length 1" if model.settings.normalize == "l2" else ""
     title = f"{notebook.brief(model.settings.policy)}\n{model.t} decisions; {what}{scaled}, in units as they were given"
     return Summary(title, rows, coefficients(model, ask))
 
 
-def _mean(model: FittedModel, arm: int, found: Regression) -> float | None:
-    if found.rows <= 0:
+def _mean(model: FittedModel, arm: int, regression: Regression) -> float | None:
+    if regression.rows <= 0:
         return None
-    return found.level if found.has_constant else model.settings.sign * float(model.state.sum_r[arm]) / found.rows
+    return (
+        regression.level
+        if regression.has_constant
+        else model.settings.sign * float(model.state.sum_r[arm]) / regression.rows
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

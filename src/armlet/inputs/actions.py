@@ -116,7 +116,7 @@ def _is_actions(x: Any, reader: Reader) -> bool:
     return True
 
 
-def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:
+def read_actions(actions: object, reader: Reader) -> tuple[list[Arm], Float64]:
     """Read a table of actions: labels, and their features in the same order, (n, d).
 
     Examples
@@ -129,19 +129,19 @@ def read_actions(given: object, reader: Reader) -> tuple[list[Arm], Float64]:
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: actions['tea']: action lacks 'price' and has the unknown 'prize'; give ...
     """
-    if isinstance(given, Mapping):
-        names, rows = list(given), list(given.values())
-    elif isinstance(given, tuple) and len(given) == 2:
-        names, rows = listed("labels of actions", given[0]), given[1]
-    elif hasattr(given, "columns") or hasattr(given, "column_names"):
-        names, rows = _parted(given)
+    if isinstance(actions, Mapping):
+        names, rows = list(actions), list(actions.values())
+    elif isinstance(actions, tuple) and len(actions) == 2:
+        names, rows = listed("labels of actions", actions[0]), actions[1]
+    elif hasattr(actions, "columns") or hasattr(actions, "column_names"):
+        names, rows = _parted(actions)
     else:
         raise InvalidTypeError(
-            f"actions is {reprlib.repr(given)} ({type(given).__name__}); give features by label, (labels, Z), a table "
-            f"with a column {LABEL!r}, or the name of a table that was prepared"
+            f"actions is {reprlib.repr(actions)} ({type(actions).__name__}); give features by label, (labels, Z), a "
+            f"table with a column {LABEL!r}, or the name of a table that was prepared"
         )
-    found = plain_labels(names)
-    return found, _features(found, rows, reader)
+    labels = plain_labels(names)
+    return labels, _features(labels, rows, reader)
 
 
 def _features(names: list[Arm], rows: Any, reader: Reader) -> Float64:

@@ -165,9 +165,9 @@ class Flags:
             out[place] = 1.0
 
     def fill(self, table: TableColumns, out: Float64) -> None:
-        found = table.texts(self.column)
-        places = np.array([self._place(text, _where(found, i, self.column)) for i, text in enumerate(found.texts)])
-        rows = places[found.codes] if places.size else found.codes
+        texts = table.texts(self.column)
+        places = np.array([self._place(text, _where(texts, i, self.column)) for i, text in enumerate(texts.texts)])
+        rows = places[texts.codes] if places.size else texts.codes
         seen = np.flatnonzero(rows >= 0)
         out[seen, rows[seen]] = 1.0
 
@@ -219,9 +219,9 @@ class Buckets:
         out[self._bucket(_text(row, self.column))] = 1.0
 
     def fill(self, table: TableColumns, out: Float64) -> None:
-        found = table.texts(self.column)
-        buckets = np.array([self._bucket(text) for text in found.texts], dtype=np.int64)
-        out[np.arange(table.n_rows), buckets[found.codes]] = 1.0
+        texts = table.texts(self.column)
+        buckets = np.array([self._bucket(text) for text in texts.texts], dtype=np.int64)
+        out[np.arange(table.n_rows), buckets[texts.codes]] = 1.0
 
     def _bucket(self, text: str) -> int:
         return bucket_of(text, self.n)
@@ -333,6 +333,6 @@ def _text(row: Row, column: str) -> str:
         raise type(error)(f"context[{column!r}]: {error}") from None
 
 
-def _where(found: Texts, place: int, column: str) -> str:
-    rows = np.flatnonzero(found.codes == place)[:1].tolist()
+def _where(texts: Texts, place: int, column: str) -> str:
+    rows = np.flatnonzero(texts.codes == place)[:1].tolist()
     return f"row {rows[0] if rows else 0}: column {column!r}"

@@ -346,9 +346,9 @@ def listed(argument: str, given: Iterable[object]) -> list[object]:
     return list(given)
 
 
-def has_items(given: object) -> TypeGuard[Iterable[object]]:
+def has_items(value: object) -> TypeGuard[Iterable[object]]:
     """Return whether a value can be iterated over; an array of no dimension only looks as if it could."""
-    return isinstance(given, Iterable) and getattr(given, "ndim", 1) != 0
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
 
 
 def check_labels(labels: Iterable[object]) -> list[Arm]:
@@ -458,20 +458,20 @@ def _rewards(names: list[str], column: Callable[[str], Any], n: int, outcomes: O
 def _all_replaces(names: list[str], column: Callable[[str], Any], n: int, outcomes: Outcomes | None) -> Float64:
     if outcomes is None:
         return taken_back(column("replaces"), n) if "replaces" in names else np.full(n, np.nan)
-    given = _by_name("replaces", names, column, outcomes)
-    if not given:
+    by_name = _by_name("replaces", names, column, outcomes)
+    if not by_name:
         return np.full((n, len(outcomes.learned)), np.nan)
-    found = outcomes.matrix(given, n, "replaces", taken_back)
-    some = np.flatnonzero(np.isnan(found).any(axis=1) & ~np.isnan(found).all(axis=1))
+    matrix = outcomes.matrix(by_name, n, "replaces", taken_back)
+    some = np.flatnonzero(np.isnan(matrix).any(axis=1) & ~np.isnan(matrix).all(axis=1))
     if some.size:
         raise InvalidValueError(f"replaces has some outcomes of row {some[0]} and not others; give all, or none")
-    return found
+    return matrix
 
 
 def _by_name(role: str, names: list[str], column: Callable[[str], Any], outcomes: Outcomes) -> Mapping[str, Any]:
     """Return the columns of learned outcomes by name: a mapping, or those of a table that begin with the role."""
-    if role in names and isinstance(given := column(role), Mapping):
-        return given
+    if role in names and isinstance(columns := column(role), Mapping):
+        return columns
     return {name: column(f"{role}_{name}") for name in outcomes.learned if f"{role}_{name}" in names}
 
 
@@ -480,9 +480,9 @@ def open_table(table: Any) -> tuple[list[str], Callable[[str], Any]]:
     if isinstance(table, Mapping):
         return list(table), lambda name: _one_a_row(table[name], name)
     for names in ("column_names", "columns"):  # pyarrow; pandas and polars
-        found = getattr(table, names, None)
-        if found is not None and hasattr(table, "__getitem__"):
-            return [str(name) for name in found], table.__getitem__
+        labels = getattr(table, names, None)
+        if labels is not None and hasattr(table, "__getitem__"):
+            return [str(name) for name in labels], table.__getitem__
     raise InvalidTypeError(
         f"table is {reprlib.repr(table)} ({type(table).__name__}); give a mapping of columns, a data frame or an Arrow "
         "table"

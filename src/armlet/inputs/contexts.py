@@ -81,15 +81,15 @@ class ContextReader:
         if is_table(x):
             row: Float64 = self._matrix(one_row(x, self.what))[0]
             return row
-        given = self._in_order(x) if self._is_named(x) else x
-        if type(given) is list and (plain := self._floats(given)) is not None:
+        ordered = self._in_order(x) if self._is_named(x) else x
+        if type(ordered) is list and (plain := self._floats(ordered)) is not None:
             return plain
-        values = as_array(given, self.what, self.features)
+        values = as_array(ordered, self.what, self.features)
         if values.shape != (self.dim,):
-            raise self._wrong_row(given, values.shape)
+            raise self._wrong_row(ordered, values.shape)
         checked = as_float64(values)
         if checked is None:
-            raise first_refused(given, self.what, self.features)
+            raise first_refused(ordered, self.what, self.features)
         return checked
 
     def matrix(self, X: Contexts) -> Float64:
@@ -119,10 +119,10 @@ class ContextReader:
         checked = as_float64(values)
         return self._one_by_one(values) if checked is None else checked
 
-    def _floats(self, given: list[float]) -> Float64 | None:
+    def _floats(self, row: list[float]) -> Float64 | None:
         """Read a list of floats, as JSON brings them, in a third of the time; None if it needs a closer look."""
         try:
-            values = np.array(given)
+            values = np.array(row)
         except (RuntimeError, TypeError, ValueError):
             return None
         is_fit = values.dtype is FLOAT64 and values.shape == (self.dim,) and self.dim <= SHORT
@@ -195,9 +195,9 @@ class ContextReader:
                 raise InvalidValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
         return np.column_stack([column.values for column in columns.values()])
 
-    def _wrong_row(self, given: object, shape: tuple[int, ...]) -> Exception:
+    def _wrong_row(self, row: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:
-            what = f"{self.what} is {reprlib.repr(given)} ({type(given).__name__})"
+            what = f"{self.what} is {reprlib.repr(row)} ({type(row).__name__})"
             return InvalidTypeError(f"{what}; give a row of {self.dim} real numbers")
         if len(shape) == 1:
             return InvalidValueError(f"dim is {self.dim} but the {self.what} has {shape[0]} values; got shape {shape}")
@@ -218,10 +218,10 @@ class ContextReader:
         return InvalidValueError(f"{self.what}s have shape {shape}; give a matrix of shape (N, {self.dim})")
 
 
-def is_table(given: object) -> bool:
+def is_table(value: object) -> bool:
     """Return whether it is a table of pandas, polars or Arrow; a Series is not one, although it speaks the protocol."""
     # an isinstance of the protocol takes ten microseconds
-    return hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) == 2
+    return hasattr(value, "__arrow_c_stream__") and len(getattr(value, "shape", (0, 0))) == 2
 
 
 def one_row(table: Any, what: str) -> Any:

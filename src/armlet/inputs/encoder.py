@@ -45,8 +45,8 @@ class Estimator:
 
     @classmethod
     def _settings(cls) -> dict[str, Any]:
-        given = inspect.signature(cls.__init__).parameters.values()
-        return {each.name: each.default for each in given if each.name != "self"}
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return {each.name: each.default for each in parameters if each.name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the settings by name."""
@@ -107,7 +107,7 @@ Extra: TypeAlias = Literal["refuse", "ignore"]
 """What columns that nobody asked for are: an error, or nothing."""
 
 
-def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extra: Extra) -> None:
+def check_columns(present: Collection[str], wanted: Iterable[str], what: str, extra: Extra) -> None:
     """Refuse columns that are missing, and unknown ones unless they are ignored, naming them all.
 
     Examples
@@ -117,8 +117,8 @@ def check_columns(given: Collection[str], wanted: Iterable[str], what: str, extr
     armlet.errors.InvalidValueError: the table lacks 'height' and has the unknown 'hight'; give each column ...
     """
     wanted = list(wanted)
-    lacks = [repr(name) for name in wanted if name not in given]
-    unknown = [repr(name) for name in given if name not in wanted] if extra == "refuse" else []
+    lacks = [repr(name) for name in wanted if name not in present]
+    unknown = [repr(name) for name in present if name not in wanted] if extra == "refuse" else []
     faults = {"lacks": lacks, "has the unknown": unknown}
     text = " and ".join(f"{fault} {', '.join(names)}" for fault, names in faults.items() if names)
     if text:
@@ -172,13 +172,13 @@ class Encoding:
 
     def matrix(self, table: Table, extra: Extra) -> Float64:
         """Return the numbers of every row, (N, d)."""
-        given = TableColumns(table)
-        if given.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
-            check_columns(given.names, self.columns, "the table", extra)
-        out = np.zeros((given.n_rows, self.dim))
-        if given.n_rows:
+        columns = TableColumns(table)
+        if columns.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
+            check_columns(columns.names, self.columns, "the table", extra)
+        out = np.zeros((columns.n_rows, self.dim))
+        if columns.n_rows:
             for code, place in zip(self.codes, self._slices, strict=True):
-                code.fill(given, out[:, place])
+                code.fill(columns, out[:, place])
         return out
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -549,23 +549,23 @@ class EncodingReader:
 
     def row(self, x: Context) -> Float64:
         """Read one context: a mapping from columns to values, or d numbers."""
-        given: Any = x
-        if is_table(given):
-            row: Float64 = self.matrix(one_row(given, self.what))[0]
+        context: Any = x
+        if is_table(context):
+            row: Float64 = self.matrix(one_row(context, self.what))[0]
             return row
-        if isinstance(given, PLAIN_ROWS) or not hasattr(given, "keys") or hasattr(given, "toarray"):
+        if isinstance(context, PLAIN_ROWS) or not hasattr(context, "keys") or hasattr(context, "toarray"):
             return self.plain.row(x)
-        return self._within(self.encoder.encode(given if isinstance(given, Mapping) else dict(given)))
+        return self._within(self.encoder.encode(context if isinstance(context, Mapping) else dict(context)))
 
     def matrix(self, X: Contexts) -> Float64:
         """Read many contexts: a table, a mapping of columns, a list of what `row` reads, or a matrix of numbers."""
-        given: Any = X
-        if isinstance(given, list | tuple):
-            if given and not all(isinstance(x, Mapping) for x in given):
-                return self.plain.matrix([self.row(x) for x in given] if any(map(_is_named, given)) else X)
-            return self._within(self.encoder.matrix(given))
-        if is_table(given) or isinstance(given, Mapping):
-            return self._within(self.encoder.matrix(cast("Any", given)))
+        contexts: Any = X
+        if isinstance(contexts, list | tuple):
+            if contexts and not all(isinstance(x, Mapping) for x in contexts):
+                return self.plain.matrix([self.row(x) for x in contexts] if any(map(_is_named, contexts)) else X)
+            return self._within(self.encoder.matrix(contexts))
+        if is_table(contexts) or isinstance(contexts, Mapping):
+            return self._within(self.encoder.matrix(cast("Any", contexts)))
         return self.plain.matrix(X)
 
     def _within(self, values: Float64) -> Float64:

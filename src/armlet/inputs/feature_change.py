@@ -79,8 +79,8 @@ class FeatureChange:
     @property
     def added(self) -> dict[str, float]:
         """The features that are new, and what rows from before have there."""
-        found = zip(self.after, self.sources, self.fills, strict=True)
-        return {name: value for name, source, value in found if source < 0}
+        features = zip(self.after, self.sources, self.fills, strict=True)
+        return {name: value for name, source, value in features if source < 0}
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ class FeatureChange:
                 f"x has shape {rows.shape}; give rows of the {len(self.before)} features that there were before"
             )
         is_new = np.array(self.sources) < 0
-        kept = rows[..., np.where(is_new, 0, self.sources)]
-        return np.ascontiguousarray(np.where(is_new, np.array(self.fills), kept))
+        carried = rows[..., np.where(is_new, 0, self.sources)]
+        return np.ascontiguousarray(np.where(is_new, np.array(self.fills), carried))
 
 
 def _named(names: tuple[str, ...], dim: int | None) -> tuple[str, ...]:

@@ -75,13 +75,13 @@ class HashedFeatures(CheckedSettings):
         """Return the numbers of every row, (N, n)."""
         if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
             raise InvalidTypeError(f"rows is a {type(rows).__name__}; give a list of mappings")
-        found = []
+        numbers = []
         for place, row in enumerate(rows):
             try:
-                found.append(self.encode(row))
+                numbers.append(self.encode(row))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"row {place}: {error}") from None
-        return np.array(found).reshape(len(found), self.n)
+        return np.array(numbers).reshape(len(numbers), self.n)
 
     def copy(self) -> HashedFeatures:
         """Return itself, since it never changes."""

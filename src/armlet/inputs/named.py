@@ -22,14 +22,14 @@ def parse_named(text: str) -> tuple[str, dict[str, object]]:
     return name, _parse_settings(re.split(r",(?=\w+=)", settings) if settings else [])
 
 
-def _parse_settings(given: Iterable[str]) -> dict[str, Any]:
-    found = {}
-    for pair in given:
+def _parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    settings = {}
+    for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (name and equals):
             raise InvalidValueError(f"{pair!r} is not a setting; write KEY=VALUE, as in p=120")
         try:
-            found[name] = ast.literal_eval(text)
+            settings[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            found[name] = text
-    return found
+            settings[name] = text
+    return settings

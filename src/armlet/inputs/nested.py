@@ -27,12 +27,12 @@ def flatten(nested: object) -> dict[str, Cell]:
     >>> flatten({"embedding": [0.5, -1], "colour": "red"})
     {'embedding.0': 0.5, 'embedding.1': -1.0, 'colour': 'red'}
     """
-    found: dict[str, Cell] = {}
+    cells: dict[str, Cell] = {}
     for place, value in _leaves(nested, "", DEEPEST):
-        found[place] = value
-        if len(found) > MOST:
+        cells[place] = value
+        if len(cells) > MOST:
             raise InvalidValueError(f"there are more than {MOST:,} values; give fewer")
-    return found
+    return cells
 
 
 def _leaves(value: object, place: str, depth: int) -> Iterator[tuple[str, Cell]]:

@@ -120,8 +120,8 @@ class Outcomes:
         _check_names(name, given, self.learned)
         if missing := [one for one in self.learned if one not in given]:
             raise InvalidValueError(f"{name} has no {missing[0]!r}; give a column for each of {list(self.learned)}")
-        found = [read(given[one], n_rows, f"{name}[{one!r}]") for one in self.learned]
-        return np.ascontiguousarray(np.column_stack(found))
+        values = [read(given[one], n_rows, f"{name}[{one!r}]") for one in self.learned]
+        return np.ascontiguousarray(np.column_stack(values))
 
     def worths(self, observed: Mapping[str, npt.NDArray[np.float64]], arms: Iterable[Arm]) -> Float64:
         """Return what rows are worth by the usual weights, from a column for each learned outcome and their arms."""
@@ -178,45 +178,45 @@ def _weight(name: str, value: object) -> float:
     return float(cast(float, number(-LARGEST, LARGEST, fix="give a finite number")(name, value)))
 
 
-def _weights(given: object) -> dict[str, float]:
-    if not isinstance(given, Mapping) or not 1 <= len(given) <= MOST:
-        raise InvalidValueError(f"outcomes is {given!r}; {ADVICE}")
-    for name in given:
+def _weights(outcomes: object) -> dict[str, float]:
+    if not isinstance(outcomes, Mapping) or not 1 <= len(outcomes) <= MOST:
+        raise InvalidValueError(f"outcomes is {outcomes!r}; {ADVICE}")
+    for name in outcomes:
         if not isinstance(name, str) or not name:
             raise InvalidValueError(f"outcomes has {name!r}; outcomes have names, {ADVICE}")
         columns.check_utf8("the name of an outcome", name)
-    found = {str.__str__(name): _weight(f"outcomes[{name!r}]", value) for name, value in given.items()}
-    if not any(found.values()):
-        raise InvalidValueError(f"outcomes is {given!r}, which weighs nothing; {ADVICE}")
-    return found
+    weights = {str.__str__(name): _weight(f"outcomes[{name!r}]", value) for name, value in outcomes.items()}
+    if not any(weights.values()):
+        raise InvalidValueError(f"outcomes is {outcomes!r}, which weighs nothing; {ADVICE}")
+    return weights
 
 
-def _prices(given: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, float]]:
+def _prices(known: object, weights: Mapping[str, float]) -> dict[str, dict[Arm, float]]:
     advice = "give the value for every arm, such as {'cost': {'small': 0.001, 'large': 0.03}}"
-    if not isinstance(given, Mapping):
-        raise InvalidTypeError(f"known is {given!r}; {advice}")
-    _check_names("known", given, weights)
+    if not isinstance(known, Mapping):
+        raise InvalidTypeError(f"known is {known!r}; {advice}")
+    _check_names("known", known, weights)
     out: dict[str, dict[Arm, float]] = {}
-    for name, prices in given.items():
+    for name, prices in known.items():
         if not isinstance(prices, Mapping) or not prices:
             raise InvalidTypeError(f"known[{name!r}] is {prices!r}; {advice}")
         labels = [columns.plain_label(columns.check_label(arm)) for arm in prices]
-        found = [_weight(f"known[{name!r}][{arm!r}]", price) for arm, price in prices.items()]
-        out[name] = dict(zip(labels, found, strict=True))
+        values = [_weight(f"known[{name!r}][{arm!r}]", price) for arm, price in prices.items()]
+        out[name] = dict(zip(labels, values, strict=True))
     return out
 
 
-def _ranges(given: Mapping[str, Any], weights: Mapping[str, float], known: Mapping[str, object]) -> dict[str, Range]:
-    _check_names("reward_range", given, weights)
-    for name in given:
+def _ranges(ranges: Mapping[str, Any], weights: Mapping[str, float], known: Mapping[str, object]) -> dict[str, Range]:
+    _check_names("reward_range", ranges, weights)
+    for name in ranges:
         if name in known:
             raise InvalidValueError(f"reward_range has {name!r}, which is known; leave it out")
-    return {name: ends(f"reward_range[{name!r}]", pair) for name, pair in given.items()}
+    return {name: ends(f"reward_range[{name!r}]", pair) for name, pair in ranges.items()}
 
 
-def _check_names(argument: str, given: Iterable[object], names: Iterable[object]) -> None:
+def _check_names(argument: str, keys: Iterable[object], names: Iterable[object]) -> None:
     allowed = list(names)
-    for name in given:
+    for name in keys:
         if name not in allowed:
             raise InvalidValueError(f"{argument} has {name!r}, which is no outcome; the outcomes are {allowed}")
 

@@ -129,7 +129,7 @@ class FeatureRanges(Mapping[str, FeatureRange]):
         )
 
 
-def check_feature_range(given: object, features: tuple[str, ...] | None) -> FeatureRanges | None:
+def check_feature_range(ranges: object, features: tuple[str, ...] | None) -> FeatureRanges | None:
     """Return ranges in the order of the features, or refuse them; None if there are none.
 
     Examples
@@ -140,23 +140,23 @@ def check_feature_range(given: object, features: tuple[str, ...] | None) -> Feat
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: feature_range has 'aeg', which is not a feature; did you mean 'age'?
     """
-    if given is None or (isinstance(given, FeatureRanges) and given.features == features):
-        return given
-    if not isinstance(given, Mapping):
+    if ranges is None or (isinstance(ranges, FeatureRanges) and ranges.features == features):
+        return ranges
+    if not isinstance(ranges, Mapping):
         raise InvalidTypeError(
-            f"feature_range is {reprlib.repr(given)}; give ranges by feature name, such as {{'age': (0, 120)}}"
+            f"feature_range is {reprlib.repr(ranges)}; give ranges by feature name, such as {{'age': (0, 120)}}"
         )
-    if not given:
+    if not ranges:
         return None
     if features is None:
         raise InvalidValueError(
-            f"feature_range is {reprlib.repr(given)}, but features have no names; give features=[...] too"
+            f"feature_range is {reprlib.repr(ranges)}, but features have no names; give features=[...] too"
         )
-    for name in given:
+    for name in ranges:
         if name not in features:
             hint = choices(str(name), features)
             raise InvalidValueError(f"feature_range has {name!r}, which is not a feature; {hint}")
-    return FeatureRanges({name: _range(name, given[name]) for name in features if name in given}, features)
+    return FeatureRanges({name: _range(name, ranges[name]) for name in features if name in ranges}, features)
 
 
 def _range(name: str, value: object) -> FeatureRange:

@@ -98,12 +98,12 @@ def whole(least: int = 1, most: int = MOST) -> Check:
     """
 
     def check(name: str, value: object) -> int:
-        found = unboxed(value)
-        if isinstance(found, bool) or not isinstance(found, int) or found < least:
+        number = unboxed(value)
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise InvalidValueError(f"{name} is {value!r}; give a whole number of at least {least}")
-        if found > most:
-            raise InvalidValueError(f"{name} is {reprlib.repr(found)}; give a whole number of at most {most}")
-        return found
+        if number > most:
+            raise InvalidValueError(f"{name} is {reprlib.repr(number)}; give a whole number of at most {most}")
+        return number
 
     return check
 
@@ -165,12 +165,12 @@ def unboxed(value: object) -> object:
 
 def _numeric(fits: Callable[[float], bool], advice: str) -> Check:
     def check(name: str, value: object) -> float:
-        found = unboxed(value)
-        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        number = unboxed(value)
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
         # an integer too large for a float is refused as infinity would be
-        if not is_number or not abs(cast(float, found)) <= MAX or not fits(cast(float, found)):
+        if not is_number or not abs(cast(float, number)) <= MAX or not fits(cast(float, number)):
             raise InvalidValueError(f"{name} is {reprlib.repr(value)}; {advice}")
-        return cast(float, found)
+        return cast(float, number)
 
     return check
 
@@ -222,12 +222,12 @@ def origin_like(name: str, value: object) -> tuple[float, ...] | None:
         return None
     advice = "give the origin of rewards, then those of the features, as finite numbers of at most 1e40 in size"
     try:
-        found = tuple(float(one) for one in cast(Iterable[Any], value))
+        origin = tuple(float(one) for one in cast(Iterable[Any], value))
     except (TypeError, ValueError):
         raise InvalidValueError(f"{name} is {value!r}; {advice}") from None
-    if isinstance(value, (str, bytes)) or not found or not all(abs(one) <= 1e40 for one in found):
+    if isinstance(value, (str, bytes)) or not origin or not all(abs(one) <= 1e40 for one in origin):
         raise InvalidValueError(f"{name} is {value!r}; {advice}")
-    return found
+    return origin
 
 
 def check_origin(origin: Sequence[float] | None, dim: int) -> Float64 | None:
@@ -290,9 +290,9 @@ class Ridge:
 
 def ridge_like(name: str, value: object) -> object:  # noqa: ARG001
     """Require what `Ridge.parse` can read; its error calls the setting `ridge`, as all policies do."""
-    found = unboxed(value)
-    Ridge.parse(cast(RidgeLike, found))
-    return found
+    ridge = unboxed(value)
+    Ridge.parse(cast(RidgeLike, ridge))
+    return ridge
 
 
 # ---- the range of rewards
@@ -440,8 +440,10 @@ class Settings:
     def with_features(self, features: tuple[str, ...], encoder: Encoder | None) -> Settings:
         """Return the same settings with other features, and perhaps their encoder; those that stay keep ranges."""
         ranges = {name: each for name, each in (self.feature_range or {}).items() if name in features}
-        kept = check_feature_range(ranges, features)
-        return self._counting(replace(self, dim=len(features), features=features, encoder=encoder, feature_range=kept))
+        checked = check_feature_range(ranges, features)
+        return self._counting(
+            replace(self, dim=len(features), features=features, encoder=encoder, feature_range=checked)
+        )
 
     def with_feature_range(self, ranges: object) -> Settings:
         """Return the same settings with other ranges of features; None for none at all."""
@@ -510,13 +512,13 @@ def check_epoch(epoch: object) -> Epoch | None:
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: epoch is 0; give a number of decisions, at least 1, or a timedelta ...
     """
-    found = unboxed(epoch)
-    if found is None or (type(found) is int and 1 <= found <= MOST):
-        return found
-    if isinstance(found, Mapping) and found.keys() == {"seconds"} and isinstance(found["seconds"], int | float):
-        found = timedelta(seconds=found["seconds"]) if 0 < found["seconds"] <= LONGEST_EPOCH else None
-    if isinstance(found, timedelta) and 0 < found.total_seconds() <= LONGEST_EPOCH:
-        return found
+    length = unboxed(epoch)
+    if length is None or (type(length) is int and 1 <= length <= MOST):
+        return length
+    if isinstance(length, Mapping) and length.keys() == {"seconds"} and isinstance(length["seconds"], int | float):
+        length = timedelta(seconds=length["seconds"]) if 0 < length["seconds"] <= LONGEST_EPOCH else None
+    if isinstance(length, timedelta) and 0 < length.total_seconds() <= LONGEST_EPOCH:
+        return length
     raise InvalidValueError(
         f"epoch is {epoch!r}; give a number of decisions, at least 1, or a timedelta of a microsecond to "
         f"{LONGEST_EPOCH:g} seconds"
@@ -553,7 +555,7 @@ def check_encoder(
     return (encoder.copy(), *feature_names(encoder.features, dim))
 
 
-def check_reward_range(given: object, policy: Policy, objective: Objective) -> Range | None:
+def check_reward_range(reward_range: object, policy: Policy, objective: Objective) -> Range | None:
     """Return the reward range of a bandit, which must lie within that of its policy.
 
     Examples
@@ -562,19 +564,19 @@ def check_reward_range(given: object, policy: Policy, objective: Objective) -> R
     >>> check_reward_range([0, 5], armlet.LinUCB(), "max")
     (0.0, 5.0)
     """
-    if given is None:
+    if reward_range is None:
         return None
-    low, high = found = ends("reward_range", given)
+    low, high = pair = ends("reward_range", reward_range)
     policy_range = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None)
     if policy_range is not None:
         worst, best = (low, high) if objective == "max" else (-high, -low)
         if not policy_range[0] <= worst <= best <= policy_range[1]:
             name, (least, most) = type(policy).__name__, policy_range
             raise InvalidValueError(
-                f"reward_range is {found}, but {name} learns from {least} to {most} only; give a range within that, "
+                f"reward_range is {pair}, but {name} learns from {least} to {most} only; give a range within that, "
                 "or leave it out"
             )
-    return found
+    return pair
 
 
 def check_seed(seed: int | None) -> int:

@@ -89,14 +89,14 @@ class TableColumns:
         """Return a column of numbers as float64."""
         column = self._columns[name]
         values = np.asarray(column) if not isinstance(column, list | tuple) else _plain(column)
-        found = as_float64(values)
-        return found if found is not None else _one_by_one(python_values(column), name)
+        numbers = as_float64(values)
+        return numbers if numbers is not None else _one_by_one(python_values(column), name)
 
     def moments(self, name: str) -> Int64:
         """Return a column of dates as microseconds since 1970."""
         values = python_values(self._columns[name])
-        found = [_located(microseconds_of, value, f"row {i}: column {name!r}") for i, value in enumerate(values)]
-        return np.array(found, dtype=np.int64)
+        moments = [_located(microseconds_of, value, f"row {i}: column {name!r}") for i, value in enumerate(values)]
+        return np.array(moments, dtype=np.int64)
 
     def missing(self, name: str) -> Bool:
         """Return where a column has no value, (N,)."""

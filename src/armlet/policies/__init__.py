@@ -66,8 +66,8 @@ _FILES = {
 
 class _Library(Mapping[str, type[Policy]]):
     def __getitem__(self, name: str) -> type[Policy]:
-        found: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
-        return found
+        policy: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
+        return policy
 
     def __iter__(self) -> Iterator[str]:
         return iter(_FILES)
@@ -113,7 +113,7 @@ def plugged_policies() -> Mapping[str, type[Policy]]:
     """Return the policies of all plug-ins, or refuse one that is broken or takes a name that is in use."""
     from importlib.metadata import entry_points  # takes longer than the rest of the package
 
-    found: dict[str, type[Policy]] = {}
+    policies: dict[str, type[Policy]] = {}
     for point in entry_points(group=GROUP):
         who = f"plug-in {point.name!r} ({point.value})"
         try:
@@ -123,12 +123,12 @@ def plugged_policies() -> Mapping[str, type[Policy]]:
         if not isinstance(brought, Mapping):
             raise PolicyError(f"{who} is {reprlib.repr(brought)}; it must be a mapping of names to policies")
         for name, kind in brought.items():
-            if name in _FILES or name in found:
+            if name in _FILES or name in policies:
                 raise PolicyError(f"{who} brings {name}, a name that is in use; rename its policy or uninstall it")
             if not isinstance(kind, type) or missing_parts(kind):
                 raise PolicyError(f"{who} brings {name}, which is not a class of policies; mend or uninstall it")
-            found[name] = kind
-    return found
+            policies[name] = kind
+    return policies
 
 
 def default_policy() -> Policy:

@@ -53,12 +53,12 @@ def _horizon(fix: str, *, can_be_none: bool = False) -> Check:
     def check(name: str, value: object) -> int | None:
         if value is None and can_be_none:
             return None
-        found = unboxed(value)
-        if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= LONGEST:
+        horizon = unboxed(value)
+        if isinstance(horizon, bool) or not isinstance(horizon, int) or not 1 <= horizon <= LONGEST:
             raise InvalidValueError(
                 f"{name} is {value!r}; give the number of decisions that there are going to be, {fix}"
             )
-        return found
+        return horizon
 
     return check
 
@@ -151,8 +151,8 @@ class AutoEpsilonGreedy(_Auto, ByEvidence[AutoTunedStatistics]):
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
         records = sum_shapes(n_arms, dim, units="free")
-        found = {"sample": (None, dim), "tuning": (2,), "shares": (n_arms,), "turnover": (2,)}
-        return {**records, **found, "under_way": (n_arms,)}
+        own = {"sample": (None, dim), "tuning": (2,), "shares": (n_arms,), "turnover": (2,)}
+        return {**records, **own, "under_way": (n_arms,)}
 
     def init(self, n_arms: int, dim: int) -> AutoTunedStatistics:
         ridge, origin = Ridge.parse(self.ridge), check_origin(self.origin, dim)

@@ -362,8 +362,10 @@ def _check_fits(policy: Policy, state: State, n_arms: int, dim: int) -> None:
         if n_outcomes := getattr(state, "n_outcomes", 0):
             open_outcomes(policy, fresh, n_outcomes)
         fresh.restore_arrays(arrays)
-        found = fresh.arrays()
-        if found.keys() == arrays.keys() and all(found[name].tobytes() == arrays[name].tobytes() for name in arrays):
+        restored = fresh.arrays()
+        if restored.keys() == arrays.keys() and all(
+            restored[name].tobytes() == arrays[name].tobytes() for name in arrays
+        ):
             return
     raise InvalidValueError(
         f"policy is {policy}, which keeps another state than the one that is there; start a new bandit"

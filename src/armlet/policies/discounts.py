@@ -76,15 +76,15 @@ def settle_discount(policy: Any) -> None:
 
 
 def _half_life(name: str, value: object) -> float | str | None:
-    found = unboxed(value)
-    if isinstance(found, str) and (read := _TEXT.fullmatch(found)):
+    length = unboxed(value)
+    if isinstance(length, str) and (read := _TEXT.fullmatch(length)):
         unit = next(unit for unit in UNITS if unit.startswith(read[2]))
-        found = timedelta(seconds=float(read[1]) * UNITS[unit])
-    if isinstance(found, timedelta) and LEAST <= found <= MOST:
-        return _text(found)
-    if isinstance(found, int | float) and not isinstance(found, bool) and 1 <= found <= 1e15:
-        return float(found)
-    if found is None:
+        length = timedelta(seconds=float(read[1]) * UNITS[unit])
+    if isinstance(length, timedelta) and LEAST <= length <= MOST:
+        return _text(length)
+    if isinstance(length, int | float) and not isinstance(length, bool) and 1 <= length <= 1e15:
+        return float(length)
+    if length is None:
         return None
     raise InvalidValueError(f"{name} is {value!r}; {_FIX}")
 

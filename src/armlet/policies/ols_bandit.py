@@ -82,8 +82,8 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
 
     def _best(self, state: LayeredStatistics, x: Float64, eligible: Bool) -> Int64:
         arms, forced = np.flatnonzero(eligible), state[FORCED].scores(x)
-        kept = arms[forced[arms] >= forced[arms].max() - self.h * state[ALL].deviation / 2]
-        return best_arms(state[ALL].scores(x), kept)
+        near = arms[forced[arms] >= forced[arms].max() - self.h * state[ALL].deviation / 2]
+        return best_arms(state[ALL].scores(x), near)
 
     def probabilities(self, state: LayeredStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Play the forced arm, or share probability among the best that are left."""

@@ -53,9 +53,9 @@ class Oracle(SumsPolicy[Statistics]):
 
     def check(self, n_arms: int, dim: int, t: int) -> None:  # noqa: ARG002
         """Refuse a problem of another shape."""
-        given = np.shape(self.theta)
-        if given != (n_arms, dim):
-            raise InvalidValueError(f"theta has shape {given} but there are {n_arms} arms of dim {dim}")
+        shape = np.shape(self.theta)
+        if shape != (n_arms, dim):
+            raise InvalidValueError(f"theta has shape {shape} but there are {n_arms} arms of dim {dim}")
 
     def init(self, n_arms: int, dim: int) -> Statistics:
         """Start empty sums."""

@@ -36,7 +36,7 @@ def check_counted(n: float, weight: float) -> None:
         )
 
 
-def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | None = None, most: float = MOST) -> None:
+def check_array(name: str, array: Array, like: Array, shape: tuple[int, ...] | None = None, most: float = MOST) -> None:
     """Refuse an array of another kind or shape than what it is to replace, and values that no rows lead to.
 
     Examples
@@ -46,15 +46,15 @@ def check_array(name: str, given: Array, like: Array, shape: tuple[int, ...] | N
     armlet.errors.InvalidValueError: W is float64 of shape (3,), not float64 of shape (2,)
     """
     shape = like.shape if shape is None else shape
-    if given.shape != shape or given.dtype != like.dtype:
-        raise InvalidValueError(f"{name} is {given.dtype} of shape {given.shape}, not {like.dtype} of shape {shape}")
-    if given.dtype == np.float64 and np.isnan(given).any():
+    if array.shape != shape or array.dtype != like.dtype:
+        raise InvalidValueError(f"{name} is {array.dtype} of shape {array.shape}, not {like.dtype} of shape {shape}")
+    if array.dtype == np.float64 and np.isnan(array).any():
         raise InvalidValueError(f"{name} holds values that are no numbers")
-    if given.dtype == np.float64 and given.size and max(given.max(), -given.min()) > most:
+    if array.dtype == np.float64 and array.size and max(array.max(), -array.min()) > most:
         raise InvalidValueError(f"{name} holds values beyond {most:g}, which no rows lead to")
 
 
-def check_between(name: str, given: Array, low: float, high: float) -> None:
+def check_between(name: str, array: Array, low: float, high: float) -> None:
     """Refuse an array with entries outside of what it can ever hold, nan among them.
 
     Examples
@@ -63,7 +63,7 @@ def check_between(name: str, given: Array, low: float, high: float) -> None:
     Traceback (most recent call last):
     armlet.errors.InvalidValueError: seen holds -1.0, which no rows lead to; its values lie between 0 and 10
     """
-    values = cast(Float64, given)
+    values = cast(Float64, array)
     outside = values[~((values >= low) & (values <= high))]
     if outside.size:
         raise InvalidValueError(

@@ -50,13 +50,13 @@ class Past:
     @classmethod
     def of(cls, rows: npt.ArrayLike, rewards: npt.ArrayLike | None = None, counts: npt.ArrayLike | None = None) -> Self:
         """Make a past of rows, (N, d), the total reward of each, (N,), and its count; by default 0 and 1."""
-        given = np.array(rows, dtype=np.float64)
-        if given.ndim != 2 or not np.isfinite(given).all():
-            raise InvalidValueError(f"rows has shape {given.shape}; give finite numbers, one row of d values each")
-        past = cls(given.shape[1])
-        past._size, past._rows = len(given), given
-        past._counts = _column("counts", 1.0 if counts is None else counts, len(given))
-        past._sums = _column("rewards", 0.0 if rewards is None else rewards, len(given))
+        matrix = np.array(rows, dtype=np.float64)
+        if matrix.ndim != 2 or not np.isfinite(matrix).all():
+            raise InvalidValueError(f"rows has shape {matrix.shape}; give finite numbers, one row of d values each")
+        past = cls(matrix.shape[1])
+        past._size, past._rows = len(matrix), matrix
+        past._counts = _column("counts", 1.0 if counts is None else counts, len(matrix))
+        past._sums = _column("rewards", 0.0 if rewards is None else rewards, len(matrix))
         if not ((past._counts >= 1) & (past._counts == np.floor(past._counts))).all():
             raise InvalidValueError(f"counts are {past._counts}; give whole numbers of at least 1")
         return past
@@ -106,10 +106,10 @@ class Past:
 
 
 def _column(name: str, values: npt.ArrayLike, n: int) -> Float64:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (n,)) or not np.isfinite(given).all():
-        raise InvalidValueError(f"{name} has shape {given.shape}; give {n} finite numbers, one for each row")
-    return np.broadcast_to(given, (n,)).copy()
+    column = np.asarray(values, dtype=np.float64)
+    if column.shape not in ((), (n,)) or not np.isfinite(column).all():
+        raise InvalidValueError(f"{name} has shape {column.shape}; give {n} finite numbers, one for each row")
+    return np.broadcast_to(column, (n,)).copy()
 
 
 # ---- searches
@@ -138,8 +138,8 @@ class Subset(NamedTuple):
     @property
     def rows(self) -> list[int]:
         """The places of its rows."""
-        found: list[int] = np.flatnonzero(self.weights).tolist()
-        return found
+        places: list[int] = np.flatnonzero(self.weights).tolist()
+        return places
 
 
 def exact(x: Float64, past: Past) -> Subset:

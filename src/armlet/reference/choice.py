@@ -137,8 +137,8 @@ def play_drawn(chances: Float64, coins: Coins) -> Choice:
     Choice(arm=1, propensity=0.75, explored=True, tag=0, exploration_propensity=None, ...)
     """
     running = np.cumsum(chances)  # from left to right, as the kernel adds
-    found = int(np.searchsorted(running, coins.coin * running[-1], side="right"))
-    arm = min(found, len(chances) - 1)  # a coin next to 1 may round to beyond the end
+    place = int(np.searchsorted(running, coins.coin * running[-1], side="right"))
+    arm = min(place, len(chances) - 1)  # a coin next to 1 may round to beyond the end
     while chances[arm] <= 0.0:  # pragma: no cover - rounding at the very end of the sum
         arm -= 1
     return Choice(arm, float(chances[arm]), True)

@@ -123,12 +123,12 @@ class FadingReference(Reference):
 
     def _squared_weights(self) -> Mapping[int, float]:
         """Return the sum of squared weights; as given, where no column counts rows, from the largest column."""
-        found = {}
+        weights = {}
         for arm, n in enumerate(self.n.tolist()):
             columns, squares = np.diag(self.A[arm]), np.diag(self.A2[arm])
             largest = 0 if self.free is not None else int(columns.argmax())
-            found[arm] = float(n * (squares[largest] / columns[largest])) if columns[largest] > 0.0 else 0.0
-        return found
+            weights[arm] = float(n * (squares[largest] / columns[largest])) if columns[largest] > 0.0 else 0.0
+        return weights
 
     def _empty(self, arm: int) -> None:
         Reference._empty(self, arm)

@@ -82,8 +82,8 @@ class Weighted(Exploring):
     def drawn(self, bits: int) -> int:
         """Return the first arm at which the running sum of chances passes the bits' share of the whole."""
         running = np.cumsum(self.chances)  # from left to right, as the kernel adds
-        found = int(np.searchsorted(running, (bits >> 11) * 2.0**-53 * running[-1], side="right"))
-        return int(self.arms[min(found, len(self.arms) - 1)])  # the product may round to the whole
+        place = int(np.searchsorted(running, (bits >> 11) * 2.0**-53 * running[-1], side="right"))
+        return int(self.arms[min(place, len(self.arms) - 1)])  # the product may round to the whole
 
 
 def turn(arms: Int64, t: int) -> Exploring:

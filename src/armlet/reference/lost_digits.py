@@ -59,10 +59,10 @@ class Column(NamedTuple):
         (0.1, None)
         """
         mean, square = self.sum / self.n, self.square / self.n
-        found, more = square - mean * mean, self.taken(value, weight)
+        variance, more = square - mean * mean, self.taken(value, weight)
         held = self.square + weight * (value * value)
-        is_last, seems_to_vary = more > ROUNDING * held, found > 0.5 * ROUNDING * square
-        if not (is_last or seems_to_vary) or self.n * found > ROUNDING * held + REMAINDER * more:
+        is_last, seems_to_vary = more > ROUNDING * held, variance > 0.5 * ROUNDING * square
+        if not (is_last or seems_to_vary) or self.n * variance > ROUNDING * held + REMAINDER * more:
             return None
         return mean if abs(self.sum) > REMAINDER * (weight * abs(value)) else 0.0
 
@@ -97,16 +97,16 @@ def lost_arms(
     values = [taken.reward, *(taken.x or [])]
     for arm in arms:
         own, is_taken = columns(n[arm : arm + 1], *(part[arm : arm + 1] for part in sums)), arm == taken.arm
-        found = [taken.weight / max(own[0].n, 1.0)] if is_taken and taken.x is not None else []
-        if found and squared is not None and own[0].n > 0.0:
-            found.append(COARSE * (taken.weight * taken.weight) / max(squared, 1.0))
+        ratios = [taken.weight / max(own[0].n, 1.0)] if is_taken and taken.x is not None else []
+        if ratios and squared is not None and own[0].n > 0.0:
+            ratios.append(COARSE * (taken.weight * taken.weight) / max(squared, 1.0))
         for c, (mine, each, zero) in enumerate(zip(own, pooled, origin, strict=True)):
             if mine.n > 0.0:
                 size = mine.square if each.is_far_from(zero) and not is_given else 0.0
                 if is_taken and c < len(values):
                     size += each.taken(values[c], taken.weight)
-                found.append(size / (max(mine.n, 1.0) * each.variance(zero, taken.weight)))
-        if any(one > EMPTIED for one in found):
+                ratios.append(size / (max(mine.n, 1.0) * each.variance(zero, taken.weight)))
+        if any(one > EMPTIED for one in ratios):
             out.append(arm)
     return out
 
@@ -119,7 +119,7 @@ def constants(taken: Taken, n: Float64, first: Float64, squares: Float64) -> dic
         for arm in range(len(n)):
             own = (float(n[arm]), float(first[arm, j]), float(squares[arm, j]))
             totals = [total + one for total, one in zip(totals, own, strict=True)]
-        found = Column(*totals).constant(value, taken.weight) if totals[0] > 0.0 else None
-        if found is not None:
-            out[j] = found
+        common = Column(*totals).constant(value, taken.weight) if totals[0] > 0.0 else None
+        if common is not None:
+            out[j] = common
     return out

@@ -243,7 +243,7 @@ def _weigh(known: _Known) -> tuple[list[_Match], list[float], list[float]]:
     m, K = known.means.shape
     matches, gaps, doubts = [], [0.0] * K, [0.0] * K
     for means, variances in zip(known.means.tolist(), known.variances.tolist(), strict=True):
-        best, most, found = means.index(max(means)), -1.0, _Match(0, 0, 0.0, 0.0)
+        best, most, match = means.index(max(means)), -1.0, _Match(0, 0, 0.0, 0.0)
         for a in range(K):
             if a == best:
                 continue
@@ -253,8 +253,8 @@ def _weigh(known: _Known) -> tuple[list[_Match], list[float], list[float]]:
             doubts[a] += risk
             doubts[best] += risk
             if risk > most:
-                most, found = risk, _Match(best, a, lead, deviation)
-        matches.append(found)
+                most, match = risk, _Match(best, a, lead, deviation)
+        matches.append(match)
     return matches, gaps, doubts
 
 

@@ -362,8 +362,8 @@ class PairModel(PairSums):
         return out
 
     def _items_of(self, rows: ActionRows) -> list[tuple[int, Item]]:
-        found = ((row, self._items.get(key)) for row, key in enumerate(rows.keys.tolist())) if self._items else ()
-        return [(row, item) for row, item in found if item is not None and item.n > 0.0]
+        items = ((row, self._items.get(key)) for row, key in enumerate(rows.keys.tolist())) if self._items else ()
+        return [(row, item) for row, item in items if item is not None and item.n > 0.0]
 
     def _view_x(self, x: Float64) -> Float64:
         """Return (1, x) in standard units."""
@@ -421,10 +421,10 @@ class PairModel(PairSums):
         for name, array in self.arrays().items():
             if name == "folded_keys":
                 continue
-            given = arrays[name]
+            saved = arrays[name]
             expected = (len(arrays["item_keys"]), *array.shape[1:]) if name.startswith("item") else array.shape
-            if given.shape != expected or given.dtype != array.dtype:
-                raise InvalidValueError(f"{name} must be {array.dtype} of shape {expected}, not {given.shape}")
+            if saved.shape != expected or saved.dtype != array.dtype:
+                raise InvalidValueError(f"{name} must be {array.dtype} of shape {expected}, not {saved.shape}")
         D, dx = self.n_terms, self.terms.dx
         self._rows, self._since, self._weighed = arrays["counts"].tolist()
         self._origin = arrays["origin"].copy()

@@ -92,14 +92,14 @@ class PairSums:
 
     def _clear_if_lost(self, row: list[float], weight: float) -> bool:
         """Drop sums that have lost their digits with a row that was taken back, or the reward of one."""
-        found = [weight / max(self._n, 1.0)] if len(row) > 1 else []
+        ratios = [weight / max(self._n, 1.0)] if len(row) > 1 else []
         for j, zero in enumerate(self._origin.tolist() if self._n > 0.0 else []):
             own = Column(self._n, *self._moments[:, j].tolist())
             size = own.square if own.is_far_from(zero) else 0.0
             if j < len(row):
                 size += own.taken(row[j], weight)
-            found.append(size / (self._n * own.variance(zero, weight)))
-        is_lost = any(one > EMPTIED for one in found)
+            ratios.append(size / (self._n * own.variance(zero, weight)))
+        is_lost = any(one > EMPTIED for one in ratios)
         if is_lost:
             self._clear()
         return is_lost
@@ -210,8 +210,8 @@ class PairSums:
     def _variance(self) -> float:
         """Return the variance of all rewards, 0 if they differ by rounding alone."""
         sums, squares = self._moments[:, 0].tolist()
-        found = max(squares - sums * sums / self._n, 0.0) if self._n > 0.0 else 0.0
-        return float(found / self._n) if found > ROUNDING * squares else 0.0
+        spread = max(squares - sums * sums / self._n, 0.0) if self._n > 0.0 else 0.0
+        return float(spread / self._n) if spread > ROUNDING * squares else 0.0
 
     def _check_held(self, key: int, weight: float) -> None:
         """Refuse to take back a row that is no longer kept apart."""

@@ -224,8 +224,8 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, Mapping | list | tuple) and value:
-        kept = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-        parts = [f"{_spaced(str(name))}: {each if isinstance(each, str) else _json(each)}" for name, each in kept]
+        items = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+        parts = [f"{_spaced(str(name))}: {each if isinstance(each, str) else _json(each)}" for name, each in items]
         return fold(f"{len(parts)} {'entry' if len(parts) == 1 else 'entries'}", [f"<pre>{escape(lines(parts))}</pre>"])
     return escape(_json(value))
 

@@ -38,13 +38,13 @@ def gain_figure(gain: Gain) -> Figure:
     return figure
 
 
-def shares_figure(found: Details) -> Figure:
+def shares_figure(details: Details) -> Figure:
     """Draw the share of each arm over the decisions so far; of many arms, those that are played most."""
     require_package("matplotlib", "plots need")
     from armlet.report.drawing import drawing
 
-    ends = list(accumulate(span.decisions for span in found.exploring.spans))
-    arms = sorted(found.by_arm, key=lambda arm: -arm.decisions)
+    ends = list(accumulate(span.decisions for span in details.exploring.spans))
+    arms = sorted(details.by_arm, key=lambda arm: -arm.decisions)
     with drawing(7.5, 3.2) as figure:
         axes = figure.subplots()
         for place, arm in enumerate(arms[:LINES]):

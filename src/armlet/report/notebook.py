@@ -80,12 +80,12 @@ def table(columns: Mapping[str, Sequence[object]], caption: str = "") -> str:
     True
     """
     length = len(next(iter(columns.values()), ()))
-    kept = {name: list(values[:MOST]) for name, values in columns.items()}
-    marks = [_mark(values) for values in kept.values()]
-    head = "".join(f'<th scope="col"{mark}>{escape(str(name))}</th>' for name, mark in zip(kept, marks, strict=True))
+    shown = {name: list(values[:MOST]) for name, values in columns.items()}
+    marks = [_mark(values) for values in shown.values()]
+    head = "".join(f'<th scope="col"{mark}>{escape(str(name))}</th>' for name, mark in zip(shown, marks, strict=True))
     rows = [
         "".join(f"<td{mark}>{_shown(value)}</td>" for value, mark in zip(row, marks, strict=True))
-        for row in zip(*kept.values(), strict=True)
+        for row in zip(*shown.values(), strict=True)
     ]
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)

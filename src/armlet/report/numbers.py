@@ -35,13 +35,13 @@ def show(estimate: Estimate | float | None, places: int | None = None) -> str:
     >>> show(Estimate(33.41, 30.28, 37.12)), show(Estimate(-0.1258, -0.159, -0.09258)), show(150.2), show(2.4e-9)
     ('33.4 [30.3 to 37.1]', '-0.126 [-0.159 to -0.093]', '150', '2.40 × 10⁻⁹')
     """
-    found = _estimate(estimate)
-    if found is None:
+    known = _estimate(estimate)
+    if known is None:
         return NONE
-    decimals = _places(found) if places is None else places
-    if found.low == found.high:
-        return _written(found.value, decimals)
-    return f"{_written(found.value, decimals)} {show_interval(found.interval, decimals)}"
+    decimals = _places(known) if places is None else places
+    if known.low == known.high:
+        return _written(known.value, decimals)
+    return f"{_written(known.value, decimals)} {show_interval(known.interval, decimals)}"
 
 
 def show_interval(interval: Interval | None, places: int | None = None) -> str:
@@ -66,9 +66,9 @@ def column(estimates: Iterable[Estimate | float | None]) -> list[str]:
     >>> column([Estimate(1.0512, 0.97, 1.118), None, 12.0])
     ['1.051 [0.970 to 1.118]', 'not defined', '12.000']
     """
-    given = list(estimates)
-    decimals = common_places(given)
-    return [show(each, decimals) for each in given]
+    values = list(estimates)
+    decimals = common_places(values)
+    return [show(each, decimals) for each in values]
 
 
 def common_places(estimates: Sequence[Estimate | float | None]) -> int:
@@ -79,8 +79,8 @@ def common_places(estimates: Sequence[Estimate | float | None]) -> int:
     >>> common_places([Estimate(1.0512, 0.97, 1.118), Estimate(20.0, 15.0, 25.0)]), common_places([])
     (3, 0)
     """
-    found = [each for each in map(_estimate, estimates) if each is not None]
-    wanted = [_places(each) for each in found if each.low != each.high] or [_places(each) for each in found]
+    known = [each for each in map(_estimate, estimates) if each is not None]
+    wanted = [_places(each) for each in known if each.low != each.high] or [_places(each) for each in known]
     return min(max(wanted), min(wanted) + SPREAD) if wanted else 0
 
 
@@ -95,17 +95,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _estimate(given: Estimate | float | None) -> Estimate | None:
-    found = given if isinstance(given, Estimate | None) else Estimate(given, given, given)
-    return None if found is None or math.isnan(found.value) else found
+def _estimate(number: Estimate | float | None) -> Estimate | None:
+    estimate = number if isinstance(number, Estimate | None) else Estimate(number, number, number)
+    return None if estimate is None or math.isnan(estimate.value) else estimate
 
 
-def _places(found: Estimate) -> int:
-    half = (found.high - found.low) / 2
+def _places(estimate: Estimate) -> int:
+    half = (estimate.high - estimate.low) / 2
     if not (0 < half < math.inf):
-        return _digits(found.value)
+        return _digits(estimate.value)
     places = max(0, 1 - math.floor(math.log10(half)))
-    nearest = min((abs(end) for end in found.interval if end), default=half)
+    nearest = min((abs(end) for end in estimate.interval if end), default=half)
     lost = nearest < half and round(nearest, places) == 0
     return min(places + FINER, -math.floor(math.log10(nearest))) if lost else places
 

@@ -301,8 +301,8 @@ def apart(places: Sequence[float], *, gap: float) -> list[float]:
         groups.append([places[index]])
         while len(groups) > 1 and _lowest(groups[-1], gap) - _lowest(groups[-2], gap) < gap * len(groups[-2]):
             groups[-2:] = [groups[-2] + groups[-1]]
-    found = [_lowest(group, gap) + gap * at for group in groups for at in range(len(group))]
-    return [place for _, place in sorted(zip(order, found, strict=True))]
+    moved = [_lowest(group, gap) + gap * at for group in groups for at in range(len(group))]
+    return [place for _, place in sorted(zip(order, moved, strict=True))]
 
 
 def _lowest(group: Sequence[float], gap: float) -> float:
@@ -323,7 +323,7 @@ def power_law(series: Sequence[Series], *, xlabel: str, ylabel: str) -> Figure:
     >>> figure = power_law([one], xlabel="I", ylabel="regret")
     """
     for one in series:
-        if bad := [found for found in (*one.settings, *(each.value for each in one.outcomes)) if found <= 0]:
+        if bad := [number for number in (*one.settings, *(each.value for each in one.outcomes)) if number <= 0]:
             raise InvalidValueError(f"{one.label} has {bad[0]} but log scales show positive numbers only")
     with frame(height=3.2, labels=[_named(one) for one in series]) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlabel=f"{xlabel} (log scale)", ylabel=f"{ylabel} (log scale)")
@@ -360,13 +360,13 @@ def bars(
         raise InvalidValueError(f"there are {len(labels)} labels but {len(estimates)} estimates")
     room = 0.34 + 0.16 * max((label.count("\n") for label in labels), default=0)
     with frame(height=1.1 + room * len(labels), labels=[]) as (figure, axes):
-        for place, found in enumerate(estimates):
-            if found is None:
+        for place, estimate in enumerate(estimates):
+            if estimate is None:
                 axes.annotate("not defined", (0, place), (4, 0), textcoords="offset points", va="center")
                 continue
-            error = np.clip([[found.value - found.low], [found.high - found.value]], 0, None)
-            axes.barh(place, found.value, height=0.62, color=COLOURS[0], alpha=0.55)
-            axes.errorbar(found.value, place, xerr=error, color=INK, capsize=3, linewidth=1.3)
+            error = np.clip([[estimate.value - estimate.low], [estimate.high - estimate.value]], 0, None)
+            axes.barh(place, estimate.value, height=0.62, color=COLOURS[0], alpha=0.55)
+            axes.errorbar(estimate.value, place, xerr=error, color=INK, capsize=3, linewidth=1.3)
         for name, value in (marks or {}).items():
             axes.axvline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1.2)
             axes.annotate(

@@ -83,10 +83,10 @@ def _find(what: str, name: str, registry: Mapping[str, T]) -> T:
 
 def _check_names(name: str, settings: Mapping[str, Any], maker: Callable[..., object]) -> None:
     known = [parameter for parameter in inspect.signature(maker).parameters if parameter != "rng"]
-    for given in settings:
-        if given not in known:
+    for setting in settings:
+        if setting not in known:
             raise InvalidValueError(
-                f"{name} has no setting {given!r}; {choices(given, known) if known else 'it has none'}"
+                f"{name} has no setting {setting!r}; {choices(setting, known) if known else 'it has none'}"
             )
 
 
@@ -116,8 +116,8 @@ def make_jobs(environment: str, policies: Sequence[str], horizon: int, runs: int
     ['LinUCB', 'Uniform']
     """
     where = make_environment(*parse_named(environment), seed)
-    asked = policies or [text.format(horizon=horizon) for text in USUAL]
-    made = [make_policy(*parse_named(text), where) for text in asked]
+    texts = policies or [text.format(horizon=horizon) for text in USUAL]
+    made = [make_policy(*parse_named(text), where) for text in texts]
     # one method for all: within it, contexts and noise are the same for every policy
     return [
         Job(environment=where, policy=each, horizon=horizon, runs=runs, seed=seed, method="python") for each in made
@@ -179,20 +179,20 @@ class Comparison(report.Result):
         return [*lines, "", f"Report: {self.page}", f"Figure: {self.figure}"]
 
 
-def _ends(name: str, found: Sequence[Estimate | None]) -> report.Columns:
-    values = [(None, None, None) if each is None else (each.value, each.low, each.high) for each in found]
+def _ends(name: str, estimates: Sequence[Estimate | None]) -> report.Columns:
+    values = [(None, None, None) if each is None else (each.value, each.low, each.high) for each in estimates]
     return dict(zip((name, f"{name}_low", f"{name}_high"), map(list, zip(*values, strict=True)), strict=True))
 
 
 def _as_dict(place: Place) -> dict[str, Any]:
-    found, T = place.result, int(place.result.steps[-1])
+    result, T = place.result, int(place.result.steps[-1])
     return {
         "policy": place.name,
-        "settings": found.settings["policy"],
+        "settings": result.settings["policy"],
         "regret": asdict(place.regret),
         "more_than_first": None if place.more is None else asdict(place.more),
-        "paid_exploring": float(found.exploring[:, -1].mean()),
-        "explored": float(found.explored[:, -1].mean() / T),
+        "paid_exploring": float(result.exploring[:, -1].mean()),
+        "explored": float(result.explored[:, -1].mean() / T),
         "doubling_ratio": None if place.ratio is None else asdict(place.ratio),
     }
 
@@ -245,18 +245,18 @@ class Simulation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the single runs, which are in the table, in JSON types."""
-        found = self.result
+        result = self.result
         at = [
             {
                 "step": step,
-                "regret": asdict(found.estimate(step)),
-                "paid_exploring": float(found.exploring[:, number].mean()),
-                "explored": float(found.explored[:, number].mean()),
+                "regret": asdict(result.estimate(step)),
+                "paid_exploring": float(result.exploring[:, number].mean()),
+                "explored": float(result.explored[:, number].mean()),
             }
-            for step, number in checkpoints(self.job, found)
+            for step, number in checkpoints(self.job, result)
         ]
-        names = {name: found.settings[name] for name in ("environment", "policy")}
-        runs, method = len(found.runs), self.job.method
+        names = {name: result.settings[name] for name in ("environment", "policy")}
+        runs, method = len(result.runs), self.job.method
         return {**names, "runs": runs, "method": method, "at": at, "results": str(self.folder / "results.parquet")}
 
     def lines(self, *, theory: bool = False) -> list[str]:
@@ -273,9 +273,10 @@ def simulate(job: Job, *, engine: Pool, out: str | os.PathLike[str], progress: P
         with engine:
             result = simulate_all([job], engine=engine, store=folder, progress=progress)[0]
     except KeyboardInterrupt:
-        kept = sum(len(part.runs) for part in read(folder)) if (folder / "manifest.json").exists() else 0
+        finished = sum(len(part.runs) for part in read(folder)) if (folder / "manifest.json").exists() else 0
         print(
-            f"\ninterrupted: {kept} of {job.runs} runs are kept in {folder}; the same command goes on", file=sys.stderr
+            f"\ninterrupted: {finished} of {job.runs} runs are kept in {folder}; the same command goes on",
+            file=sys.stderr,
         )
         raise
     return Simulation(job, result, folder)

@@ -78,11 +78,11 @@ class Shelf:
 
     def find(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
         """Return what is known already, by the index of the task."""
-        found = self._read_table(stage, tasks) if self._table(stage).exists() else {}
+        known = self._read_table(stage, tasks) if self._table(stage).exists() else {}
         for index, task in enumerate(tasks):
-            if index not in found and (arrays := self._read_chunk(stage, task)) is not None:
-                found[index] = arrays
-        return found
+            if index not in known and (arrays := self._read_chunk(stage, task)) is not None:
+                known[index] = arrays
+        return known
 
     def keep(self, stage: str, task: DataclassInstance, arrays: Arrays) -> None:
         """Keep what one task found, whole or not at all."""
@@ -121,13 +121,13 @@ class Shelf:
     def _read_table(self, stage: str, tasks: Sequence[DataclassInstance]) -> dict[int, Arrays]:
         _, pq = load_pyarrow()
         table = pq.read_table(self._table(stage))
-        kept: list[str] = json.loads(table.schema.metadata[b"armlet"])
+        texts: list[str] = json.loads(table.schema.metadata[b"armlet"])
         names = [name for name in table.column_names if name.startswith(ARRAY)]
         rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
         short = [name.removeprefix(ARRAY) for name in names]
         known = {
             text: {name: np.array(value) for name, value in zip(short, row, strict=True)}
-            for text, row in zip(kept, rows, strict=True)
+            for text, row in zip(texts, rows, strict=True)
         }
         return {index: known[text] for index, text in enumerate(map(_text, tasks)) if text in known}
 
@@ -267,15 +267,15 @@ class Lab:
     ) -> list[Arrays]:
         _check_tasks(stage, tasks)
         report = self._progress(label or stage)
-        found = {} if self._shelf is None else self._shelf.find(stage, tasks)
-        missing = [index for index in range(len(tasks)) if index not in found]
-        done, total = sum(amount(tasks[index]) for index in found), sum(map(amount, tasks))
+        by_index = {} if self._shelf is None else self._shelf.find(stage, tasks)
+        missing = [index for index in range(len(tasks)) if index not in by_index]
+        done, total = sum(amount(tasks[index]) for index in by_index), sum(map(amount, tasks))
         report(done, total)
 
         def keep(place: int, arrays: Arrays) -> None:
             nonlocal done
             index = missing[place]
-            found[index] = arrays
+            by_index[index] = arrays
             if self._shelf is not None:
                 self._shelf.keep(stage, tasks[index], arrays)
             done += amount(tasks[index])
@@ -283,7 +283,7 @@ class Lab:
 
         if missing:
             self._compute(function, [tasks[index] for index in missing], where, keep)
-        results = [found[index] for index in range(len(tasks))]
+        results = [by_index[index] for index in range(len(tasks))]
         if self._shelf is not None and (missing or self._shelf.is_open(stage)):
             self._shelf.close(stage, tasks, results)
         return results

@@ -217,9 +217,9 @@ def _reading(places: Sequence[Place]) -> str:
 
 
 def _growth(places: Sequence[Place]) -> Table:
-    found = [place.result for place in places]
-    paid = column(float(each.exploring[:, -1].mean()) for each in found)
-    explored = column(float(each.explored[:, -1].mean()) for each in found)
+    results = [place.result for place in places]
+    paid = column(float(each.exploring[:, -1].mean()) for each in results)
+    explored = column(float(each.explored[:, -1].mean()) for each in results)
     ratios = column(place.ratio for place in places)
     caption = "[R(T) - R(T/2)] / [R(T/2) - R(T/4)] is 1 if regret grows as log t, 1.41 as the root of t, 2 as t"
     head = ("policy", "regret on explored steps", "explored steps", "doubling ratio")

@@ -368,7 +368,7 @@ def _play_blocks(job: Job, run: int) -> Curves:
     """Draw the environment block by block, let the policy play each, and keep running sums."""
     shown, noise, coins = run_streams(Seeds(job.seed, PLACE), run)
     plays = player(job.environment, job.policy, coins)
-    steps, sums, kept, size = np.array(job.checkpoints), np.zeros(3), [], block_size(job.environment)
+    steps, sums, parts, size = np.array(job.checkpoints), np.zeros(3), [], block_size(job.environment)
     end = min(job.horizon, -(-job.checkpoints[-1] // size) * size)  # no block after the last checkpoint
     for start, X, rewards, losses in draw(job.environment, shown, noise, end, size):
         n = len(X)
@@ -378,8 +378,8 @@ def _play_blocks(job: Job, run: int) -> Curves:
         totals[:, 0] += sums  # then add up one step after the other, as a loop would
         totals = totals.cumsum(axis=1)
         sums = totals[:, -1]
-        kept.append(totals[:, steps[(steps > start) & (steps <= start + n)] - start - 1])
-    regret, exploring, counts = np.concatenate(kept, axis=1)
+        parts.append(totals[:, steps[(steps > start) & (steps <= start + n)] - start - 1])
+    regret, exploring, counts = np.concatenate(parts, axis=1)
     return Curves(regret, exploring, counts.astype(np.int64))
 
 
@@ -389,8 +389,8 @@ def _play_compiled(job: Job, run: int) -> Curves:
         raise InvalidValueError(f"{type(job.environment).__name__} is no table, so it cannot run in the kernel")
     steps, jumps = np.array(job.checkpoints, dtype=np.int64), job.method == "events"
     seeds = table_seeds(Seeds(job.seed, PLACE), run)
-    found = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)
-    return Curves(found.regret, found.exploring, np.rint(found.explored).astype(np.int64))
+    play = play_table(table, job.policy, steps, seeds, jumps=jumps, horizon=job.horizon)
+    return Curves(play.regret, play.exploring, np.rint(play.explored).astype(np.int64))
 
 
 Settings: TypeAlias = dict[str, Json]

@@ -69,10 +69,10 @@ class Result:
 
     def at(self, step: int) -> Float64:
         """Return the regret of every run at one checkpoint, (n,)."""
-        found = np.flatnonzero(self.steps == step)
-        if not found.size:
+        places = np.flatnonzero(self.steps == step)
+        if not places.size:
             raise UnknownNameError(f"step {step} is no checkpoint; there are {self.steps.tolist()}")
-        column: Float64 = self.regret[:, found[0]]
+        column: Float64 = self.regret[:, places[0]]
         return column
 
     def estimate(self, step: int) -> Estimate:

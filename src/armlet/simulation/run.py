@@ -159,9 +159,9 @@ def split(index: int, job: Job) -> list[RunTask]:
     >>> [(task.first, task.last) for task in split(0, job)]
     [(0, 7), (7, 14), (14, 20)]
     """
-    size, asked = _runs_a_task(job), versions()
+    size, needed = _runs_a_task(job), versions()
     return [
-        RunTask(index=index, job=job, first=first, last=min(first + size, job.runs), versions=asked)
+        RunTask(index=index, job=job, first=first, last=min(first + size, job.runs), versions=needed)
         for first in range(0, job.runs, size)
     ]
 
@@ -185,10 +185,10 @@ def _runs_a_task(job: Job) -> int:
     return max(1, min(job.runs, math.ceil(TASK_SECONDS / (units * each))))
 
 
-def gather(tasks: Sequence[RunTask], found: Sequence[Arrays]) -> list[Result]:
+def gather(tasks: Sequence[RunTask], results: Sequence[Arrays]) -> list[Result]:
     """Put together what tasks of several jobs found: a result for each job, in order."""
     parts: dict[int, list[Curves]] = {}
-    for task, arrays in zip(tasks, found, strict=True):
+    for task, arrays in zip(tasks, results, strict=True):
         parts.setdefault(task.index, []).append(as_curves(arrays))
     jobs = {task.index: task.job for task in tasks}
     return [_result(job, joined(parts[index])) for index, job in jobs.items()]
@@ -230,14 +230,14 @@ def read(folder: str | os.PathLike[str]) -> list[Result]:
     if table.exists():
         return read_parquet(table)
     tasks = sorted(_finished(Path(folder) / STAGE), key=lambda task: task[:2])
-    found = []
+    results = []
     for job, settings in enumerate(manifest["jobs"]):
         mine = [(np.arange(first, first + len(curves.regret)), curves) for j, first, curves in tasks if j == job]
         if mine:
             runs = np.concatenate([numbers for numbers, _ in mine])
             steps = np.array(settings["checkpoints"], dtype=np.int64)
-            found.append(Result(settings=settings, runs=runs, steps=steps, curves=joined([c for _, c in mine])))
-    return found
+            results.append(Result(settings=settings, runs=runs, steps=steps, curves=joined([c for _, c in mine])))
+    return results
 
 
 def as_curves(arrays: Mapping[str, Any]) -> Curves:

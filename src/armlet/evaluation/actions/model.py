@@ -66,11 +66,11 @@ def expect(
     """Ask all targets about all rows, and a model of earlier rows what comes of it."""
     model = _model(log)
     facts: list[tuple[float, ...]] = []
-    found: list[list[tuple[float, ...]]] = [[] for _ in targets]
+    expectations: list[list[tuple[float, ...]]] = [[] for _ in targets]
     waiting: list[tuple[int, Float64, Float64, float]] = []  # rows that the model is still to learn
     for row in log.decisions():
         facts.append(_facts(row))
-        for target, rows in zip(targets, found, strict=True):
+        for target, rows in zip(targets, expectations, strict=True):
             rows.append(_expect(model, row, target.law(row)))
         waiting.append((int(row.table.keys[row.place]), row.x, row.table.features[row.place], row.reward))
         if len(waiting) >= max(FIRST, len(facts) // GROWTH):
@@ -79,7 +79,7 @@ def expect(
             waiting.clear()
             if progress is not None:
                 progress(len(facts), log.n)
-    columns = [Expected(*np.array(rows, dtype=np.float64).reshape(-1, 5).T.copy()) for rows in found]
+    columns = [Expected(*np.array(rows, dtype=np.float64).reshape(-1, 5).T.copy()) for rows in expectations]
     return Facts(*np.array(facts, dtype=np.float64).reshape(-1, 7).T.copy()), columns
 
 
@@ -117,5 +117,5 @@ def _estimates(model: PairModel, row: LoggedAction, places: Int64) -> Float64:
     """Return what the model expects of some actions of a row, of which one may come twice."""
     some, which = np.unique(places, return_inverse=True)
     rows = ActionRows(np.ascontiguousarray(row.table.features[some]), np.ascontiguousarray(row.table.keys[some]))
-    found: Float64 = np.asarray(model.estimates(row.x, rows))[which]
-    return found
+    estimates: Float64 = np.asarray(model.estimates(row.x, rows))[which]
+    return estimates

@@ -159,13 +159,13 @@ def _hull(one: Interval, other: Interval) -> Interval:
 def _checks(
     facts: Facts, targets: Sequence[ActionTarget], expected: Sequence[Expected], question: Question
 ) -> tuple[Check, ...]:
-    found = [_possible(facts), _drawn(facts)]
+    checks = [_possible(facts), _drawn(facts)]
     for target, each in zip(targets, expected, strict=True):
         if not isinstance(target, Logged):
-            found.append(_coverage(target.name, float(each.beyond.mean()), has_range=question.declared is not None))
+            checks.append(_coverage(target.name, float(each.beyond.mean()), has_range=question.declared is not None))
         if isinstance(target, ActionBanditTarget):
-            found.append(_trained(target, facts))
-    return tuple(found)
+            checks.append(_trained(target, facts))
+    return tuple(checks)
 
 
 def _possible(facts: Facts) -> Check:

@@ -70,8 +70,8 @@ class ParetoCurve(Answered):
     @property
     def frontier(self) -> list[int]:
         """The places of the values on the frontier, in the order of the second outcome."""
-        found = [place for place, word in enumerate(self.standing) if word == FRONTIER]
-        return sorted(found, key=lambda place: float(self.values[self.curve[1]][place]))
+        places = [place for place, word in enumerate(self.standing) if word == FRONTIER]
+        return sorted(places, key=lambda place: float(self.values[self.curve[1]][place]))
 
     @property
     def answer(self) -> str:
@@ -160,8 +160,10 @@ class ParetoCurve(Answered):
             "dial": [self.dials[place] or "-" for place in places],
         }
         for name in self.values:
-            found = [self._estimate(name, place) for place in places]
-            shown[name] = ["none" if each is None else text for each, text in zip(found, column(found), strict=True)]
+            estimates = [self._estimate(name, place) for place in places]
+            shown[name] = [
+                "none" if each is None else text for each, text in zip(estimates, column(estimates), strict=True)
+            ]
         shown["effective rows"] = [f"{self.effective_rows[place]:,.0f}" for place in places]
         return shown | {"standing": [self.standing[place] for place in places]}, len(self) - len(places)
 
@@ -203,9 +205,9 @@ def standings(values: Float64, low: Float64, high: Float64, judged: Bool) -> tup
     some = [np.ascontiguousarray(part[places]) for part in (values, low, high)]
     behind = _beaten(some[0], some[0]) | _beaten(some[0][:, ::-1], some[0][:, ::-1])
     surely = _beaten(some[1], some[2]) | _beaten(some[1][:, ::-1], some[2][:, ::-1])
-    found = np.full(len(values), OPEN, dtype=object)
-    found[places] = np.where(surely, DOMINATED, np.where(behind, BEHIND, FRONTIER))
-    return tuple(found.tolist())
+    words = np.full(len(values), OPEN, dtype=object)
+    words[places] = np.where(surely, DOMINATED, np.where(behind, BEHIND, FRONTIER))
+    return tuple(words.tolist())
 
 
 def _beaten(better: Float64, than: Float64) -> Bool:

@@ -181,19 +181,19 @@ class DialJudge:
 
     def _intervals(self, stands: Bool) -> tuple[dict[str, Float64], dict[str, Float64], dict[str, Float64], float]:
         """Return values and the ends of intervals by outcome, and the level of each interval."""
-        found, names = self._estimates, self._survey.names
-        errors, skewness = found.se(self._groups), found.skewness()
-        counts = np.minimum(found.ess, found.effective_groups())
+        estimates, names = self._estimates, self._survey.names
+        errors, skewness = estimates.se(self._groups), estimates.skewness()
+        counts = np.minimum(estimates.ess, estimates.effective_groups())
         spent = {name: self._spent(name) for name in self._question.names}
         which = np.column_stack([stands & np.isnan(spent[name]) for name in names])
-        each = joint_level(found.influences.reshape(len(found.influences), -1), which.ravel(), self._level)
+        each = joint_level(estimates.influences.reshape(len(estimates.influences), -1), which.ravel(), self._level)
         values, low, high = ({name: spent[name].copy() for name in spent} for _ in range(3))  # NaN where estimated
         for place, name in enumerate(names):
             rewards = self._survey.rewards(name, self._question)
             estimated = np.isnan(spent[name])
-            values[name][estimated] = found.values[estimated, place]
+            values[name][estimated] = estimates.values[estimated, place]
             for at in np.flatnonzero(which[:, place]).tolist():
-                value, se, ess = (float(part[at, place]) for part in (found.values, errors, counts))
+                value, se, ess = (float(part[at, place]) for part in (estimates.values, errors, counts))
                 ends = mean_interval(value, se, ess, each, rewards)[0]
                 if ends is not None:
                     low[name][at], high[name][at] = _skewed(ends, se, float(skewness[at, place]), each, rewards)
@@ -204,13 +204,13 @@ class DialJudge:
         rows = max(1, self._survey.log.rows)
         first = next((each for each in self._question.policies if name in each.prices), None)
         ran = np.nan if first is None else _paid(self._sums.logged.played, first.prices[name]) / rows
-        found = [np.array([ran])]
+        parts = [np.array([ran])]
         for policies, part in zip(self._question.policies, self._sums.policies, strict=True):
             if name in policies.prices:
-                found.append((part.played @ policies.prices[name][policies.arms] / rows).ravel())
+                parts.append((part.played @ policies.prices[name][policies.arms] / rows).ravel())
             else:
-                found.append(np.full(part.beyond.size, np.nan))
-        return np.concatenate(found)
+                parts.append(np.full(part.beyond.size, np.nan))
+        return np.concatenate(parts)
 
 
 def _skewed(ends: Interval, se: float, skewness: float, level: float, rewards: Rewards) -> Interval:

@@ -91,9 +91,9 @@ def read_policies(targets: object, blocks: Blocks, order: tuple[Arm, ...] | None
 def _named(targets: object) -> dict[str, object]:
     """Return policies by name; those of one array stay together, under the name of the first."""
     if isinstance(targets, Mapping):
-        found = {str(name): each for name, each in targets.items()}
+        policies = {str(name): each for name, each in targets.items()}
     elif isinstance(targets, np.ndarray):
-        found = {"policy": targets}
+        policies = {"policy": targets}
     else:
         several = list(targets) if isinstance(targets, list | tuple) else [targets]
         arrays = [place for place, each in enumerate(several) if isinstance(each, np.ndarray)]
@@ -101,10 +101,10 @@ def _named(targets: object) -> dict[str, object]:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ArgumentError("{targets} has {name!r} twice; give a mapping from names to targets", name=twice)
-        found = dict(zip(names, several, strict=True))
-    if not found:
+        policies = dict(zip(names, several, strict=True))
+    if not policies:
         raise ArgumentError("{targets} is empty; give a policy to value")
-    return {name: load(each, kind=Bandit) if is_model_file(each) else each for name, each in found.items()}
+    return {name: load(each, kind=Bandit) if is_model_file(each) else each for name, each in policies.items()}
 
 
 def _worth(

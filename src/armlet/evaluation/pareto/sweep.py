@@ -89,13 +89,13 @@ def _sense(weight: float, otherwise: float) -> float:
     return float(np.sign(weight)) or otherwise
 
 
-def _listed(given: object) -> list[object]:
-    several = list(given) if isinstance(given, list | tuple) else []
+def _listed(dials: object) -> list[object]:
+    several = list(dials) if isinstance(dials, list | tuple) else []
     if not several or len(several) > MOST:
         text = (
             "{dials} is {value!r}; give how many, or a list of weights such as [{{'cost': -20.0}}, {{'cost': -80.0}}]"
         )
-        raise ArgumentError(text, value=given)
+        raise ArgumentError(text, value=dials)
     return several
 
 
@@ -144,26 +144,26 @@ def _changes(
     rows = _sample(blocks[0])
     seen, place = policies.seen(rows)[0], question.names.index(x)
     dial = np.array([0.0 if name == x else weights[name] for name in question.names])
-    found = []
+    changes = []
     for theta in policies.thetas[:: -(-len(policies.thetas) // FEW_POLICIES)]:  # (m, K, d)
         scores = np.einsum("nd,mkd->mnk", seen.X, theta)
         worth, price = np.tensordot(dial, scores, axes=1), sense * scores[place]
         worth = np.where(seen.eligible, worth, -np.inf)
-        found += _envelope(worth, np.where(seen.eligible, price, -np.inf))
-    sizes = np.concatenate(found) if found else np.empty(0)
+        changes += _envelope(worth, np.where(seen.eligible, price, -np.inf))
+    sizes = np.concatenate(changes) if changes else np.empty(0)
     return np.asarray(sizes[np.isfinite(sizes) & (sizes > 0.0)])
 
 
 def _envelope(worth: Float64, slope: Float64) -> list[Float64]:
     """Return where the highest of the lines worth + size slope, (n, K) each, becomes another; NaN where none does."""
-    each, best, found = np.arange(len(worth)), worth.argmax(axis=1), []
+    each, best, changes = np.arange(len(worth)), worth.argmax(axis=1), []
     for _ in range(worth.shape[1] - 1):
         with np.errstate(invalid="ignore", divide="ignore"):
             gap, rise = worth[each, best][:, None] - worth, slope - slope[each, best][:, None]
             at = np.where(rise > 0.0, gap / rise, np.inf)
         best = np.where(np.isfinite(at.min(axis=1)), at.argmin(axis=1), best)
-        found.append(at.min(axis=1))
-    return found
+        changes.append(at.min(axis=1))
+    return changes
 
 
 def _sample(rows: Rows) -> Rows:
