@@ -23,7 +23,7 @@ def look(rows: Rows, *, arm: int = 0, pieces: int = 1) -> dict[str, Check]:
     for part in np.array_split(np.arange(len(rows)), pieces):
         some = rows.take(part)
         checks.add(some, {"always": np.tile(np.eye(n_arms)[arm], (len(some), 1))})
-    return {check.name: check for check in checks.found()}
+    return {check.name: check for check in checks.result()}
 
 
 def words(checks: dict[str, Check]) -> dict[str, Word]:
@@ -179,11 +179,11 @@ def test_a_model_that_learned_here_is_told_by_its_rows() -> None:
     trained = Trained(3)
     trained.add(rows)
     learned: dict[Arm, float] = {arm: float(((rows.arm == arm) & (rows.explored == 1)).sum()) for arm in range(3)}
-    check = trained.found("mine", range(3), rows=learned)
+    check = trained.result("mine", range(3), rows=learned)
     assert check.word is Word.WARNING
     assert '"own"' in check.sentence
     other: dict[Arm, float] = {**learned, 1: learned[1] + 1}
-    assert trained.found("mine", range(3), rows=other).word is Word.FINE
+    assert trained.result("mine", range(3), rows=other).word is Word.FINE
 
 
 def test_blocks_add_up() -> None:
@@ -199,7 +199,7 @@ def test_arms_are_a_law_over_arms() -> None:
     rows, arms = played(ThompsonSampling(v=0.5), 500), np.arange(500) % 3
     checks = Checks(range(3), 3, ["arms", "law"])
     checks.add(rows, {"arms": arms, "law": np.eye(3)[arms]})
-    found = {(check.target, check.name): check for check in checks.found()}
+    found = {(check.target, check.name): check for check in checks.result()}
     for (target, name), check in found.items():
         if target == "arms":
             assert replace(found["law", name], target="arms") == check

@@ -37,8 +37,8 @@ def usual() -> Evaluation:
         running, spread = RunningValue((0.0, 1.0)), WeightCounts()
         running.add(rows, w)
         spread.add(w)
-        paths.append(running.found(name))
-        spreads.append(spread.found(name))
+        paths.append(running.result(name))
+        spreads.append(spread.result(name))
         value, end = float((w * rows.reward).sum() / w.sum()), paths[-1]
         values.append(
             Value(
@@ -68,7 +68,7 @@ def usual() -> Evaluation:
         missing={},
         level=0.95,
         warnings=(),
-        checks=(*checks.found(), few),
+        checks=(*checks.result(), few),
         paths=tuple(paths),
         spreads=tuple(spreads),
         made=Provenance(log="a.jsonl", digest="0f" * 32, period=(0, 1), call="armlet evaluate a.jsonl --policy own"),

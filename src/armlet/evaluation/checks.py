@@ -169,7 +169,7 @@ class Propensities:
             others = others & ~stated
         self._other.add(rows, others)
 
-    def found(self, arms: Sequence[Arm]) -> list[Check]:
+    def result(self, arms: Sequence[Arm]) -> list[Check]:
         """Return the checks after the last block."""
         return [self._possible(), self._true(arms), self._often(), *self._evaluable()]
 
@@ -345,7 +345,7 @@ class Support:
             lost = (len(w) - len(played)) * math.log1p(-size)
             self._heavy[0, place] += lost + float(np.log1p(size * (played - 1.0)).sum())
 
-    def found(self, name: str, arms: Sequence[Arm]) -> list[Check]:
+    def result(self, name: str, arms: Sequence[Arm]) -> list[Check]:
         """Return the checks after the last block."""
         checks = [self._reach(name), self._untried(name, arms)]
         if self._loose[0]:
@@ -437,7 +437,7 @@ class Trained:
         one = (weights == 1.0).all()
         return np.bincount(arms, weights=None if one else weights, minlength=self._learned.shape[1]).astype(np.float64)
 
-    def found(self, name: str, arms: Collection[Arm], *, rows: Mapping[Arm, float]) -> Check:
+    def result(self, name: str, arms: Collection[Arm], *, rows: Mapping[Arm, float]) -> Check:
         """Check whether a target learned from this log, by how many rows of each arm it has; none if it has no sums."""
         mine = np.array([rows.get(arm, 0.0) for arm in arms])
         if any(each.sum() >= FEWEST_TRAINED and np.allclose(mine, each, rtol=0, atol=SLACK) for each in self._learned):
@@ -463,14 +463,14 @@ def check_trained(targets: Sequence[Target], blocks: Blocks, totals: Iterable[fl
     if any(abs(mine - total) <= SLACK * len(blocks.arms) for mine in have for total in totals):
         for block in blocks:
             trained.add(block)
-    return tuple(trained.found(each.name, blocks.arms, rows=rows) for each, rows in models.items())
+    return tuple(trained.result(each.name, blocks.arms, rows=rows) for each, rows in models.items())
 
 
 def refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
     """Refuse a candidate that remembers the rows it would be valued by: it would win by its memory."""
     if not isinstance(candidate, BanditTarget) or not (rows := candidate.learned()):
         return
-    if trained.found("candidate", arms, rows=rows).word is not Word.FINE:
+    if trained.result("candidate", arms, rows=rows).word is not Word.FINE:
         raise EvaluationError(
             "the candidate has learned exactly as many rows of every arm as this log holds, so it was trained on them; "
             'give rows that came after its training, or ask armlet.evaluate(log, "own") what it is worth'

@@ -233,7 +233,7 @@ def evaluate(
     judge.lacks_bound = without and interval == "both" and declared is not None
     judge.trained = {str(check.target) for check in trained if check.word is not Word.FINE}
     if monitor is not None:
-        judge.is_checked, judge.checks = True, (*monitor.checks.found(), *trained)
+        judge.is_checked, judge.checks = True, (*monitor.checks.result(), *trained)
     sums = _sum(blocks, several, survey, estimators, pool, workers, progress)
     judge.refuse_deterministic(several, sums, own)
     judged, owned = judge.values(several, sums, sequences), judge.own(own)

@@ -76,7 +76,7 @@ class Drift:
         sums = [np.bincount(place, weights=reward**power, minlength=size) for power in (0, 1, 2)]
         return np.concatenate([each.reshape(len(starts), self._n_arms) for each in sums], axis=1)
 
-    def found(self, arms: Sequence[Arm], features: Sequence[str] | None) -> list[Check]:
+    def result(self, arms: Sequence[Arm], features: Sequence[str] | None) -> list[Check]:
         """Return the checks after the last block."""
         if len(self._pieces) < 2:
             return []
@@ -152,7 +152,7 @@ class Missing:
         for place, which in enumerate((draws, draws & ~rows.rewarded)):
             self._counts[place] += np.bincount(rows.arm[which], minlength=self._counts.shape[1])
 
-    def found(self, arms: Sequence[Arm]) -> Check:
+    def result(self, arms: Sequence[Arm]) -> Check:
         """Return the check after the last block."""
         word, sentence = self._judged(arms) if self._gone else (Word.FINE, "Every decision has its reward.")
         return Check(name="missing rewards", word=word, sentence=sentence, number=float(self._gone), unit="rows")
@@ -199,13 +199,13 @@ class Checks:
         for name, support in self._support.items():
             support.add(rows, known, draws, targets[name])
 
-    def found(self) -> tuple[Check, ...]:
+    def result(self) -> tuple[Check, ...]:
         """Return all checks after the last block."""
         return (
-            *self._propensities.found(self._arms),
-            *self._drift.found(self._arms, self._features),
-            self._missing.found(self._arms),
-            *(check for name, support in self._support.items() for check in support.found(name, self._arms)),
+            *self._propensities.result(self._arms),
+            *self._drift.result(self._arms, self._features),
+            self._missing.result(self._arms),
+            *(check for name, support in self._support.items() for check in support.result(name, self._arms)),
         )
 
 
@@ -232,7 +232,7 @@ class WeightCounts:
         power = np.frexp(positive)[1] - 1  # 2^power <= weight < 2^(power + 1)
         self._rows += np.bincount(np.clip(power - LOWEST, 0, BINS - 1), minlength=BINS)
 
-    def found(self, name: str) -> WeightHistogram:
+    def result(self, name: str) -> WeightHistogram:
         """Return the bins from the lightest row to the heaviest."""
         there = np.flatnonzero(self._rows)
         bins = np.arange(there[0], there[-1] + 1) if there.size else there
@@ -333,7 +333,7 @@ class RunningValue:
         ends = Interval(math.nan, math.nan) if self._sequence is None else self._sequence.interval()
         self._looks.append((self._n, value, *ends))
 
-    def found(self, name: str) -> ValuePath:
+    def result(self, name: str) -> ValuePath:
         """Return all looks, the last of them after the last row."""
         if self._n and (not self._looks or self._looks[-1][0] != self._n):
             self._look()
@@ -372,11 +372,11 @@ class Monitor:
 
     def paths(self) -> tuple[ValuePath, ...]:
         """Return what values were after so many rows."""
-        return tuple(running.found(name) for name, running in self._running.items())
+        return tuple(running.result(name) for name, running in self._running.items())
 
     def spreads(self) -> tuple[WeightHistogram, ...]:
         """Return how weights are spread."""
-        return tuple(counts.found(name) for name, counts in self._spreads.items())
+        return tuple(counts.result(name) for name, counts in self._spreads.items())
 
 
 class AnytimeIntervals:

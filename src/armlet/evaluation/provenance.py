@@ -105,7 +105,7 @@ class RowDigest:
         for name, column in optional.items():
             self._more.setdefault(name, sha256(name.encode())).update(np.ascontiguousarray(column).data)
 
-    def found(self) -> str:
+    def hexdigest(self) -> str:
         """Return the digest after the last block, in hexadecimal digits."""
         more = [self._more[name] for name in sorted(self._more)]
         return sha256(b"".join(made.digest() for made in [*self._columns, *more])).hexdigest()

@@ -142,7 +142,7 @@ class Blocks(ABC):
                 made.add(rows)
             yield rows
         if made is not None:
-            self.digest = made.found()
+            self.digest = made.hexdigest()
 
 
 def rows_of(

@@ -189,7 +189,7 @@ def search(
         used &= rows.rewarded
         race.add(rows.take(used), chance[used])
     settings = {"reward_range": reward_range, "level": level}
-    return race.found(provenance(blocks, search, thetas=np.shape(thetas), **settings))
+    return race.result(provenance(blocks, search, thetas=np.shape(thetas), **settings))
 
 
 def around(bandit: Bandit, n: int, *, seed: int, spread: float = 0.3) -> Float64:
@@ -325,7 +325,7 @@ class _Race:
         self._policies, self._left = self._policies[stays], self._left[stays]
         self._sums = np.ascontiguousarray(self._sums[:, stays])
 
-    def found(self, made: Provenance) -> SearchResult:
+    def result(self, made: Provenance) -> SearchResult:
         """Return the winner: the highest mean of those that are left."""
         if not len(self._left):
             raise EvaluationError(

@@ -217,7 +217,7 @@ def is_accused(rows: Rows) -> bool:
     """Return whether the check of propensities refuses a log."""
     checks = Checks(range(rows.eligible.shape[1]), rows.X.shape[1], [])
     checks.add(rows, {})
-    return any(check.name == "propensities" and check.word is Word.REFUSED for check in checks.found())
+    return any(check.name == "propensities" and check.word is Word.REFUSED for check in checks.result())
 
 
 def _spoilt(rows: Rows, log: int) -> Rows:

@@ -80,7 +80,7 @@ def survey_dials(blocks: Blocks, names: tuple[str, ...], checking: str, progress
         survey.add(paid, folds_of(whole, first)[complete])
         if checks is not None:
             checks.add(rows, {})
-    survey.checks = () if checks is None else checks.found()
+    survey.checks = () if checks is None else checks.result()
     return survey
 
 
