@@ -2,7 +2,7 @@
 
     python benchmarks/actions.py                    # all sizes, about 2 minutes, 1 GB
     python benchmarks/actions.py --sizes 3x32       # one: features of contexts x features of actions
-    python benchmarks/actions.py --rows 100000      # learned before, 10,000 unless told
+    python benchmarks/actions.py --rows 100000      # learned before, 10,000 by default
 
 One thread. A table is prepared once; models have learned from the best of 50 random actions of it at each step. Rounds
 are interleaved, and medians of CPU time are printed: `Z @ v`, numpy's product alone; a greedy decision, which finds the

@@ -278,8 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         played = []
         for one in spread(partial(judge, n=given.decisions), [(name, seed) for seed in seeds], given.processes):
             played.append(one)
-            told = f"{name}: seed {len(played)} of {len(seeds)}, environment {done} of {len(given.only)}"
-            print(told, end="\r", file=sys.stderr, flush=True)
+            progress = f"{name}: seed {len(played)} of {len(seeds)}, environment {done} of {len(given.only)}"
+            print(progress, end="\r", file=sys.stderr, flush=True)
         print(line(name, played), flush=True)
 
 

@@ -293,8 +293,8 @@ def grid(world: World) -> list[Vowpal]:
             for rate in few
         ),
     ]
-    told = (False, True) if world.key == "taste" else (ITEMS in world.settings,)  # names of items
-    return [Vowpal(family, each, ids) for ids in told for family, each in options]
+    with_names = (False, True) if world.key == "taste" else (ITEMS in world.settings,)  # names of items
+    return [Vowpal(family, each, ids) for ids in with_names for family, each in options]
 
 
 def tune(world: World) -> None:
@@ -313,16 +313,16 @@ def regrets(world: World, tried: Sequence[Vowpal], seeds: range) -> dict[Vowpal,
         found = zip(seeds, played, strict=True)
         lost = [Played.of(draw(world, seed), answers[place][0], 0.0).regret for seed, answers in found]
         means[one] = float(np.mean(lost))
-        told = f"{one.name:10} {one.options}{' ids' * one.ids}"
-        print(f"{world.key:12} seeds {seeds[0]}-{seeds[-1]} {means[one]:9.1f}  {told}", flush=True)
+        settings = f"{one.name:10} {one.options}{' ids' * one.ids}"
+        print(f"{world.key:12} seeds {seeds[0]}-{seeds[-1]} {means[one]:9.1f}  {settings}", flush=True)
     return means
 
 
 def measured(world: World, player: Player, seed: int, kept: Path) -> Played:
     """Play one seed, unless what was played is kept in the folder."""
     draws = draw(world, seed)
-    told = f"{player.options} {player.ids}" if isinstance(player, Vowpal) else repr(player)
-    path = kept / f"{hashlib.sha256(f'{world} {told} {seed}'.encode()).hexdigest()[:16]}.npz"
+    settings = f"{player.options} {player.ids}" if isinstance(player, Vowpal) else repr(player)
+    path = kept / f"{hashlib.sha256(f'{world} {settings} {seed}'.encode()).hexdigest()[:16]}.npz"
     if not path.exists():
         played, us = player.play(draws)
         kept.mkdir(parents=True, exist_ok=True)

@@ -87,9 +87,9 @@ class Report:
             own, other = self.each(self.ours), self.each(name)
             difference = interval((own - other).tolist())
             ahead = "less" if difference[2] < 0 else "more" if difference[1] > 0 else "not settled"
-            told = "{:+,.0f} [{:+,.0f}, {:+,.0f}]".format(*difference)
+            shown = "{:+,.0f} [{:+,.0f}, {:+,.0f}]".format(*difference)
             share = f"{own.mean() / other.mean():.3f}"
-            lines.append([self.world.name, name, share, told, f"{(own < other).sum()} of {len(own)}", ahead])
+            lines.append([self.world.name, name, share, shown, f"{(own < other).sum()} of {len(own)}", ahead])
         return lines
 
 
@@ -148,8 +148,8 @@ def picture(report: Report, names: Mapping[str, str]) -> plots.Picture:
 def write(reports: Mapping[str, Report], names: Sequence[str], drawn: Mapping[str, str], out: Path) -> None:
     """Print everything, and write a file for each part of the page."""
     counts = {report.world.name: len(next(iter(report.played.values()))) for report in reports.values()}
-    told = ", ".join(f"{name} {count}" for name, count in counts.items())
-    origin = f"Seeds from 100 on: {told}; at most 10 of who is there for scale. Intervals are 95 %, over seeds."
+    seeds_of = ", ".join(f"{name} {count}" for name, count in counts.items())
+    origin = f"Seeds from 100 on: {seeds_of}; at most 10 of who is there for scale. Intervals are 95 %, over seeds."
     parts = {
         "verdicts": f"{origin}\n\n{verdict_table(reports)}",
         "regret": regret_table(reports, names),

@@ -81,8 +81,8 @@ def choose(subject: Subject, families: Sequence[str], horizon: int) -> int:
     """Choose the constant on problems that judge nothing."""
     tried = np.array([regrets(subject, family, TRIED, horizon) for family in families])
     overall = np.exp(np.log(tried / tried.min(axis=1, keepdims=True)).mean(axis=0))
-    told = ", ".join(f"{c:g}: {ratio:.2f}" for c, ratio in zip(subject.grid, overall, strict=True))
-    print(f"Regret over that of the best of the grid, {len(TRIED)} problems of {len(families)} families: {told}")
+    ratios = ", ".join(f"{c:g}: {ratio:.2f}" for c, ratio in zip(subject.grid, overall, strict=True))
+    print(f"Regret over that of the best of the grid, {len(TRIED)} problems of {len(families)} families: {ratios}")
     return int(np.argmin(overall))
 
 

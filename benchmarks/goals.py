@@ -355,10 +355,12 @@ def evaluate_goals(report: dict[str, float]) -> list[Goal]:
     points = report["arrays"] + report["points"]
     ratios = [(points + report["interval"]) / report["plain"], (points + report["interval"]) / report["ours"]]
     seconds = f"{report['plain']:.3g} s, with checks {report['ours']:.3g}, OBP {points + report['interval']:.3g}"
-    told = f"{ratios[0]:.1f} times, {ratios[1]:.1f} with checks; {points / report['plain']:.1f} times its points alone"
+    figures = (
+        f"{ratios[0]:.1f} times, {ratios[1]:.1f} with checks; {points / report['plain']:.1f} times its points alone"
+    )
     text = f"{report['rows']:.0e} rows valued with at least {EVALUATED:.0f} times less CPU time than by OBP"
     return [
-        Goal(text, ratios[0] >= EVALUATED, f"{told} ({seconds})"),
+        Goal(text, ratios[0] >= EVALUATED, f"{figures} ({seconds})"),
         Goal(f"values within {AGREED:.0e} of OBP's", report["apart"] <= AGREED, f"{report['apart']:.1e}"),
     ]
 
@@ -380,10 +382,10 @@ def files_goals(report: FilesReport) -> list[Goal]:
         ratio = sums[units] / sums["numpy X'X"]
         which = f", {units}, {rows:.0e} rows"
         fits = [(name, fit["rate"]) for name, fit in report["fits"].items() if name.endswith(which)]
-        told = "; ".join(f"{name} {rate / 1e6:.1f} million" for name, rate in fits)
-        told += f"; the sums alone {sums[units] / 1e6:.1f} million, {ratio:.2f} of numpy's X'X"
+        figures = "; ".join(f"{name} {rate / 1e6:.1f} million" for name, rate in fits)
+        figures += f"; the sums alone {sums[units] / 1e6:.1f} million, {ratio:.2f} of numpy's X'X"
         text = f"fit reads and learns {FITTED / 1e6:.0f} million rows a second and core, units {units}"
-        goals.append(Goal(text, max(rate for _, rate in fits) >= FITTED, told))
+        goals.append(Goal(text, max(rate for _, rate in fits) >= FITTED, figures))
     for form in ("binary", "columns"):
         small, large = (report["fits"][f"{form}, free, {n:.0e} rows"]["megabytes"] for n in (rows // 10, rows))
         text = f"fit takes no more memory for ten times the rows, {form}"
@@ -396,13 +398,13 @@ def logged_goals(report: LoggedReport) -> list[Goal]:
     steps, learned = report["steps"], report["learned"]
     compiled = [audit for audit in report["audits"] if audit["compiled"]]
     shown = f"{steps['block']:.1f} us; by lines {steps['line']:.1f}, without a log {steps['none']:.2f}"
-    told = ", ".join(f"{name} {us:.2f} us" for name, us in learned.items())
+    figures = ", ".join(f"{name} {us:.2f} us" for name, us in learned.items())
     goals = [
         Goal(f"decide and learn with a log at most {LOGGED_US:.0f} us, by blocks", steps["block"] <= LOGGED_US, shown),
         Goal(
             f"partial_fit of a table at most {LEARNED_US:.0f} us a row, d = 32",
             max(learned.values()) <= LEARNED_US,
-            told,
+            figures,
         ),
     ]
     if compiled:

@@ -57,8 +57,8 @@ def by_model(policy: armlet.SharedOptimism, shown: Shown, train: Int64, test: In
     bandit.partial_fit({**columns, "reward": shown.clicks[train]})
     items = bandit.prepare("items", (range(len(shown.Z)), shown.Z))
     contexts, which = np.unique(shown.X[test], axis=0, return_inverse=True)
-    told = np.array([bandit.predict_expectations(x, items) for x in contexts])
-    return np.asarray(told[which.ravel(), shown.arms[test]])
+    expected = np.array([bandit.predict_expectations(x, items) for x in contexts])
+    return np.asarray(expected[which.ravel(), shown.arms[test]])
 
 
 def area(score: Float64, clicks: Float64) -> float:

@@ -114,9 +114,9 @@ def line(family: str, found: Float64) -> str:
     once, others = found[:, 0], found.T[1:]
     rng = np.random.default_rng(1)
     ratios = [ratio(each, once, rng) for each in others]
-    told = [f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in ratios]
+    cells = [f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in ratios]
     met = ", ".join(kind for kind, one in zip(KINDS, ratios[1:], strict=True) if one.value <= BAR) or "none"
-    return f"| {family} | {once.mean():.0f} | {' | '.join(told)} | {met} |"
+    return f"| {family} | {once.mean():.0f} | {' | '.join(cells)} | {met} |"
 
 
 def sums_of(bandit: armlet.Bandit) -> Float64:
@@ -186,8 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.state:
         print("| environment | | counts and A, bit for bit | sums, apart | estimates, apart |\n|---|---|---|---|---|")
         for family in given.only:
-            for told in compare_states(family, given.seeds[0], given.steps):
-                print(told, flush=True)
+            for row in compare_states(family, given.seeds[0], given.steps):
+                print(row, flush=True)
         return
     print("| environment | regret without delay | waiting / that | " + " | ".join(KINDS) + f" | at most {BAR} |")
     print("|---" * (4 + len(KINDS)) + "|", flush=True)

@@ -332,8 +332,8 @@ def clicks_table(report: ClicksReport) -> list[str]:
     named.sort(key=lambda row: -sum(row[2]))
     rows = [[label, learner.value, *clicks_texts(rates, report)] for label, learner, rates in named]
     failed = [f"- {label}: not measured, {reason}" for label, reason in report["failed"].items()]
-    told = {name: report[name] for name in ("steps", "random", "best")}
-    method = CLICKS_METHOD.format(environments=len(named[0][2]), **told)
+    figures = {name: report[name] for name in ("steps", "random", "best")}
+    method = CLICKS_METHOD.format(environments=len(named[0][2]), **figures)
     title = f"## Clicks earned in {report['steps']:,} steps"
     return [title, "", method, *aligned([list(CLICKS_HEADINGS), *rows]), "", *failed, *([""] if failed else [])]
 

@@ -282,8 +282,8 @@ def tune(data: Data, seeds: range, python: Path) -> None:
         mine = played[place * size : (place + 1) * size]
         found.append((float(report.at_equal_money(mine).mean()), settings, report.spends(mine).mean(axis=1)))
     for worth, settings, spends in sorted(found, key=lambda each: -each[0]):
-        told = " ".join(f"{name}={value}" for name, value in settings.items())
-        print(f"{worth:.4f}  {told:60}  spend / budget {' '.join(f'{each:.2f}' for each in spends)}")
+        settings_text = " ".join(f"{name}={value}" for name, value in settings.items())
+        print(f"{worth:.4f}  {settings_text:60}  spend / budget {' '.join(f'{each:.2f}' for each in spends)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -242,13 +242,13 @@ def write(reports: Mapping[Any, Report], seeds: range, models: Sequence[str], ou
     origin = f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}, each another order of the prompts; intervals are 95 %."
     parts = {"verdicts": f"{origin}\n\n{verdict_table(reports)}", "cpu": cpu_table(reports)}
     for scene, report in reports.items():
-        told = ["Quality a prompt (spend / budget):", report.quality_table()]
-        told += ["Armlet's quality less that of others, at equal money:", report.difference_table()]
+        tables = ["Quality a prompt (spend / budget):", report.quality_table()]
+        tables += ["Armlet's quality less that of others, at equal money:", report.difference_table()]
         if scene.newcomer is not None:
-            told += [f"Share of prompts that {models[scene.newcomer]} got:", report.share_table(scene.newcomer)]
+            tables += [f"Share of prompts that {models[scene.newcomer]} got:", report.share_table(scene.newcomer)]
         if report is still:
-            told += ["Spend / budget (least to most over seeds):", report.spend_table()]
-        parts[scene.key] = "\n\n".join(told)
+            tables += ["Spend / budget (least to most over seeds):", report.spend_table()]
+        parts[scene.key] = "\n\n".join(tables)
     out.mkdir(parents=True, exist_ok=True)
     for name, text in parts.items():
         print(f"\n## {name}\n\n{text}")

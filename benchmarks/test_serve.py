@@ -70,9 +70,9 @@ def test_what_was_not_measured_has_no_goal() -> None:
 
 
 def test_a_table_has_a_row_for_each_kind_of_request() -> None:
-    told = json.loads(json.dumps(report()))
-    lines = PARTS["serve"].table(told)
-    assert lines == serve_table(told)
+    plain = json.loads(json.dumps(report()))
+    lines = PARTS["serve"].table(plain)
+    assert lines == serve_table(plain)
     assert len([line for line in lines if line.startswith("| ")]) == 2 + 4 * 2 + 2 * 4
     assert "+" in next(line for line in lines if "PostgreSQL " in line)
 

@@ -153,9 +153,9 @@ def test_each_goal_of_growth_can_be_missed(found: GrowthReport, expected: list[i
 
 def test_reports_are_laid_out_as_json_brings_them() -> None:
     for name, found in (("store", report()), ("growth", grown())):
-        told = json.loads(json.dumps(found))
-        assert PARTS[name].table(told) == (store_table(told) if name == "store" else growth_table(told))
-        assert len(PARTS[name].goals(told)) > 2
+        plain = json.loads(json.dumps(found))
+        assert PARTS[name].table(plain) == (store_table(plain) if name == "store" else growth_table(plain))
+        assert len(PARTS[name].goals(plain)) > 2
 
 
 def test_a_table_has_a_row_for_each_cell_and_a_line_for_each_ratio() -> None:

@@ -127,12 +127,12 @@ def published() -> dict[str, str]:
 def test_readme_counts_the_published_verdicts() -> None:
     counts = Counter(published().values())
     open_ = counts["not settled by these runs"]
-    told = (
+    sentence = (
         f"tests {counts.total()} claims and ends with a verdict for each: {counts['holds']} hold, "
         f"{counts['holds only under a stated reading']} hold only under a stated reading, "
         f"{counts['does not hold']} do not hold, {open_} {'is' if open_ == 1 else 'are'} not settled."
     )
-    assert told in " ".join((ROOT / "README.md").read_text().split())
+    assert sentence in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_readme_stays_short() -> None:
@@ -196,11 +196,11 @@ def test_contributors_are_told_what_the_fuzzer_does(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "argv", ["fuzz", "all"])
     given = fuzzer.parse()
     assert (given.calls, given.files) == (10**6, 10**5)
-    told = (
+    sentence = (
         "10^6 calls on good and bad paths, 10^5 damaged model files, "
         f"{given.threads} threads for {given.seconds:.0f} seconds on {len(threads.POLICIES)} policies"
     )
-    assert told in " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    assert sentence in " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
 
 
 @pytest.mark.parametrize(("where", "most"), [("src", 25), ("tests", 30), ("kernel", 25)])
@@ -223,9 +223,9 @@ def test_readme_shows_the_bake_off_as_it_came() -> None:
     page = (ROOT / "docs" / "results" / "bakeoff.md").read_text()
     names = {"**Armlet, the default**": "OccasionalOptimism", "Armlet, Greedy": "Greedy", "Armlet, LinUCB": "LinUCB"}
     kinds = [rows_of(page.split(f"<!-- {kind}: begin -->")[1].split("against each;")[0]) for kind in BAKE_OFFS]
-    told = {name: row[:4] for name, row in shown.items() if re.fullmatch(r"0\.\d+", row[0])}
-    assert len(told) == 7
-    for name, cells in told.items():
+    cells_of = {name: row[:4] for name, row in shown.items() if re.fullmatch(r"0\.\d+", row[0])}
+    assert len(cells_of) == 7
+    for name, cells in cells_of.items():
         found = [kind[names.get(name, name)] for kind in kinds]
         assert cells == [cell for row in found for cell in (row[2], row[5])]
 

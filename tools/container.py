@@ -3,7 +3,7 @@
     make container-check
 
 Paths of the image lie below a temporary folder, `python` is the one that runs this, and what changes the system itself
-(apt-get, groupadd, useradd, install) is told and left out; all other RUN and COPY steps of all stages are done. Then
+(apt-get, groupadd, useradd, install) is listed and left out; all other RUN and COPY steps of all stages are done. Then
 the server is started as the image would, by its user if this is root and it can, asked by the image's HEALTHCHECK,
 asked for a decision, and stopped. What this cannot say is whether the base image has all that is needed.
 """
@@ -209,16 +209,16 @@ def write_settings(image: Image, stage: Stage, environ: Mapping[str, str]) -> tu
     settings.parent.mkdir(parents=True, exist_ok=True)
     clean = {name: value for name, value in environ.items() if not name.startswith("ARMLET_")}
     made = ["armlet", "serve", "--new-key", "decide,reward,read"]
-    told = subprocess.run(
+    printed = subprocess.run(
         [shutil.which(made[0], path=environ["PATH"]) or made[0], *made[1:]],
         env=clean,
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    key = re.findall(r"armlet_\S+", told)[0]
+    key = re.findall(r"armlet_\S+", printed)[0]
     loop = '[loops.home]\narms = ["sale", "new"]\nfeatures = ["age", "basket"]\n'
-    settings.write_text(f'store = "shop.db"\n{loop}{told}')
+    settings.write_text(f'store = "shop.db"\n{loop}{printed}')
     return settings, key
 
 

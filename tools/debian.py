@@ -1,6 +1,6 @@
 """Debian's packages of another release or processor, unpacked into a folder and installed nowhere.
 
-Nothing is named but the release: where packages come from is what the machine's own apt has been told.
+Nothing is named but the release: where packages come from is what the machine's own apt is set to.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def available() -> bool:
 def mirrors() -> list[str]:
     """List where the machine's apt finds Debian's releases, security updates apart."""
     asked = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)"]
-    told = subprocess.run(asked, capture_output=True, text=True).stdout.split("\n")
-    found = (line.partition(" ")[2] for line in told if line.startswith("Debian "))
+    lines = subprocess.run(asked, capture_output=True, text=True).stdout.split("\n")
+    found = (line.partition(" ")[2] for line in lines if line.startswith("Debian "))
     return sorted({uri for uri in found if not uri.rstrip("/").endswith("-security")})
 
 

@@ -68,7 +68,7 @@ def faults(archive: Path) -> list[str]:
 
 
 def metadata_faults(archives: list[Path]) -> list[str]:
-    """Let twine read what an index would be told."""
+    """Let twine read what an index would get."""
     command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, archives)]
     done = subprocess.run(command, capture_output=True, text=True)
     return [] if done.returncode == 0 else [f"twine check: {done.stdout.strip()}{done.stderr.strip()}"]

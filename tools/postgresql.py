@@ -113,8 +113,8 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        told = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        words = self._as_owner("postgres", "-D", self._data, "-k", self._folder, *told, dies_with="INT")
+        options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        words = self._as_owner("postgres", "-D", self._data, "-k", self._folder, *options, dies_with="INT")
         with self._log.open("ab") as log:
             self._server = subprocess.Popen(words, stdout=log, stderr=log, cwd=self._folder)
         end = time.monotonic() + PATIENCE

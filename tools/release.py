@@ -51,12 +51,12 @@ def changelog() -> list[str]:
 
 def versions() -> list[str]:
     """Compare the packages and the citation with pyproject.toml."""
-    told = {
+    texts = {
         "src/armlet/types.py": f'__version__ = "{version()}"',
         "lab/pyproject.toml": f'version = "{version()}"\n',
         "CITATION.cff": f"version: {version()}",
     }
-    return [f"{name} does not say {text}" for name, text in told.items() if text not in (ROOT / name).read_text()]
+    return [f"{name} does not say {text}" for name, text in texts.items() if text not in (ROOT / name).read_text()]
 
 
 def uncommitted() -> list[str]:

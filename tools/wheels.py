@@ -5,7 +5,7 @@
 
 Every wheel is compiled by zig against the symbols of glibc 2.17, repaired by auditwheel, packed tight,
 installed into an empty environment of its Python, and has to pass a part of the tests from a folder outside the clone.
-Gaps are told.
+Gaps are reported.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def trial(python: Python, wheel: Path) -> str:
         if run(environment, "-c", code, cwd=folder).strip() != "False":
             raise RuntimeError("the tests would run on the clone, not on the wheel")
         options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
-        told = run(environment, "-m", "pytest", *options, cwd=folder, env=settings)
-    return re.sub(r" in .*", "", told.strip().splitlines()[-1])
+        printed = run(environment, "-m", "pytest", *options, cwd=folder, env=settings)
+    return re.sub(r" in .*", "", printed.strip().splitlines()[-1])
 
 
 def copy(source: Path, target: Path) -> None:

@@ -66,7 +66,7 @@ class ActionSession:
         """Make a call; a refused one must leave everything as it was."""
         name = self.rng.choice(MENU)
         before = self.bandit.to_bytes()
-        told = [(d, d.learned, d.expired, d.reward) for d in self.decisions]
+        decisions = [(d, d.learned, d.expired, d.reward) for d in self.decisions]
         try:
             getattr(self, name)()
         except Fault:
@@ -74,9 +74,9 @@ class ActionSession:
         except Exception as error:
             calls = CALLS[name] if name in CALLS else (getattr(ActionBandit, name),)
             judge(error, f"call {step}, {name}", *calls, "bandit")
-            now = [(d, d.learned, d.expired, d.reward) for d, *_ in told]
+            now = [(d, d.learned, d.expired, d.reward) for d, *_ in decisions]
             what = f"call {step}, {name}, was refused ({error!r:.200}) but changed something"
-            require(self.bandit.to_bytes() == before and now == told, lambda: what)
+            require(self.bandit.to_bytes() == before and now == decisions, lambda: what)
 
     # ---- what to call with
 

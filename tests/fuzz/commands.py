@@ -167,16 +167,16 @@ def play(case: int) -> int:
 
 def run(given: list[str]) -> None:
     """Run one command, which may end as it likes, but not with an exception."""
-    said, told = io.StringIO(), io.StringIO()
+    out, err = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             cli.main(given)
     except SystemExit as ended:
         if ended.code not in range(6):
             raise Fault(f"armlet {given} ended with {ended.code!r}") from ended
     except BaseException as error:
         raise Fault(f"armlet {given} raised {error!r:.300}") from error
-    if "Traceback" in told.getvalue():
+    if "Traceback" in err.getvalue():
         raise Fault(f"armlet {given} printed a traceback")
 
 

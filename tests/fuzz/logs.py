@@ -83,8 +83,8 @@ def _try(read: Callable[[Path], bool | None], path: Path, what: str, is_other: b
     try:
         is_proved = read(path)
     except (LogError, ModelFileError, EvaluationError) as error:
-        told = str(error)
-        require(bool(told) and "\n" not in told, lambda: f"{what}: {read.__name__} is refused with {told!r}")
+        message = str(error)
+        require(bool(message) and "\n" not in message, lambda: f"{what}: {read.__name__} is refused with {message!r}")
     except Exception as error:
         raise Fault(f"{what}: {read.__name__} raised {error!r:.300}") from error
     else:
@@ -285,8 +285,8 @@ def _contents(path: Path) -> object:
     """Return all that can be read of a compacted log: rows, columns, and the lines next to them."""
     try:
         table = pq.read_table(path)
-        rows, told = repr(table.to_pylist()), repr(json.loads(table.schema.metadata[b"armlet"]))
-        return rows, told, gzip.decompress(events_beside(path).read_bytes())
+        rows, about = repr(table.to_pylist()), repr(json.loads(table.schema.metadata[b"armlet"]))
+        return rows, about, gzip.decompress(events_beside(path).read_bytes())
     except Exception:  # whatever makes it unreadable
         return None
 
@@ -368,9 +368,9 @@ def edited_columns(rng: Random, path: Path) -> None:
 def edited_metadata(rng: Random, path: Path) -> None:
     """Other words about the log and its layout."""
     table = pq.read_table(path)
-    told = json.loads(table.schema.metadata[b"armlet"])
-    files.replace(rng, told, told)
-    text = _json(told) if rng.random() < 0.9 else rng.randbytes(20)
+    about = json.loads(table.schema.metadata[b"armlet"])
+    files.replace(rng, about, about)
+    text = _json(about) if rng.random() < 0.9 else rng.randbytes(20)
     pq.write_table(table.replace_schema_metadata({b"armlet": text}), path)
 
 

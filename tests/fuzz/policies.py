@@ -82,7 +82,7 @@ def name_of(policy: Policy) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rogue:
-    """A policy of the user's own that answers what it is told to, through `order`."""
+    """A policy of the user's own that answers as `order` says."""
 
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"

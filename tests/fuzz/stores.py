@@ -55,11 +55,11 @@ def play(case: int) -> int:
         for step in range(LENGTH):
             how = rng.choice(WAYS)
             path.write_bytes(sound.data)
-            told = how(rng, path, sound, other)
+            damage = how(rng, path, sound, other)
             try:
-                try_store(rng, path, sound, is_forged="mended" in told)
+                try_store(rng, path, sound, is_forged="mended" in damage)
             except Fault as fault:
-                raise Fault(f"store {step}, {how.__name__} ({told:.300}): {fault}") from fault
+                raise Fault(f"store {step}, {how.__name__} ({damage:.300}): {fault}") from fault
             for file in Path(folder).glob("damaged.db*"):
                 file.unlink()
     return LENGTH
@@ -174,7 +174,7 @@ def use(rng: Random, store: Store, sound: Sound, *, is_forged: bool) -> None:
         if event in sound.counted:
             with suppress(ArmletError):
                 status = loop.reward(event, sound.counted[event], name="only")
-                _same(is_forged, status, "duplicate", f"a reward told before is {status}")
+                _same(is_forged, status, "duplicate", f"a reward reported before is {status}")
     for call in rng.sample(CALLS, 4):
         with suppress(ArmletError):
             call(rng, store, loop)
@@ -183,8 +183,8 @@ def use(rng: Random, store: Store, sound: Sound, *, is_forged: bool) -> None:
         _same(is_forged, rebuilt(store).digest(), digest, "the state is not what the rows say")
 
 
-def _same(is_forged: bool, found: str, expected: str, told: str) -> None:
-    require(is_forged or found == expected, lambda: told)
+def _same(is_forged: bool, found: str, expected: str, what: str) -> None:
+    require(is_forged or found == expected, lambda: what)
 
 
 CALLS: list[Callable[[Random, Store, Loop], object]] = [
@@ -287,8 +287,8 @@ def edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
         keys = KEYS[table]
         picked = f"SELECT {keys} FROM {table} LIMIT {some} OFFSET {rng.randrange(10) if ',' in keys else 0}"
         sql += f" WHERE ({keys}) IN ({picked})"
-    told = run(rng, connection, sql, (value,) if "?" in expression else ())
-    return f"{told} mended" if table == "outcome" and column in NAMES else told
+    damage = run(rng, connection, sql, (value,) if "?" in expression else ())
+    return f"{damage} mended" if table == "outcome" and column in NAMES else damage
 
 
 def json_edit(rng: Random, path: Path, _: Sound, __: Sound) -> str:
@@ -380,16 +380,16 @@ def reschema(rng: Random, path: Path, _: Sound, __: Sound) -> str:
 
 def run(rng: Random, connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> str:
     """Edit, and mend check values or not; what cannot be mended stays as it is."""
-    told = sql
+    text = sql
     with suppress(apsw.Error, ValueError, TypeError):
         connection.execute(sql, values)
     if rng.random() < 0.7:
-        told += " mended"
+        text += " mended"
         for mend in MENDS:
             with suppress(apsw.Error, ValueError, TypeError, AttributeError):
                 connection.execute(mend)
     connection.close()
-    return f"{told} {values!r:.80}"
+    return f"{text} {values!r:.80}"
 
 
 PAGES = (flip, flip, scribble, scribble, cut, exchange, exchange)

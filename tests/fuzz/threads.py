@@ -258,8 +258,8 @@ def play(name: str, seconds: float, n_threads: int, seed: int) -> int:
     for thread in threads:
         thread.join()
     arena.faults += balance(arena) if not arena.faults else []
-    told = f"{n_threads} threads on {name}, {seconds:.0f} s: {arena.calls} calls, {sum(arena.count.values())} rows"
-    print(f"{told}, {arena.fresh - START} arms added, {len(arena.removed)} removed", flush=True)
+    calls = f"{n_threads} threads on {name}, {seconds:.0f} s: {arena.calls} calls, {sum(arena.count.values())} rows"
+    print(f"{calls}, {arena.fresh - START} arms added, {len(arena.removed)} removed", flush=True)
     for fault in arena.faults:
         print(f"FAULT  {fault}", flush=True)
     return 1 if arena.faults else 0

@@ -57,7 +57,7 @@ def live(bandit: Bandit, steps: int, known: Any, seed: int = 0) -> list[Decision
 def test_decisions_are_those_of_a_bandit_whose_weight_is_lowered_by_the_price_of_the_reference(
     known: Any, policy: armlet.Policy
 ) -> None:
-    """The whole of it: the numpy pacer is fed by hand, and a bandit without a budget is told its price as a weight."""
+    """The whole of it: the numpy pacer is fed by hand, and a bandit without a budget gets its price as a weight."""
     paced, plain = made(known, policy=policy), made(known, None, policy=policy)
     pacer, rng, prices = Pacer(150.0, 400.0, False), np.random.default_rng(1), set()
     for t in range(1, 401):

@@ -121,13 +121,13 @@ def shows_every_verdict(visit: Visit) -> None:
     page, colour = visit.page, "all => all.map(each => getComputedStyle(each).color)"
     hidden = [verdict for verdict in page.locator(".verdict").all() if not verdict.is_visible()]
     assert not hidden, f"hidden: {hidden}"
-    told = page.locator("tbody .verdict").all_inner_texts()
-    assert told == page.locator("section .verdict").all_inner_texts() != []
+    verdicts = page.locator("tbody .verdict").all_inner_texts()
+    assert verdicts == page.locator("section .verdict").all_inner_texts() != []
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        pairs = set(zip(told, page.locator("tbody .verdict").evaluate_all(colour), strict=True))
+        pairs = set(zip(verdicts, page.locator("tbody .verdict").evaluate_all(colour), strict=True))
         ink = page.locator("body").evaluate_all(colour)
-        assert len(pairs) == len(set(told)) == len({shade for _, shade in pairs} - set(ink)), (ink, pairs)
+        assert len(pairs) == len(set(verdicts)) == len({shade for _, shade in pairs} - set(ink)), (ink, pairs)
 
 
 def leads_to_every_section(visit: Visit) -> None:

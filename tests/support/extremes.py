@@ -88,8 +88,8 @@ def allow(call: Callable[[], object], *words: str) -> bool:
     try:
         call()
     except (ArmletError, ValueError, TypeError) as error:
-        told = f"{type(error).__name__}: {error}"
-        require(any(word in told for word in words), lambda: told)
+        message = f"{type(error).__name__}: {error}"
+        require(any(word in message for word in words), lambda: message)
         return False
     return True
 

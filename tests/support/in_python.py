@@ -6,7 +6,7 @@ from armlet.policies import Algorithm1, ContextualEpsilonGreedy, ScheduledEpsilo
 
 
 class InPython(Algorithm1):
-    """The same policy, asked in Python: the kernel is told of no rule."""
+    """The same policy, played in Python: the kernel has no rule."""
 
     def rule(self) -> None:  # type: ignore[override]
         return None

@@ -12,7 +12,7 @@ from armlet import Bandit, Decision, Decisions, Policy
 
 
 class Notebook:
-    """Keeps every event as JSON; refuses when it is told to."""
+    """Keeps every event as JSON; raises while it is full."""
 
     def __init__(self) -> None:
         self.start = b""

@@ -16,7 +16,7 @@ from armlet.datasets.feedback import BEFORE
 
 
 def made_text(seed: int, n: int, *, classes: int = 3, dim: int = 4) -> str:
-    """Write a table whose classes are told by its numbers, and a column of words that says nothing."""
+    """Write a table whose classes follow from its numbers, and a column of words that says nothing."""
     rng = np.random.default_rng(seed)
     centres, y = rng.normal(0, 3, (classes, dim)), rng.integers(classes, size=n)
     X, words = centres[y] + rng.normal(size=(n, dim)), rng.choice(["red", "blue"], n)

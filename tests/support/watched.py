@@ -323,14 +323,14 @@ class Played:
         if i in self._shifts:
             self._shift(self._shifts[i])
         decision = self.bandit.decide(self.world.X[i], propensity="marginal")
-        told = decision
+        reported = decision
         if self.fault is not None and i >= self.fault.start:
-            told = self._falsified(decision)
+            reported = self._falsified(decision)
         self.decided.append(decision)
-        arm = str(told.arm)
+        arm = str(reported.arm)
         self.arms.append(arm)
         self.values.append(float(self._paid[i, self._places[arm]]))
-        self.rows.append(decide(self.tally, told, ts, x=self.world.X[i].tobytes()))
+        self.rows.append(decide(self.tally, reported, ts, x=self.world.X[i].tobytes()))
 
     def _shift(self, what: Literal["add", "retire"]) -> None:
         playing = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired]
