@@ -17,12 +17,13 @@ from armlet.errors import ArgumentError, LogError
 from armlet.log import action_tables
 from armlet.log.action_tables import Tables
 from armlet.log.exporting import compact
-from armlet.log.parquet import Contexts, ParquetLog
+from armlet.log.parquet import ParquetLog
 from armlet.log.reader import LogFile
 from armlet.record.contradictions import Shape
 from armlet.record.events import check_event
 from armlet.record.faults import InvalidEventError
 from armlet.record.kinds import ACTION_DECIDE, KINDS, fields_of
+from armlet.record.parquet import Contexts
 from armlet.record.values import Event
 from support.actions.lives import ACTION_DIM, DIM, drawn_table, made_action_events, next_table
 from support.logs import made_events, write_events

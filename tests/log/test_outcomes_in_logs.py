@@ -59,6 +59,7 @@ HARD = {
 NAMED = {"features": ["length", "age", "depth"]}
 
 
+@pytest.mark.filterwarnings("ignore:the cost of decision .* takes the spend:RuntimeWarning")  # as in the life itself
 @pytest.mark.parametrize("more", [HARD, NAMED, {**HARD, **NAMED}], ids=["hard", "features", "both"])
 @given(seed=st.integers(0, 2**32))
 def test_hard_budgets_and_other_features_are_replayed_too(

@@ -11,9 +11,10 @@ import pytest
 from armlet.errors import ArgumentError, LogError
 from armlet.log import exporting
 from armlet.log.exporting import compact
-from armlet.log.parquet import Contexts, ParquetLog, events_beside
+from armlet.log.parquet import ParquetLog, events_beside
 from armlet.log.reader import LogFile, read
 from armlet.record.faults import DamagedLineError, InvalidEventError
+from armlet.record.parquet import Contexts
 from armlet.types import Arm
 from support.logs import DIM, made_events, write_events
 

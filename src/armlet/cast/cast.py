@@ -81,7 +81,8 @@ class Cast:
         shadows: Mapping[str, Bandit] | None = None,
         learner: Bandit | None = None,
     ) -> None:
-        self.live, self.control, self.player, self.learner = live, control, player, learner
+        self.live: Bandit = live
+        self.control, self.player, self.learner = control, player, learner
         self.shadows = dict(shadows or {})
         self._minutes = 0  # since 1970, of the step under way, where one of the bandits forgets by time
         if control is not None and control.arm is not None and control.arm not in live.arms:

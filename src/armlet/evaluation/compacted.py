@@ -21,13 +21,14 @@ from armlet.evaluation.provenance import micros
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.evaluation.units import unit_codes
 from armlet.inputs.columns import LARGEST
-from armlet.log.parquet import read_metadata, side_lines
-from armlet.log.parts import PART
+from armlet.log.parquet import side_lines
 from armlet.log.tables import open_file
 from armlet.record.arms import Roster
 from armlet.record.faults import reading
 from armlet.record.jsonl import parse
 from armlet.record.kinds import ARM_CHANGES, EXPLORATION
+from armlet.record.outcomes import PART
+from armlet.record.parquet import read_metadata
 from armlet.record.values import Event
 from armlet.types import Bool, Float64, Int64
 

@@ -20,24 +20,27 @@ from typing import IO, Any, Final, Self
 import numpy as np
 
 from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
-from armlet.log.parquet import Contexts, Labels, Layout, Rewarded, events_beside, feature_names, names_of, note_columns
-from armlet.log.parts import Prices, parts_of
+from armlet.log.parquet import events_beside
 from armlet.log.reader import LogFile, Source, read
+from armlet.record.arms import labels_of
 from armlet.record.events import Events
 from armlet.record.faults import reading
 from armlet.record.jsonl import carried, encode_checked
+from armlet.record.kinds import KINDS
+from armlet.record.outcomes import Prices, parts_of
+from armlet.record.parquet import Contexts, Labels, Layout, Rewarded, feature_names, names_of, note_columns
 from armlet.record.values import Event
 from armlet.types import Float64, Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs
 ROWS: Final = 2**14  # rows of a group
-_HEAD: Final = re.compile(
-    rb'\{"seq":\d+,"kind":"(decide|learn|correct|forget|note)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"'
-)
-_KINDS: Final = {b"decide": 0, b"learn": 1, b"correct": 2, b"forget": 3, b"note": 4}
+_PARTS: Final = ("decision", "first reward", "last reward", "note")
+_DECISION, _FIRST, _LAST, _NOTE = range(4)
+_KINDS: Final = {name.encode(): _PARTS.index(kind.compacted) for name, kind in KINDS.items() if kind.compacted}
+_HEAD: Final = re.compile(rb'\{"seq":\d+,"kind":"(%b)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"' % b"|".join(_KINDS))
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
 _HAPPENED: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("kind", "<i8"), ("offset", "<i8")])
-_SAID: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("value", "<f8")])
+_VALUE: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("value", "<f8")])
 _CHUNK: Final = 2**18
 
 
@@ -225,14 +228,7 @@ class _Compactor:
                 yield line
 
     def _learn_kinds(self, event: Event) -> None:
-        kind = event["kind"]
-        if kind == "start":
-            labels = event.get("arms", [])
-        elif kind == "actions":
-            labels = event["labels"] if "labels" in event else event["add"]["labels"]
-        else:
-            labels = [event["arm"]] if kind in ("decide", "add_arm") else []
-        for label in labels:
+        for label in labels_of(event):
             small = isinstance(label, str) or -(2**63) <= label < 2**63
             self._kinds.add("json" if not small else "str" if isinstance(label, str) else "int")
 
@@ -311,18 +307,18 @@ class Places:
         self._names: Any = np.empty(0, _NAME)
         self._offsets: Int64 = np.empty((0, 3), np.int64)
         self._outcomes: dict[str, int] = {}  # by name: its place among the parts, of which the last is the weight
-        self._told: IO[bytes] = (folder / "told").open("wb")
+        self._values: IO[bytes] = (folder / "values").open("wb")
         self._parts: Float64 = np.empty((0, 0))
 
     def note(self, line: bytes, offset: int) -> None:
         """Note what a line is about, if it is about a decision."""
-        found = _HEAD.match(line)
-        if found is None:
+        match = _HEAD.match(line)
+        if match is None:
             return
-        kind, t, mark = _KINDS[found[1]], int(found[2]), int(found[3], 16)
-        if kind in (1, 2) and b'"played":' in line:  # of another arm than the one that was decided
+        kind, t, mark = _KINDS[match[1]], int(match[2]), int(match[3], 16)
+        if kind in (_FIRST, _LAST) and b'"played":' in line:  # of another arm than the one that was decided
             return
-        if kind == 0:
+        if kind == _DECISION:
             self._decisions.write(np.array((t, mark), _NAME).tobytes())
         else:
             self._happened.write(np.array((t, mark, kind, offset), _HAPPENED).tobytes())
@@ -334,20 +330,20 @@ class Places:
     def note_parts(self, event: Event) -> None:
         """Note what an event says of outcomes."""
         kind = event["kind"]
-        if kind not in ("learn", "correct", "forget") or "played" in event:
+        if KINDS[kind].compacted not in ("first reward", "last reward") or "played" in event:
             return
         t, _, mark = event["id"].partition("-")
         if kind == "forget":
-            said = [(place, np.nan) for place in self._outcomes.values()]
+            values = [(place, np.nan) for place in self._outcomes.values()]
         else:
-            said = [(self._outcomes[name], value) for name, value in parts_of(event).items()]
+            values = [(self._outcomes[name], value) for name, value in parts_of(event).items()]
         if kind == "learn":
-            said.append((len(self._outcomes), event["weight"]))
-        self._told.write(np.array([(int(t), int(mark, 16), *one) for one in said], _SAID).tobytes())
+            values.append((len(self._outcomes), event["weight"]))
+        self._values.write(np.array([(int(t), int(mark, 16), *one) for one in values], _VALUE).tobytes())
 
     def settle(self) -> None:
         """Have the events of each decision ready."""
-        for file in (self._decisions, self._happened, self._told):
+        for file in (self._decisions, self._happened, self._values):
             file.close()
         if (self._folder / "decisions").stat().st_size == 0:
             return
@@ -358,30 +354,30 @@ class Places:
             happened = np.memmap(self._folder / "happened", _HAPPENED, mode="r")
             for begin in range(0, len(happened), _CHUNK):
                 self._place(np.asarray(happened[begin : begin + _CHUNK]))
-        if (self._folder / "told").stat().st_size:
+        if (self._folder / "values").stat().st_size:
             self._settle_parts()
 
     def _settle_parts(self) -> None:
         shape = (len(self._names), len(self._outcomes) + 1)
         self._parts = np.memmap(self._folder / "parts", np.float64, mode="w+", shape=shape)
         self._parts[:] = np.nan
-        told = np.memmap(self._folder / "told", _SAID, mode="r")
-        for begin in range(0, len(told), _CHUNK):
-            some = np.asarray(told[begin : begin + _CHUNK])
+        values = np.memmap(self._folder / "values", _VALUE, mode="r")
+        for begin in range(0, len(values), _CHUNK):
+            some = np.asarray(values[begin : begin + _CHUNK])
             rows = self._rows(some["t"], some["mark"])
             rows, some = rows[rows >= 0], some[rows >= 0]
             self._parts[rows, some["place"]] = some["value"]  # of several the last stays
 
     def _place(self, happened: Any) -> None:
         rows = self._rows(happened["t"], happened["mark"])
-        found = rows >= 0
-        rows, kind, offset = rows[found], happened["kind"][found], happened["offset"][found]
-        first_of, at = np.unique(rows[kind == 1], return_index=True)
+        known = rows >= 0
+        rows, kind, offset = rows[known], happened["kind"][known], happened["offset"][known]
+        first_of, at = np.unique(rows[kind == _FIRST], return_index=True)
         new = self._offsets[first_of, 0] == 0
-        self._offsets[first_of[new], 0] = offset[kind == 1][at[new]]
-        later = (kind != 4) & (self._offsets[rows, 0] != offset)
+        self._offsets[first_of[new], 0] = offset[kind == _FIRST][at[new]]
+        later = (kind != _NOTE) & (self._offsets[rows, 0] != offset)
         self._offsets[rows[later], 1] = offset[later]  # of several the last stays
-        self._offsets[rows[kind == 4], 2] = offset[kind == 4]
+        self._offsets[rows[kind == _NOTE], 2] = offset[kind == _NOTE]
 
     def _rows(self, t: Any, mark: Any) -> Int64:
         """Return the rows of decisions by name; -1 for those that the log does not have."""
@@ -423,6 +419,6 @@ class Places:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self._decisions, self._happened, self._told):
+        for file in (self._decisions, self._happened, self._values):
             file.close()
         del self._names, self._offsets, self._parts  # which are mapped, before the folder goes

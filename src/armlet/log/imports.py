@@ -22,11 +22,11 @@ from armlet.errors import ArgumentError, InvalidValueError, load_package
 from armlet.inputs.columns import check_utf8, plain_labels
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.outcomes import Outcomes, read_outcomes
-from armlet.log.parts import PART
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 from armlet.record.contradictions import SCHEMA
 from armlet.record.faults import check_ordinary, explain
 from armlet.record.kinds import EXPLORATION, FORMAT
+from armlet.record.outcomes import PART
 from armlet.record.values import Event
 from armlet.types import Arm, Reward, __version__
 

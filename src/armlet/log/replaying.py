@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
+from armlet.actions.policies import ACTION_POLICIES
 from armlet.bandit import Bandit
 from armlet.cast.cast import AnyDecision, Cast
 from armlet.errors import LogError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision
+from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
+from armlet.policies import find_policy
 from armlet.record.faults import explain
 from armlet.record.plays import Past
 from armlet.record.replay import is_unplayable, play
@@ -24,7 +28,32 @@ RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 Find = Callable[[str], Event | None]
 
 
-class LoggedPast:
+def taking_back(bandit: Any) -> Mapping[str, Any]:
+    """Return the option that takes back, or corrects, any row: an event or a loop cannot be refused one."""
+    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
+
+
+class Restoring:
+    """What any past has: the models and policies of events, and the time that a cast reaches."""
+
+    def reach(self, cast: Cast, minutes: int) -> None:
+        """Let the bandits learn rows of a time."""
+        cast.reach_time(minutes)
+
+    def taking_back(self, cast: Cast) -> Mapping[str, Any]:
+        """Return the option by which a cast takes back, or corrects, any row."""
+        return taking_back(cast.live)
+
+    def model(self, event: Event) -> Any:
+        """Return the bandit that an event holds."""
+        return from_bytes(base64.b64decode(event["model"]))
+
+    def policy(self, name: str) -> Callable[..., object]:
+        """Return what makes policies of a name."""
+        return ACTION_POLICIES.get(name) or find_policy(name)
+
+
+class LoggedPast(Restoring):
     """The decisions of a log, decided again: the last ones from memory, the others found by id."""
 
     def __init__(self, find: Find | None = None) -> None:
@@ -45,10 +74,6 @@ class LoggedPast:
             live.remove_table(event["name"])
         elif "name" in event:
             live.prepare(event["name"], table)
-
-    def reach(self, cast: Cast, minutes: int) -> None:
-        """Let all bandits learn rows of a time."""
-        cast.reach_time(minutes)
 
     def decide(self, cast: Cast, event: Event) -> AnyDecision:
         """Decide again, and remember the decision."""

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from armlet.errors import LogError
 from armlet.record.events import Events, header_of
 from armlet.record.kinds import ARM_CHANGES, KINDS
-from armlet.record.values import Event
+from armlet.record.values import ADDED, ARMS, LABEL, Event
 from armlet.types import Arm, Bool, Int64
+
+_LABELLED: Final = {
+    kind: tuple(
+        (name, field.check) for name, field in (entry.fields or {}).items() if field.check in (LABEL, ARMS, ADDED)
+    )
+    for kind, entry in KINDS.items()
+}
+
+
+def labels_of(event: Event) -> Iterator[Arm]:
+    """Yield the arms, or the actions, that an event names; those that might have been played are left out.
+
+    Examples
+    --------
+    >>> [*labels_of({"kind": "actions", "add": {"labels": ["tea"], "Z": [[2.0]]}, "remove": ["milk"]})]
+    ['tea']
+    """
+    for name, check in _LABELLED[event["kind"]]:
+        if name in event:
+            value = event[name]["labels"] if check is ADDED else event[name]
+            yield from [value] if check is LABEL else value
 
 
 class Roster:

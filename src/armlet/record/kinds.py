@@ -69,6 +69,7 @@ EXPLORATION: Final = ("exploration_rate", "exploration_propensity", "min_explora
 RESERVED: Final = frozenset({*HEAD, "crc", "id"})
 """Names that a note cannot give to fields of its own."""
 
+Compacted: TypeAlias = Literal["decision", "first reward", "last reward", "note"]
 Whose: TypeAlias = Literal["arms", "actions"]
 """What a log is of: arms, or actions with features."""
 
@@ -83,6 +84,8 @@ class Field:
     is_optional: bool = False
     of: Whose | None = None
     """What logs are of that have it, if not all have it."""
+    column: str = ""
+    """How it stands in the columns of a compacted log, if that does not follow from its type."""
     is_internal: bool = False
     """Whether only a store needs it: its rows are events of a log without it."""
 
@@ -90,8 +93,8 @@ class Field:
 Fields: TypeAlias = Mapping[str, Field]
 
 
-def _optional(check: Check, text: str = "", of: Whose | None = None) -> Field:
-    return Field(check, text, True, of)
+def _optional(check: Check, text: str = "", of: Whose | None = None, column: str = "") -> Field:
+    return Field(check, text, True, of, column)
 
 
 def _internal(check: Check, text: str = "") -> Field:
@@ -120,6 +123,10 @@ class Kind:
     """The kind that a row has as an event of a log, if that is another one."""
     logged: Callable[[Event], list[Event]] | None = None
     """Returns the events of a log that a row is, if it is not one with the same fields."""
+    compacted: Compacted | None = None
+    """What the row of its decision has of it in a compacted log: all other events stand next to the rows."""
+    words: str = ""
+    """What a row has changed in a loop, for people, with places for its fields."""
     roster: Callable[[Roster, Event], None] | None = None
     """Changes which arms there are."""
 
@@ -131,21 +138,30 @@ _EXPLORATION_TEXTS: Final = (
     "the probability of this arm given that the step explores, which no context moves; or null",
     "the smallest such probability among the eligible arms; or null",
 )
-_DECIDE: Final[Fields] = {
+DECISION: Final[Fields] = {
     "id": Field(ID, "the step and 64 bits that tell bandits apart, `12-00ff00ff00ff00ff`"),
     "t": Field(COUNT, "the step"),
-    "x": Field(or_null(NUMBERS), "the context as the bandit saw it, before `normalize` and units; null if not stored"),
-    "z": Field(or_null(NUMBERS), "the numbers of the action that was played; null if not stored", of="actions"),
-    "actions": Field(HASH, "the hash of the table that it was chosen from", of="actions"),
+    "x": Field(
+        or_null(NUMBERS),
+        "the context as the bandit saw it, before `normalize` and units; null if not stored",
+        column="vector",
+    ),
+    "z": Field(
+        or_null(NUMBERS), "the numbers of the action that was played; null if not stored", of="actions", column="vector"
+    ),
+    "actions": Field(HASH, "the hash of the table that it was chosen from", of="actions", column="word"),
     "n_actions": Field(COUNT, "how many actions that table has", of="actions"),
-    "eligible": Field(or_null(ELIGIBLE), "the labels that might be played; null: all that were not retired"),
-    "arm": Field(LABEL, "the label that was"),
+    "eligible": Field(
+        or_null(ELIGIBLE), "the labels that might be played; null: all that were not retired", column="labels"
+    ),
+    "arm": Field(LABEL, "the label that was", column="label"),
     "propensity": Field(SHARE, "the probability with which it was to be played, over all coins"),
     "support": Field(
         or_null(SUPPORT),
         "pairs of a label and its probability, of all actions that had one, which add up to 1; null: all that were "
         "eligible, or all of the table, had the same",
         of="actions",
+        column="pairs",
     ),
     "explored": Field(
         or_null(TRUTH), "whether turn or coins chose, not the estimates; null if another system logged it"
@@ -164,13 +180,19 @@ _DECIDE: Final[Fields] = {
     "design": Field(
         or_null(TEXT),
         '`"turn"`: a round-robin had it, so that its propensity is 1; `"coin"`: it explored; `"choice"`: it did not',
+        column="word",
     ),
-    "probabilities": _optional(SHARES, "those of all arms at that very step; only if requested", of="arms"),
+    "probabilities": _optional(
+        SHARES, "those of all arms at that very step; only if requested", of="arms", column="numbers"
+    ),
     "tag": Field(
         WHOLE, "a number of the policy's own; minutes since 1970 for one that [forgets by time](../how-to/drift.md)"
     ),
     "weights": _optional(
-        WEIGHTS, "the dial: what each outcome was worth in this decision; only if it was given one", of="arms"
+        WEIGHTS,
+        "the dial: what each outcome was worth in this decision; only if it was given one",
+        of="arms",
+        column="weights",
     ),
     "unit": _optional(TEXT, "the unit that it is of; only if it is of one", of="arms"),
     "epoch": _optional(
@@ -187,11 +209,11 @@ _GUARDED: Final[Fields] = {
     "deferred": _optional(TRUTH, "true: its reward counts once a `note` of its `id` says `activated`", of="actions"),
 }
 _REQUIRED_IN_ROWS: Final[Fields] = {
-    **{name: _DECIDE[name] for name in ("id", "arm", "eligible")},
-    **{name: replace(_DECIDE[name], check=TRUTH) for name in ("explored", "optimistic")},
+    **{name: DECISION[name] for name in ("id", "arm", "eligible")},
+    **{name: replace(DECISION[name], check=TRUTH) for name in ("explored", "optimistic")},
 }
 _DECIDE_ROW: Final[Fields] = {
-    **{name: replace(each, is_optional=True) for name, each in _DECIDE.items() if name not in ("t", "x", "z")},
+    **{name: replace(each, is_optional=True) for name, each in DECISION.items() if name not in ("t", "x", "z")},
     **_GUARDED,
     **_REQUIRED_IN_ROWS,
     "dim": _internal(COUNT, "how many numbers of `x` are the context's, where those of an action follow"),
@@ -321,11 +343,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "decide": Kind(
         text='`decide(x, eligible=..., t=t, weights=..., unit=..., epoch=..., propensity="marginal")`, and compares '
         "everything",
-        fields={**_DECIDE, **_GUARDED},
+        fields={**DECISION, **_GUARDED},
         row=_DECIDE_ROW,
         mark="actions",
         contradiction=contradictions.of_decision,
         play=lambda cast, event, past: past.decide(cast, event),
+        compacted="decision",
     ),
     "reward": Kind(
         text="nothing yet: it waits for its window to close",
@@ -349,6 +372,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             **_BILLED,
         },
         play=plays.learn,
+        compacted="first reward",
     ),
     "correct": Kind(
         text="`correct`",
@@ -356,12 +380,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         row={**_OF, **_OLD_AND_NEW, **_STATUS, **_LATER, **_HAD, **_WAITS, **_EXPIRED, **_ROW_PLAYED, **_BILLED},
         contradiction=contradictions.of_correction,
         play=plays.correct,
+        compacted="last reward",
     ),
     "forget": Kind(
         text="`forget`",
         fields={**_ID, "reward": Field(REWARD), **_WEIGHT, **_DECISION, **_BILLED},
         row={**_OF, "reward": Field(REWARD), **_BILLED},
         play=plays.forget,
+        compacted="last reward",
     ),
     "expire": Kind(
         text="`expire`",
@@ -407,6 +433,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         of="arms",
         roster=lambda roster, event: roster.add(event["arm"]),
         play=lambda cast, event, _: cast.add_arm(event["arm"]),
+        words="arm {arm} added",
     ),
     "retire_arm": Kind(
         text="`retire_arm`",
@@ -415,6 +442,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         of="arms",
         roster=lambda roster, event: roster.retire(roster.place(event)),
         play=lambda cast, event, _: cast.retire_arm(event["arm"]),
+        words="arm {arm} retired",
     ),
     "restore_arm": Kind(
         text="`restore_arm`",
@@ -423,6 +451,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         of="arms",
         roster=lambda roster, event: roster.restore(roster.place(event)),
         play=lambda cast, event, _: cast.restore_arm(event["arm"]),
+        words="arm {arm} restored",
     ),
     "remove_arm": Kind(
         text="`remove_arm`",
@@ -481,6 +510,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         },
         logged_as="replace",
         logged=plays.replacements_of,
+        words="change",
     ),
     "checkpoint": Kind(
         text="compares digest and seal",
@@ -498,6 +528,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "outcomes": _optional(or_null(OBJECT), "an object"),
             "source": _optional(or_null(TEXT), "of the reward: a text. Other names are free"),
         },
+        compacted="note",
     ),
 }
 """What an event of a kind is. A new kind is one entry here, and a call that records it."""
@@ -515,14 +546,14 @@ def fields_of(kind: str, of: Whose = "arms") -> Fields:
 
 
 def _decision_fields(of: Whose) -> tuple[str, ...]:
-    return tuple(name for name, field in _DECIDE.items() if field.of in (None, of))
+    return tuple(name for name, field in DECISION.items() if field.of in (None, of))
 
 
 DECIDE: Final = _decision_fields("arms")
 """The fields of a decision, in the order in which they are written."""
 ACTION_DECIDE: Final = _decision_fields("actions")
 """Those of a decision among actions with features."""
-OPTIONAL: Final = frozenset(name for name, field in _DECIDE.items() if field.is_optional)
+OPTIONAL: Final = frozenset(name for name, field in DECISION.items() if field.is_optional)
 """Left out where there are none: the probabilities of all arms, a dial, a unit, and what others call the decision."""
 LEARN: Final = ("id", "reward", "weight")
 
@@ -530,5 +561,7 @@ LOGGED: Final = frozenset(name for name, kind in KINDS.items() if kind.fields is
 """Kinds of events that logs have."""
 ARM_CHANGES: Final = frozenset(name for name, kind in KINDS.items() if kind.roster is not None)
 """Kinds of events that change which arms there are."""
+CHANGING: Final = tuple(name for name, kind in KINDS.items() if kind.words)
+"""Kinds of rows that change a loop, and are told to people."""
 OF_TABLES: Final = frozenset(name for name, kind in KINDS.items() if kind.of == "actions")
 """Kinds that only a log of actions with features has."""

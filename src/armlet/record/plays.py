@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from armlet.actions.bandit import ActionBandit
-from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError
 from armlet.inputs.budget import Budget
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
-from armlet.loading import from_bytes
 from armlet.lost_digits import keeping_rows
-from armlet.policies import find_policy
 from armlet.policies.discounts import time_of
 from armlet.record.values import HEAD, Event
 from armlet.types import Reward
@@ -40,7 +35,16 @@ class Past(Protocol):
         """Take note that features were replaced after step t."""
 
     def reach(self, cast: Cast, minutes: int) -> None:
-        """Let the bandit learn rows of a time."""
+        """Let the bandits learn rows of a time."""
+
+    def taking_back(self, cast: Cast) -> Mapping[str, Any]:
+        """Return the option by which a cast takes back, or corrects, any row."""
+
+    def model(self, event: Event) -> Any:
+        """Return the bandit that an event holds."""
+
+    def policy(self, name: str) -> Callable[..., object]:
+        """Return what makes policies of a name."""
 
 
 Play: TypeAlias = "Callable[[Cast, Event, Past], object]"
@@ -58,19 +62,14 @@ def correct(cast: Cast, event: Event, past: Past) -> None:
     """Correct a reward."""
     old = event["old_reward"]
     decision = past.get(event, old)
-    keeping_rows(lambda: cast.correct(decision, old, event["new_reward"], **taking_back(cast.live)))
+    keeping_rows(lambda: cast.correct(decision, old, event["new_reward"], **past.taking_back(cast)))
 
 
 def forget(cast: Cast, event: Event, past: Past) -> None:
     """Take a reward back."""
     decision = past.get(event, event["reward"])
     # a resync follows, or the bandit that wrote the log has warned
-    keeping_rows(lambda: cast.forget(decision, event["reward"], **taking_back(cast.live)))
-
-
-def taking_back(bandit: Any) -> Mapping[str, Any]:
-    """Return the option that takes back, or corrects, any row: an event or a loop cannot be refused one."""
-    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
+    keeping_rows(lambda: cast.forget(decision, event["reward"], **past.taking_back(cast)))
 
 
 def partial_fit(cast: Cast, event: Event, _: Past) -> None:
@@ -86,7 +85,7 @@ def learn_logged(cast: Cast, event: Event, past: Past) -> None:
 
 def merge(cast: Cast, event: Event, past: Past) -> None:
     """Add what another bandit has learned."""
-    other = from_bytes(base64.b64decode(event["model"]))
+    other = past.model(event)
     past.reach(cast, time_of(other))
     cast.live.merge(other)
 
@@ -96,7 +95,7 @@ def replace(cast: Cast, event: Event, past: Past) -> None:
     before: Any = cast.live.settings
     if "guards" in event:
         raise InvalidValueError("the cast of a loop is not made from events: start from the model after it")
-    for call in _replacements(event, before.outcomes):
+    for call in _replacements(event, before.outcomes, past):
         cast.replace(**call)
     after: Any = cast.live.settings
     if "outcomes" in event and after.outcomes.to_dict() != event["outcomes"]:
@@ -109,11 +108,11 @@ def replace(cast: Cast, event: Event, past: Past) -> None:
     past.on_change(cast.live.t, change)
 
 
-def _replacements(event: Event, outcomes: Outcomes | None) -> list[dict[str, Any]]:
+def _replacements(event: Event, outcomes: Outcomes | None, past: Past) -> list[dict[str, Any]]:
     """Return the arguments of the call that an event is a record of; or, of several outcomes, of those it takes."""
     if "policy" in event:
         name, settings = event["policy"]["name"], event["policy"]["settings"]
-        return [{"policy": (ACTION_POLICIES.get(name) or find_policy(name))(**settings)}]
+        return [{"policy": past.policy(name)(**settings)}]
     if "reward_range" in event:
         return [{"reward_range": event["reward_range"]}]
     if "feature_range" in event:
@@ -143,6 +142,6 @@ def replacements_of(event: Event) -> list[Event]:
     return [{**head, **fields} for fields in event["replaces"]]
 
 
-def resync(cast: Cast, event: Event, _: Past) -> None:
+def resync(cast: Cast, event: Event, past: Past) -> None:
     """Go on in the state of a model."""
-    cast.live._resync(from_bytes(base64.b64decode(event["model"])))
+    cast.live._resync(past.model(event))

@@ -12,7 +12,7 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import EventError
 from armlet.kernel import Decision
-from armlet.record.plays import taking_back
+from armlet.log.replaying import taking_back
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rewards import Reward, Status, Verdict, counted, judge

@@ -17,8 +17,8 @@ from typing import Any, Final
 from armlet.bandit import Bandit
 from armlet.cast.cast import Cast
 from armlet.errors import DecisionError, InvalidValueError
+from armlet.log.replaying import taking_back
 from armlet.lost_digits import keeping_rows
-from armlet.record.plays import taking_back
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction

@@ -20,6 +20,7 @@ from armlet.cast.model import read_cast
 from armlet.errors import LogError, ModelFileError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, json_bytes
+from armlet.log.replaying import Restoring
 from armlet.lost_digits import keeping_rows
 from armlet.record.replay import is_unplayable, play
 from armlet.record.rows import PASSIVE, as_events
@@ -206,11 +207,15 @@ def _table(learned: list[_Learned]) -> Mapping[str, Any]:
     return {"x": contexts, **columns, "explored": explored, "tag": tag}
 
 
-class RowPast:
+class RowPast(Restoring):
     """The decisions of a loop, read from its rows."""
 
     def __init__(self, find: Find, reach: Callable[[Cast, int], None] = Cast.reach_time) -> None:
-        self._find, self.reach = find, reach
+        self._find, self._reach = find, reach
+
+    def reach(self, cast: Cast, minutes: int) -> None:
+        """Let the bandits learn rows of a time."""
+        self._reach(cast, minutes)
 
     def decide(self, cast: Cast, event: Event) -> None:
         """Take the step of a decision."""

@@ -2,14 +2,13 @@
 
 from armlet.stores.tally.arms import ArmCounts
 from armlet.stores.tally.catalogue import BaselineCounts
-from armlet.stores.tally.folds import CHANGING, ERASE
+from armlet.stores.tally.folds import ERASE
 from armlet.stores.tally.outcomes import OutcomeCounts
 from armlet.stores.tally.switches import UnitCounts
 from armlet.stores.tally.tally import Tally
 from armlet.stores.tally.traffic import FAULTS, GAPS, LAST
 
 __all__ = [
-    "CHANGING",
     "ERASE",
     "FAULTS",
     "GAPS",

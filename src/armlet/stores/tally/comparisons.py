@@ -21,8 +21,9 @@ from armlet.inference.gains import (
     shadow_score,
 )
 from armlet.inputs.outcomes import Outcomes
+from armlet.record.kinds import CHANGING
 from armlet.stores.tally.delays import finite, whole
-from armlet.stores.tally.folds import CHANGING, ERASE, Fold, Seen
+from armlet.stores.tally.folds import ERASE, Fold, Seen
 from armlet.types import Arm, Interval
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]

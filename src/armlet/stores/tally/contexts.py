@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from armlet.record.kinds import CHANGING
 from armlet.stores.tally.delays import whole
-from armlet.stores.tally.folds import CHANGING, Fold, Seen
+from armlet.stores.tally.folds import Fold, Seen
 from armlet.types import Float64, Int64
 
 MOST: Final = 256  # features

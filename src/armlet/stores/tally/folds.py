@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 from armlet.stores.ledger import Row
 from armlet.types import Arm
 
-CHANGING: Final = ("change", "add_arm", "retire_arm", "restore_arm")  # kinds of rows
 ERASE: Final = "erase"
 """The kind of a row that no ledger has: all about a decision is deleted, and only folds see its values once more."""
 

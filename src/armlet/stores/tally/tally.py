@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
+from armlet.record.kinds import CHANGING
 from armlet.stores.ledger import Row
 from armlet.stores.tally.arms import OTHERS, ArmCounts, ArmSums
 from armlet.stores.tally.bets import Bets
@@ -22,7 +23,7 @@ from armlet.stores.tally.cohorts import Cohorts
 from armlet.stores.tally.comparisons import Comparisons
 from armlet.stores.tally.contexts import ContextSums
 from armlet.stores.tally.delays import finite, whole
-from armlet.stores.tally.folds import CHANGING, ERASE, FOLDS, Fold, Seen
+from armlet.stores.tally.folds import ERASE, FOLDS, Fold, Seen
 from armlet.stores.tally.outcomes import OutcomeSums
 from armlet.stores.tally.stamps import Stamps
 from armlet.stores.tally.switches import Switches

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from armlet.record.kinds import KINDS
 from armlet.stores.tally.delays import finite, whole
 from armlet.stores.tally.folds import Fold, Seen
 
@@ -20,11 +21,6 @@ CHANGES: Final = 30  # that are remembered
 LONGEST: Final = 300  # characters of a change
 
 GUARDS: Final = ("control", "shadow")  # rules that guards tell of, too
-WORDS: Final[Mapping[str, str]] = {
-    "add_arm": "arm {} added",
-    "retire_arm": "arm {} retired",
-    "restore_arm": "arm {} restored",
-}
 
 
 class Cell:
@@ -150,7 +146,8 @@ def words_of(kind: str, fields: Mapping[str, Any], before: Mapping[str, Any]) ->
     >>> words_of("change", {"rules": {}, "replaces": [{"guards": {"frozen": True}}]}, {})
     'frozen'
     """
-    text = WORDS[kind].format(repr(fields["arm"])) if kind in WORDS else "; ".join(_parts(fields, before)) or kind
+    text = "; ".join(_parts(fields, before))
+    text = text or KINDS[kind].words.format_map({name: repr(value) for name, value in fields.items()})
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 

@@ -26,13 +26,13 @@ class Prices:
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         self._since = [0]
-        self._told = [Outcomes.from_dict(about["outcomes"])]
+        self._outcomes = [Outcomes.from_dict(about["outcomes"])]
 
     def take(self, event: Event) -> None:
         """Follow an event; those that replace no outcomes are ignored."""
         if event["kind"] == "replace" and "outcomes" in event:
             self._since.append(event["seq"])
-            self._told.append(Outcomes.from_dict(event["outcomes"]))
+            self._outcomes.append(Outcomes.from_dict(event["outcomes"]))
 
     def columns(self, seq: int, arm: Arm, parts: Mapping[str, float]) -> dict[str, float | None]:
         """Return the outcomes of the decision of event `seq`, and their worth by the last weights if all are there.
@@ -43,22 +43,22 @@ class Prices:
         >>> Prices({"outcomes": outcomes.to_dict()}).columns(1, "a", {"quality": 0.25})
         {'reward': -0.75, 'reward_quality': 0.25, 'reward_cost': 0.5}
         """
-        known = self._told[bisect_right(self._since, seq) - 1].known
+        known = self._outcomes[bisect_right(self._since, seq) - 1].known
         values = {**parts, **{name: prices.get(arm) for name, prices in known.items()}}
         worth: float | None = 0.0
-        for name, weight in self._told[-1].weights.items():
+        for name, weight in self._outcomes[-1].weights.items():
             value = values.get(name)
             worth = None if worth is None or value is None else worth + weight * value
-        return {"reward": worth, **{PART + name: values.get(name) for name in self._told[-1].weights}}
+        return {"reward": worth, **{PART + name: values.get(name) for name in self._outcomes[-1].weights}}
 
 
 def parts_of(event: Event) -> Mapping[str, float]:
     """Return the outcomes that an event says came; refuse one of another kind of log."""
-    given = event["new_reward" if event["kind"] == "correct" else "reward"]
-    if type(given) is not dict:
+    reward = event["new_reward" if event["kind"] == "correct" else "reward"]
+    if type(reward) is not dict:
         text = f"event {event['seq']:,} has one reward, but the log has several outcomes; give them by name"
         raise LogError(text, event["seq"])
-    return given
+    return reward
 
 
 def folded(parts: Mapping[str, float], event: Event) -> dict[str, float]:
