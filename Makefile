@@ -61,6 +61,7 @@ lint: $(VENV)/installed ## Style, types, the arrows of the architecture, and the
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/rooms.py --check
+	$(BIN)/python tools/kinds.py --check
 
 browser: ## Find the browser that the tests open pages in, and curl for the lines of the docs; as root on Debian, install them
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \

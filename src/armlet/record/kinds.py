@@ -107,6 +107,8 @@ class Kind:
 
     text: str
     """What a replay does with it, for the documentation."""
+    row_text: str = ""
+    """What a row of a store does, if that is other."""
     fields: Fields | None = None
     """In a log; None: logs have no such events."""
     row: Fields | None = None
@@ -204,8 +206,8 @@ DECISION: Final[Fields] = {
     "event": _optional(TEXT, "what the environment calls the decision; only if it has a name"),
 }
 _GUARDED: Final[Fields] = {
-    "control": _optional(CONTROL, "of a loop with a control, as above", of="arms"),
-    "shadow": _optional(SHADOW, "of a loop with a shadow or a baseline, as above"),
+    "control": _optional(CONTROL, "of a loop with a control", of="arms"),
+    "shadow": _optional(SHADOW, "of a loop with a shadow or a baseline"),
     "deferred": _optional(TRUTH, "true: its reward counts once a `note` of its `id` says `activated`", of="actions"),
 }
 _REQUIRED_IN_ROWS: Final[Fields] = {
@@ -289,7 +291,7 @@ _ROWS: Final[Fields] = {
     "explored": Field(TRUTHS),
 }
 _ACTIONS: Final[Fields] = {
-    "hash": Field(HASH),
+    "hash": Field(HASH, "of a table of [actions](#actions-with-features)"),
     "names": _optional(or_null(TEXTS)),
     "labels": _optional(ARMS),
     "Z": _optional(TABLE),
@@ -299,7 +301,7 @@ _ACTIONS: Final[Fields] = {
     "name": _optional(TEXT),
 }
 _ACTIONS_ROW: Final[Fields] = {
-    "hash": Field(HASH),
+    "hash": Field(HASH, "of a [table](#actions)"),
     "width": Field(COUNT),
     **{name: _ACTIONS[name] for name in ("labels", "names", "name")},
     "base": _optional(COUNT),
@@ -327,6 +329,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "actions": Kind(
         text="`prepare(name, table)`, if it has a name",
+        row_text="nothing: decisions name it",
         fields=_ACTIONS,
         row=_ACTIONS_ROW,
         of="actions",
@@ -335,6 +338,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "remove_table": Kind(
         text="`remove_table(name)`",
+        row_text="nothing: decisions among its actions are learned as before",
         fields=_TABLE_NAME,
         row=_TABLE_NAME,
         of="actions",
@@ -343,6 +347,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "decide": Kind(
         text='`decide(x, eligible=..., t=t, weights=..., unit=..., epoch=..., propensity="marginal")`, and compares '
         "everything",
+        row_text="takes a step",
         fields={**DECISION, **_GUARDED},
         row=_DECIDE_ROW,
         mark="actions",
@@ -357,6 +362,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "learn": Kind(
         text="`learn`",
+        row_text="learns",
         fields={**_ID, **_REWARD, **_DECISION, **_BILLED, **_EXPIRED, **_PLAYED},
         row={
             **_OF,
@@ -376,6 +382,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "correct": Kind(
         text="`correct`",
+        row_text="corrects",
         fields={**_ID, **_OLD_AND_NEW, **_WEIGHT, **_DECISION, **_BILLED, **_PLAYED},
         row={**_OF, **_OLD_AND_NEW, **_STATUS, **_LATER, **_HAD, **_WAITS, **_EXPIRED, **_ROW_PLAYED, **_BILLED},
         contradiction=contradictions.of_correction,
@@ -384,6 +391,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "forget": Kind(
         text="`forget`",
+        row_text="takes a default back, of an arm that was not played",
         fields={**_ID, "reward": Field(REWARD), **_WEIGHT, **_DECISION, **_BILLED},
         row={**_OF, "reward": Field(REWARD), **_BILLED},
         play=plays.forget,
@@ -391,12 +399,14 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "expire": Kind(
         text="`expire`",
+        row_text="no longer waits",
         fields=_ABOUT,
         row={**_OF, **_HAD, **_BILLED},
         play=lambda cast, event, past: cast.expire(past.get(event)),
     ),
     "bill": Kind(
-        text="`bill`: counts its cost in the budget, and learns nothing",
+        text="`bill`",
+        row_text="counts its cost in the budget, and learns nothing",
         fields={
             **_ID,
             "cost": Field(NUMBER, "what counts as its cost in the budget"),
@@ -497,7 +507,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         play=plays.resync,
     ),
     "replace": Kind(
-        text="the call of that name; `guards` cannot be replayed: events after them go on from a model",
+        text="`replace`, with the one of these that it has; `guards` cannot be replayed: events after them go on from "
+        "a model",
         fields=_REPLACE,
         contradiction=contradictions.of_replacement,
         play=plays.replace,
