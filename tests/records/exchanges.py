@@ -139,7 +139,7 @@ def _loops(store: Store) -> None:
     )
     names: dict[str, Any] = {"features": ["age"], "action_features": ["genre", "year"]}
     store.loop("films", **names, early_window=60.0, seed=9)
-    store.loop(**ARTICLES.arguments())
+    store.open(ARTICLES.spec)
 
 
 def _arms(talk: Exchanges) -> None:

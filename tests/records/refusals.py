@@ -375,7 +375,7 @@ def _loaded(text: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "armlet.toml"
         path.write_text(text)
-        return said(lambda: [each.arguments() for each in load(path, {}).loops]).replace(f"{folder}/", "")
+        return said(lambda: [each.spec for each in load(path, {}).loops]).replace(f"{folder}/", "")
 
 
 def _from(environ: Mapping[str, str]) -> object:

@@ -97,23 +97,24 @@ def test_a_file_says_everything(tmp_path: Path) -> None:
     home, other, router, films, news = config.loops
     assert (config.store, config.listen.host, config.listen.port) == ("shop.db", "0.0.0.0", 9000)
     assert home.arms == ("sale", "new", 3)
-    assert home.encoder is not None
-    assert home.encoder.features == ("1", "age", "basket", "country=de", "country=fr", "country=other")
-    assert home.make_policy() == armlet.LinUCB(alpha=0.5)
+    assert home.spec.encoder is not None
+    assert home.spec.encoder.features == ("1", "age", "basket", "country=de", "country=fr", "country=other")
+    assert home.spec.policy == armlet.LinUCB(alpha=0.5)
     assert (home.window, home.default_reward, home.aggregation, home.early_window) == (3600, 0, "last", 60)
     assert (home.reward_range, home.seed, home.on_change) == ((0.0, 5.0), 7, "apply")
     assert home.feature_range == {"age": [0, 120], "basket": [0, 1000, "clip"]}
     assert (home.epoch, other.epoch) == (1000, timedelta(hours=1))
     assert home.control == ControlConfig(arm="sale", share=0.2)
-    assert (other.name, other.arms, other.dim, other.encoder) == ("other page", (1, 2), 2, None)
+    assert (other.name, other.arms, other.dim, other.spec.encoder) == ("other page", (1, 2), 2, None)
     assert (router.outcomes, router.known) == ({"quality": 1.0, "cost": -40.0}, {"cost": {"small": 0.001, 2: 0.03}})
     assert router.budget == armlet.Budget("cost", total=250.0, horizon=100_000)
     assert (router.default_reward, router.reward_range) == ({"quality": 0.5}, {"quality": (0.0, 1.0)})
     assert (films.arms, films.has_actions, news.has_actions, home.has_actions) == ((), True, True, False)
-    assert films.action_encoder is not None
-    assert films.action_encoder.features == ("year", "genre=crime", "genre=horror", "genre=other")
-    assert (films.encoder, news.encoder) == (None, armlet.HashedFeatures(8))
-    made: object = films.make_policy()
+    assert films.spec.action_encoder is not None
+    assert films.spec.action_encoder.features == ("year", "genre=crime", "genre=horror", "genre=other")
+    encoders: object = (films.spec.encoder, news.spec.encoder)
+    assert encoders == (None, armlet.HashedFeatures(8))
+    made: object = films.spec.policy
     assert made == armlet.SharedThompson(draws=10, interactions=[("age", "year")])
     assert config.personalizer == PersonalizerConfig(loop="films", apprentice=("films", "news"))
     assert config.keys[0].grant.expires == datetime(2027, 1, 31, tzinfo=UTC).timestamp()

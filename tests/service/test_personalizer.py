@@ -46,13 +46,13 @@ EVENTS = "/personalizer/v1.0/events"
 @pytest.fixture
 def store() -> Iterator[Store]:
     with Store(Memory()) as store:
-        store.loop(**ARTICLES.arguments())
+        store.open(ARTICLES.spec)
         yield store
 
 
 @pytest.fixture
 def hashed(store: Store) -> Store:
-    store.loop(**LoopConfig(name="hashed", hashed=8, action_hashed=6, seed=1).arguments())
+    store.open(LoopConfig(name="hashed", hashed=8, action_hashed=6, seed=1).spec)
     return store
 
 
@@ -71,7 +71,7 @@ def error(answer: Answer, status: int, code: str, target: str | None = None) -> 
 @pytest.mark.parametrize("path", [*(f"{base}/rank" for base in BASES), f"/personalizer/rank{QUERY}"])
 def test_a_rank_is_the_decision_that_the_loop_makes(caller: Caller, path: str) -> None:
     with Store(Memory()) as other:
-        twin = other.loop(**ARTICLES.arguments())
+        twin = other.open(ARTICLES.spec)
         for i in range(12):
             told = caller.post(path, {**ASKED, "eventId": f"visit-{i}"})
             same: Any = twin.decide(
@@ -353,7 +353,7 @@ def test_a_loop_that_was_made_again_is_found_again(store: Store, caller: Caller)
         assert caller.post(RANK, {**ASKED, "eventId": "e"}).status == 201
         store.delete("articles")
         error(caller.post(path, body), 404, "ResourceNotFound", "loop")
-        store.loop(**ARTICLES.arguments())
+        store.open(ARTICLES.spec)
 
 
 def test_keys_are_those_of_the_server(store: Store) -> None:

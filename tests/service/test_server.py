@@ -557,7 +557,7 @@ def test_options_of_actions_are_those_of_a_file(tmp_path: Path, capsys: pytest.C
         assert main(["serve", *words, "--print-config"]) == 0
         (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
         loop = load(tmp_path / "armlet.toml", {}).loops[0]
-        assert loop.spec().cast().live.settings.action_features == names  # type: ignore[union-attr]
+        assert loop.spec.cast().live.settings.action_features == names  # type: ignore[union-attr]
     for wrong, told in (
         (("shop.db", "--action-features", "year"), "--action-features is given, but --loop is not"),
         ((*FILMS, "--arms", "a,b"), "arms and action_features are given"),

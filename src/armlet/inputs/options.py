@@ -13,7 +13,7 @@ import re
 import reprlib
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import Parameter
 from types import GenericAlias, NoneType, UnionType
 from typing import (
@@ -21,6 +21,7 @@ from typing import (
     Any,
     Concatenate,
     Literal,
+    NamedTuple,
     NoReturn,
     ParamSpec,
     TypeAlias,
@@ -62,6 +63,9 @@ class Option:
         Whether each decision of a batch has one if any has; else None leaves it out.
     default
         Its value if it is left out.
+    forms
+        The names and types by which files, requests and commands say it, if they have no values of its type; none if
+        it cannot be said there.
     """
 
     text: str
@@ -70,6 +74,7 @@ class Option:
     plural: str | None = None
     complete: bool = False
     default: object = None
+    forms: Mapping[str, Any] | None = None
 
     @property
     def summary(self) -> str:
@@ -114,6 +119,25 @@ def declared(declaration: type) -> Mapping[str, Declared]:
             kind, option = get_args(hint)
             found[name] = Declared(_without_none(kind), option)
     return found
+
+
+class Form(NamedTuple):
+    """How an option is said in files, requests and commands."""
+
+    type: Any
+    option: Option
+    is_removable: bool  # None says that there is none
+
+
+def forms_of(declaration: type, but: Iterable[str] = ()) -> dict[str, Form]:
+    """Return how the options of a dataclass are said, by the names that they have there."""
+    defaults = {each.name: each.default for each in fields(declaration)}
+    return {
+        form: Form(kind, each.option, defaults[name] is KEEP)
+        for name, each in declared(declaration).items()
+        if name not in but
+        for form, kind in ({name: each.type} if each.option.forms is None else each.option.forms).items()
+    }
 
 
 def with_options(options: Mapping[str, Declared], **others: str) -> Callable[[F], F]:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import Struct
 
 from armlet.errors import ArmletError, EventError, StoreError, refusing
 from armlet.inputs.budget import Budget
 from armlet.service.app import Service, no_loop
-from armlet.service.config import ControlConfig, LoopConfig, make_encoder, make_policy, read_known
+from armlet.service.config import LoopConfig, read_plain
 from armlet.service.http import JSON, NO_SNIFF, NO_STORE, Request, Response, decode, json_response
 from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, OUTCOME_UNKNOWN, UNAVAILABLE, Problem, refusal
 from armlet.service.schemas import (
-    AnyControl,
-    BudgetTerms,
     ChangeArm,
     ChangeLoop,
     Done,
-    Duration,
     Forget,
     Forgotten,
     LoopName,
@@ -32,9 +29,10 @@ from armlet.service.schemas import (
     Promoted,
     Prune,
     Pruned,
-    Shadow,
+    said_in,
 )
-from armlet.stores import Control, Loop, Store
+from armlet.stores import Loop, LoopSpec, Store
+from armlet.stores.spec import LoopChange
 from armlet.types import Arm
 
 if TYPE_CHECKING:
@@ -70,34 +68,31 @@ def _refusing(names: tuple[str, ...]) -> Iterator[None]:
 
 async def make_loop(service: Service, request: Request) -> Response:
     """Make a loop."""
-    asked = decode(_make, await request.body(service.limits.body), request)
-    if not request.grant.allows("admin", asked.name):
-        raise Problem(FORBIDDEN, f"the key lacks the scope 'admin' for loop {asked.name!r}", field="name")
-    dim = asked.dim or len(asked.features) + sum(map(len, asked.categories.values()))
-    _check_size(len(asked.arms or ()), dim, len(asked.outcomes or ()))
-    service.loops[asked.name] = await service.run(_made, service.store, asked)
-    return Response(msgspec.json.encode(LoopName(asked.name)), 201, (JSON, NO_STORE, NO_SNIFF))
+    body = decode(_make, await request.body(service.limits.body), request)
+    if not request.grant.allows("admin", body.name):
+        raise Problem(FORBIDDEN, f"the key lacks the scope 'admin' for loop {body.name!r}", field="name")
+    said = said_in(body, LoopSpec)
+    columns = len(said.get("features", ())) + sum(map(len, said.get("categories", {}).values()))
+    _check_size(len(said.get("arms", ())), said.get("dim") or columns, len(said.get("outcomes", ())))
+    service.loops[body.name] = await service.run(_made, service.store, said)
+    return Response(msgspec.json.encode(LoopName(body.name)), 201, (JSON, NO_STORE, NO_SNIFF))
 
 
-def _made(store: Store, asked: MakeLoop) -> Loop:
-    if asked.name in store.loops:
-        raise Problem(CONFLICT, f"there is a loop {asked.name!r} already", field="name")
-    fields = {**msgspec.structs.asdict(asked), "arms": asked.arms or ()}
+def _made(store: Store, said: dict[str, Any]) -> Loop:
+    if said["name"] in store.loops:
+        raise Problem(CONFLICT, f"there is a loop {said['name']!r} already", field="name")
     with _refusing(MakeLoop.__struct_fields__):
         with refusing():
-            if asked.control is not None:
-                fields["control"] = ControlConfig(arm=asked.control.arm, share=asked.control.share)
-            if isinstance(asked.epoch, Duration):
-                fields["epoch"] = msgspec.structs.asdict(asked.epoch)
-            if asked.budget is not None:
-                fields["budget"] = _budget(asked.budget)
-            arguments = LoopConfig(**fields).arguments()
-        return store.loop(**arguments)
+            spec = LoopConfig(**_with_budget(said)).spec
+        return store.open(spec)
 
 
-def _budget(told: BudgetTerms) -> Budget:
+def _with_budget(said: dict[str, Any]) -> dict[str, Any]:
+    """Read a budget, whose errors name its own fields."""
+    if said.get("budget") is None:
+        return said
     try:
-        return Budget(**msgspec.structs.asdict(told))
+        return {**said, "budget": Budget(**said["budget"])}
     except ArmletError as error:
         raise refusal(error, field="budget") from error
 
@@ -131,36 +126,13 @@ async def change(service: Service, request: Request) -> Response:
     return json_response(Done("done" if is_other else "unchanged"))
 
 
-def _changed(loop: Loop, asked: ChangeLoop) -> bool:
+def _changed(loop: Loop, body: Struct) -> bool:
+    said = said_in(body, LoopChange)
     with _refusing(ChangeLoop.__struct_fields__):
         with refusing():
-            arguments = _arguments(loop, asked)
-        return loop.change(**arguments)
-
-
-def _arguments(loop: Loop, asked: ChangeLoop) -> Mapping[str, Any]:
-    """Return the arguments of `Loop.change`."""
-    fields = msgspec.structs.asdict(asked)
-    policy, settings, categories = fields.pop("policy"), fields.pop("policy_settings"), fields.pop("categories")
-    given = {name: value for name, value in fields.items() if value is not UNSET}
-    if isinstance(asked.control, AnyControl):
-        told = asked.control
-        played = make_policy(told.policy, told.policy_settings)
-        given["control"] = Control(arm=told.arm, policy=played, share=told.share)
-    if isinstance(asked.shadow, Shadow):
-        given["shadow"] = make_policy(asked.shadow.policy, asked.shadow.policy_settings)
-    if isinstance(asked.budget, BudgetTerms):
-        given["budget"] = _budget(asked.budget)
-    if asked.known is not UNSET:
-        arms = () if asked.arms is UNSET else asked.arms
-        given["known"] = read_known(asked.known, dict.fromkeys([*loop.model().arms, *arms]))
-    if policy is not UNSET or settings:
-        given["policy"] = make_policy(None if policy is UNSET else policy, settings)
-    encoder = make_encoder(given.get("features", ()), categories)
-    if encoder is not None:
-        given.pop("features", None)
-        given["encoder"] = encoder
-    return given
+            arms = [*loop.model().arms, *said.get("arms", ())] if "known" in said else ()
+            options = read_plain(_with_budget(said), dict.fromkeys(arms))
+        return loop.change(**options)
 
 
 async def change_arm(service: Service, request: Request) -> Response:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from datetime import UTC, datetime
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args, get_origin
 
 from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError, choices
@@ -17,11 +18,9 @@ from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
 from armlet.inputs.columns import check_label, check_labels, check_text, listed
 from armlet.inputs.hashed import HashedFeatures
-from armlet.inputs.ranges import GivenRanges
+from armlet.inputs.options import forms_of
 from armlet.inputs.settings import (
     Check,
-    Epoch,
-    Objective,
     Range,
     chance,
     check_epoch,
@@ -36,8 +35,7 @@ from armlet.inputs.settings import (
 from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
 from armlet.stores import Control
-from armlet.stores.rewards import Aggregation
-from armlet.stores.spec import RULES, LoopSpec, OnChange
+from armlet.stores.spec import LoopSpec, OnChange
 from armlet.types import Arm, Policy
 
 if TYPE_CHECKING:
@@ -177,13 +175,22 @@ class PersonalizerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlConfig:
-    """An arm that a fixed share of decisions plays, to compare with."""
+    """An arm, or a policy, that plays a fixed share of decisions, to compare with."""
 
-    arm: Arm
+    arm: Arm | None = None
+    policy: str | None = None
+    policy_settings: Mapping[str, Any] = field(default_factory=dict)
     share: float = 0.1
 
     def __post_init__(self) -> None:
-        settle(self, arm=_arm, share=chance(fix="give a share between 0 and 1, such as 0.1"))
+        settle(self, share=chance(fix="give a share between 0 and 1, such as 0.1"))
+        if self.arm is not None:
+            settle(self, arm=_arm)
+
+    @property
+    def control(self) -> Control:
+        """The control that it describes."""
+        return Control(arm=self.arm, policy=make_policy(self.policy, self.policy_settings), share=self.share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,61 +228,37 @@ class KeyConfig:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopConfig:
-    """A loop that the server makes, or goes on with; `armlet.stores.Store.loop` says what each means.
+_EMPTY: Final[Mapping[str, Any]] = {"arms": (), "features": (), "action_features": ()}
 
-    Parameters
-    ----------
-    features, categories, hashed, dim
-        Names of numbers, "1" for a constant; columns of text with the texts that get a flag each, all others sharing
-        one more; or how many columns any names are hashed into; or, without names, how many numbers there are.
-    action_features, action_categories, action_hashed, action_dim
-        The same of actions, for a loop without arms: its actions come with each decision, and have features.
-    policy, policy_settings
-        The name of a policy, and its settings.
-    outcomes, known, budget
-        What one of each outcome is worth; those that are given for every arm, by its text or in pairs of an arm and a
-        number; and how much of one of them may be spent.
-    epoch
-        How long a unit keeps its arm: a number of decisions, or `{ seconds = 3600 }`.
-    on_change
-        What to do if the loop is there and was made otherwise: "refuse" to start, or "apply" the change.
+
+def _fields_of_loops() -> Iterator[tuple[str, Any, Any]]:
+    """Return fields with which a table says the options of a loop; what it does not say is None, or empty."""
+    for name, form in forms_of(LoopSpec, but=("name", "on_change")).items():
+        if get_origin(form.type) is abc.Mapping and form.type.__args__[1] is not object:
+            yield name, form.type, field(default_factory=dict)
+        else:
+            yield name, form.type | None, field(default=_EMPTY.get(name), repr=name != "seed")
+
+
+_Said: Any = make_dataclass("_Said", [("name", str), *_fields_of_loops()], frozen=True, kw_only=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig(_Said):  # type: ignore[misc]  # its fields are those of a LoopSpec, as plain values say them
+    """A loop that the server makes, or goes on with: the options of `armlet.stores.Store.loop`, as plain values.
+
+    A loop that is there keeps what is left out. `on_change` says what to do if it was made otherwise than is said:
+    "refuse" to start, or "apply" the change.
 
     Examples
     --------
     >>> loop = LoopConfig(name="home", arms=("sale", "new"), features=("age",), categories={"country": ("fr", "de")})
-    >>> loop.encoder.features
+    >>> loop.spec.encoder.features
     ('age', 'country=de', 'country=fr', 'country=other')
     >>> LoopConfig(name="films", features=("age",), action_features=("year",)).has_actions
     True
     """
 
-    name: str
-    arms: tuple[Arm, ...] = ()
-    features: tuple[str, ...] = ()
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    hashed: int | None = None
-    dim: int | None = None
-    action_features: tuple[str, ...] = ()
-    action_categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    action_hashed: int | None = None
-    action_dim: int | None = None
-    policy: str | None = None
-    policy_settings: Mapping[str, Any] = field(default_factory=dict)
-    window: float | None = None
-    default_reward: float | Mapping[str, float] | None = None
-    aggregation: Aggregation | None = None
-    early_window: float | None = None
-    reward_range: Range | Mapping[str, Range] | None = None
-    feature_range: GivenRanges | None = None
-    objective: Objective | None = None
-    seed: int | None = field(default=None, repr=False)
-    control: ControlConfig | None = None
-    epoch: Epoch | None = None
-    outcomes: Mapping[str, float] | None = None
-    known: Mapping[str, Mapping[Arm, float]] | None = None
-    budget: Budget | None = None
     on_change: OnChange = "refuse"
 
     def __post_init__(self) -> None:
@@ -289,86 +272,77 @@ class LoopConfig:
             action_features=texts,
             action_categories=_categories,
             action_dim=optional(whole()),
-            aggregation=_unless_none(one_of(*get_args(Aggregation))),
             reward_range=_range,
-            objective=_unless_none(one_of(*get_args(Objective))),
             seed=lambda _, value: None if value is None else check_seed(cast("int", value)),
             epoch=lambda _, value: check_epoch(value),
             known=lambda _, value: None if value is None else read_known(value, self.arms),
-            on_change=one_of(*get_args(OnChange)),
+            control=lambda _, value: ControlConfig(**value) if isinstance(value, Mapping) else value,
         )
         for of in ("", "action_"):
-            self._check_side(of)
+            _check_side(of, vars(self))
         if not self.arms and not self.has_actions:
             raise InvalidValueError("arms is missing; give it, or action_features for actions with features")
-        if self.control is not None and self.control.arm not in self.arms:
-            arms = [str(arm) for arm in self.arms]
-            raise InvalidValueError(f"control.arm is {self.control.arm!r}; {choices(str(self.control.arm), arms)}")
-        self.spec().cast()  # refuses what the store would refuse
-
-    def _check_side(self, of: str) -> None:
-        """Refuse features of contexts, or of actions, that are given in two ways."""
-        has_names = bool(getattr(self, f"{of}features") or getattr(self, f"{of}categories"))
-        hashed, dim = getattr(self, f"{of}hashed"), getattr(self, f"{of}dim")
-        if hashed is not None and has_names:
-            raise InvalidValueError(
-                f"{of}hashed is {hashed}, which takes any names, but {of}features are named; leave one out"
-            )
-        if dim is not None and (has_names or hashed is not None):
-            raise InvalidValueError(f"{of}dim is {dim}, but features have names; leave {of}dim out")
+        arm = None if self.control is None else self.control.arm
+        if arm is not None and arm not in self.arms:
+            raise InvalidValueError(f"control.arm is {arm!r}; {choices(str(arm), map(str, self.arms))}")
+        self.spec.cast()  # refuses what the store would refuse
 
     @property
     def has_actions(self) -> bool:
         """Whether its actions come with each decision, and have features."""
         return bool(self.action_features or self.action_categories or self.action_hashed or self.action_dim)
 
-    def make_policy(self) -> Policy | None:
-        """Make the policy, or refuse its name or settings; None for the default one."""
-        return make_policy(self.policy, self.policy_settings)
-
     @property
-    def encoder(self) -> AnyEncoder | None:
-        """What makes numbers of its contexts, if there is more than numbers in them."""
-        return make_encoder(self.features, self.categories, self.hashed)
-
-    @property
-    def action_encoder(self) -> AnyEncoder | None:
-        """What makes numbers of the features of actions, if there is more than numbers in them."""
-        return make_encoder(self.action_features, self.action_categories, self.action_hashed)
-
     def spec(self) -> LoopSpec:
-        """Return what the store makes of it."""
-        return LoopSpec(**self.arguments())
+        """The loop as the store takes it."""
+        said = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) not in (None, (), {})}
+        return LoopSpec(**read_plain(said, self.arms))
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `Store.loop`."""
-        encoder, action_encoder = self.encoder, self.action_encoder
-        same = (
-            "dim",
-            "action_dim",
-            *RULES,
-            "reward_range",
-            "feature_range",
-            "objective",
-            "seed",
-            "epoch",
-            "outcomes",
-            "known",
-            "budget",
+
+def _check_side(of: str, said: Mapping[str, Any]) -> None:
+    """Refuse features of contexts, or of actions, that are said in two ways."""
+    has_names = bool(said.get(f"{of}features") or said.get(f"{of}categories"))
+    hashed, dim = said.get(f"{of}hashed"), said.get(f"{of}dim")
+    if hashed is not None and has_names:
+        raise InvalidValueError(
+            f"{of}hashed is {hashed}, which takes any names, but {of}features are named; leave one out"
         )
-        given = {
-            "name": self.name,
-            "arms": list(self.arms) or None,
-            "policy": self.make_policy(),
-            "encoder": encoder,
-            "features": self.features if encoder is None and self.features else None,
-            "action_encoder": action_encoder,
-            "action_features": self.action_features if action_encoder is None and self.action_features else None,
-            "control": None if self.control is None else Control(arm=self.control.arm, share=self.control.share),
-            "on_change": self.on_change,
-            **{name: getattr(self, name) for name in same},
-        }
-        return {name: value for name, value in given.items() if value is not None}  # the others are not said
+    if dim is not None and (has_names or hashed is not None):
+        raise InvalidValueError(f"{of}dim is {dim}, but features have names; leave {of}dim out")
+
+
+def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, Any]:
+    """Return the options of a loop, or of a change of one, that plain values say; `arms` are those that it has then.
+
+    Examples
+    --------
+    >>> read_plain({"policy": "LinUCB", "policy_settings": {"alpha": 0.5}, "features": ["age"], "hashed": None})
+    {'features': ['age'], 'policy': LinUCB(alpha=0.5, ...)}
+    """
+    given = {name: value for name, value in said.items() if name not in _UNLIKE}
+    policy = make_policy(said.get("policy"), said.get("policy_settings") or {})
+    if policy is not None:
+        given["policy"] = policy
+    for of in ("", "action_"):
+        names = said.get(f"{of}features") or ()
+        encoder = make_encoder(names, said.get(f"{of}categories") or {}, said.get(f"{of}hashed"))
+        if encoder is not None:
+            given.pop(f"{of}features", None)
+            given[f"{of}encoder"] = encoder
+    if isinstance(control := said.get("control"), Mapping | ControlConfig):
+        told = control if isinstance(control, ControlConfig) else ControlConfig(**control)
+        given["control"] = told.control
+    if isinstance(shadow := said.get("shadow"), Mapping):
+        given["shadow"] = make_policy(shadow.get("policy"), shadow.get("policy_settings") or {})
+    if isinstance(budget := said.get("budget"), Mapping):
+        given["budget"] = Budget(**budget)
+    if said.get("known") is not None:
+        given["known"] = read_known(said["known"], arms)
+    return given
+
+
+_UNLIKE: Final = ("policy", "policy_settings", "categories", "hashed", "action_categories", "action_hashed")
+"""What has no option of its name and type."""
 
 
 def read_known(given: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, float]]:

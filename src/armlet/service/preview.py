@@ -78,7 +78,7 @@ def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Pla
     try:
         terms = Terms.read(record)
         cast = _cast(view, record, terms)
-        spec = loop.spec()
+        spec = loop.spec
         made = spec.cast()
         change = None if made is None else spec.differences(made.live, terms, cast)
     except ArmletError as error:

@@ -5,21 +5,20 @@ Unknown fields are refused, so that a misspelt one is not silently ignored. JSON
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, to_builtins
 from msgspec.structs import asdict
 
 from armlet.inputs.ask import ACTIONS, OPTIONS, OWN, SHARED
 from armlet.inputs.columns import LARGEST, LONGEST
 from armlet.inputs.hashed import MOST as MOST_COLUMNS
-from armlet.inputs.options import Declared, summary
+from armlet.inputs.options import Declared, Option, forms_of, summary
 from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
-from armlet.inputs.settings import Objective
-from armlet.stores import Aggregation, Alarm, Status
+from armlet.stores import Alarm, Status
 from armlet.stores.promotion import Gate
-from armlet.stores.spec import How
+from armlet.stores.spec import LoopChange, LoopSpec
 from armlet.stores.store import LATEST
 from armlet.stores.tally import OutcomeCounts
 from armlet.types import Arm
@@ -72,14 +71,16 @@ StructT = TypeVar("StructT", bound=Struct)
 
 def _with_options(base: type[StructT], options: Mapping[str, Declared]) -> type[StructT]:
     """Add options to a body, which are left out, or null, by default."""
-    fields = [
-        (name, Annotated[_SENT.get(each.type, each.type) | None, Meta(description=each.option.summary)], None)
-        for name, each in options.items()
-    ]
-    told: Mapping[str, Any] = {"__doc__": base.__doc__, "__module__": __name__}
-    made = defstruct(
-        base.__name__.removeprefix("_"), fields, bases=(base,), namespace=dict(told), forbid_unknown_fields=True
-    )
+    return _with_fields(base, ((name, _optional(each.type, each.option), None) for name, each in options.items()))
+
+
+def _optional(kind: Any, option: Option) -> Any:
+    return Annotated[_SENT.get(kind, kind) | None, Meta(description=option.summary)]
+
+
+def _with_fields(base: type[StructT], fields: Iterable[tuple[str, Any, Any]]) -> type[StructT]:
+    name, namespace = base.__name__.removeprefix("_"), {"__doc__": base.__doc__, "__module__": __name__}
+    made = defstruct(name, fields, bases=(base,), namespace=namespace, forbid_unknown_fields=True)
     return cast("type[StructT]", made)
 
 
@@ -268,13 +269,6 @@ Epoch: TypeAlias = Decisions | Duration
 """How long a unit keeps its arm: a number of decisions, or a length of time."""
 
 
-class ArmControl(Struct, forbid_unknown_fields=True):
-    """An arm that plays a fixed share of decisions, to compare with."""
-
-    arm: Label
-    share: Share = 0.1
-
-
 class AnyControl(Struct, forbid_unknown_fields=True):
     """An arm, or another policy such as the one before, that plays a fixed share of decisions, to compare with."""
 
@@ -291,74 +285,64 @@ class Shadow(Struct, forbid_unknown_fields=True):
     policy_settings: Settings = {}
 
 
-class MakeLoop(Struct, forbid_unknown_fields=True):
+_SENT_AS: Final[Mapping[str, Any]] = {
+    "arms": Labels,
+    "features": Names,
+    "categories": Categories,
+    "hashed": Columns,
+    "dim": Annotated[int, Meta(ge=0, le=MOST_FEATURES)],
+    "action_features": Names,
+    "action_categories": Categories,
+    "action_hashed": Columns,
+    "action_dim": Annotated[int, Meta(ge=1, le=MOST_FEATURES)],
+    "policy_settings": Settings,
+    "window": Seconds,
+    "default_reward": Amount | ByOutcome,
+    "early_window": Seconds,
+    "reward_range": Ends | EndsByOutcome,
+    "feature_range": EndsByFeature,
+    "seed": Annotated[int, Meta(ge=0, le=2**53)],
+    "control": AnyControl,
+    "shadow": Shadow,
+    "epoch": Epoch,
+    "known": Known,
+    "budget": BudgetTerms,
+    "fill": Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)],
+}
+"""How options of a loop are sent, where that does not follow from their types."""
+
+
+def _forms(declaration: type, but: Iterable[str] = ()) -> Iterator[tuple[str, Any, Any]]:
+    for name, form in forms_of(declaration, but).items():
+        kind = _optional(_SENT_AS.get(name, form.type), form.option)
+        yield name, kind | UnsetType if form.is_removable else kind, UNSET if form.is_removable else None
+
+
+class _MakeLoop(Struct):
     """A loop to be made.
 
     Its features are numbers by name, "1" for a constant, and columns of text with the texts that get a flag each; or
     any names, `hashed` into so many columns; or, without names, `dim` numbers. The same of actions, such as
-    `action_features`, makes a loop without arms, whose actions come with each decision. Rewards are learned as they
-    arrive, unless there is a window in seconds: then each decision without a reward has earned `default_reward` when it
-    closes. `epoch` is how long a unit keeps its arm.
-
-    `feature_range` has [lowest, highest] of features, by name: a context outside is refused, or, with "clip" as a third
-    element, the nearer end is taken.
-
-    With `outcomes`, of which one is worth so much each, rewards, ranges and defaults are by their names; `known` are
-    those that are given for every arm, and not learned.
+    `action_features`, makes a loop without arms, whose actions come with each decision. With `outcomes`, rewards,
+    ranges and defaults are by their names.
     """
 
     name: Text
-    arms: Labels | None = None
-    features: Names = []
-    categories: Categories = {}
-    hashed: Columns | None = None
-    dim: Annotated[int, Meta(ge=0, le=MOST_FEATURES)] | None = None
-    action_features: Names = []
-    action_categories: Categories = {}
-    action_hashed: Columns | None = None
-    action_dim: Annotated[int, Meta(ge=1, le=MOST_FEATURES)] | None = None
-    policy: Text | None = None
-    policy_settings: Settings = {}
-    window: Seconds | None = None
-    default_reward: Amount | ByOutcome | None = None
-    aggregation: Aggregation | None = None
-    early_window: Seconds | None = None
-    reward_range: Ends | EndsByOutcome | None = None
-    feature_range: EndsByFeature | None = None
-    objective: Objective | None = None
-    seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-    control: ArmControl | None = None
-    epoch: Epoch | None = None
-    outcomes: ByOutcome | None = None
-    known: Known | None = None
-    budget: BudgetTerms | None = None
 
 
-class ChangeLoop(Struct, forbid_unknown_fields=True):
-    """What is to be another one, all of it or none; what is left out stays.
+class _ChangeLoop(Struct):
+    """What is to be another one, all of it or none; what is left out stays, and null says that there is to be none."""
 
-    `fill` is the value that new features had in all decisions before. `how` is "carry" to go on from what was learned,
-    or "refit" to learn the log again, for another kind of policy.
-    """
 
-    policy: Text | UnsetType = UNSET
-    policy_settings: Settings = {}
-    window: Seconds | UnsetType | None = UNSET
-    default_reward: Amount | ByOutcome | UnsetType | None = UNSET
-    aggregation: Aggregation | UnsetType = UNSET
-    early_window: Seconds | UnsetType | None = UNSET
-    reward_range: Ends | EndsByOutcome | UnsetType = UNSET
-    feature_range: EndsByFeature | UnsetType | None = UNSET
-    features: Names | UnsetType = UNSET
-    categories: Categories = {}
-    fill: Annotated[dict[str, Amount], Meta(max_length=MOST_FEATURES)] | UnsetType = UNSET
-    arms: Labels | UnsetType = UNSET
-    control: AnyControl | UnsetType | None = UNSET
-    shadow: Shadow | UnsetType | None = UNSET
-    outcomes: ByOutcome | UnsetType = UNSET
-    known: Known | UnsetType = UNSET
-    budget: BudgetTerms | UnsetType | None = UNSET
-    how: How = "carry"
+MakeLoop: Final = _with_fields(_MakeLoop, _forms(LoopSpec, but=("name", "on_change")))
+ChangeLoop: Final = _with_fields(_ChangeLoop, _forms(LoopChange))
+
+
+def said_in(body: Struct, declaration: type) -> dict[str, Any]:
+    """Return what a body says of a loop, in plain values."""
+    forms = forms_of(declaration)
+    plain: Mapping[str, Any] = to_builtins(body)
+    return {name: value for name, value in plain.items() if value is not None or forms[name].is_removable}
 
 
 class Promote(Struct, forbid_unknown_fields=True):

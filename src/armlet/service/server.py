@@ -229,7 +229,7 @@ def open_loops(config: ServerConfig) -> tuple[Store, list[Loop]]:
     """Open the store and all of its loops, make those that are missing, and close the windows that are due."""
     store = open_store(config.store, deadline=config.limits.deadline, queue=config.limits.queue)
     try:
-        loops = [store.loop(**each.arguments()) for each in config.loops]
+        loops = [store.open(each.spec) for each in config.loops]
         known = {loop.name for loop in loops}
         loops += [found for name in store.loops if name not in known and (found := _go_on(store, name)) is not None]
         store.settle()

@@ -117,6 +117,7 @@ class LoopSettings:
             "The policy, as for `armlet.Bandit` or `armlet.ActionBandit`. A loop that is there takes the same policy "
             'with other settings; any other one with `how="refit"` of `Loop.change`.',
             _any,
+            forms={"policy": str, "policy_settings": Mapping[str, object]},
         ),
     ] = None
     features: Annotated[
@@ -130,7 +131,11 @@ class LoopSettings:
     ] = None
     encoder: Annotated[
         Encoder | None,
-        Option("What makes numbers of contexts instead, as for `armlet.Bandit`.", _any),
+        Option(
+            "What makes numbers of contexts instead, as for `armlet.Bandit`.",
+            _any,
+            forms={"categories": Mapping[str, Iterable[str]], "hashed": int},
+        ),
     ] = None
     window: Annotated[
         float | Keep | None,
@@ -219,6 +224,7 @@ class LoopSettings:
             "are not learned by a policy that learns from exploration alone.",
             optional(_control),
             over="arms",
+            forms={"control": Mapping[str, object]},
         ),
     ] = KEEP
 
@@ -263,6 +269,7 @@ class LoopChange(LoopSettings):
             "Another policy that runs along; None ends it. It learns all rows and its choices are logged, but never "
             "played. `promote` lets it play.",
             optional(_own),
+            forms={"shadow": Mapping[str, object]},
         ),
     ] = KEEP
     how: Annotated[
@@ -411,7 +418,13 @@ class LoopSpec(LoopSettings):
         ),
     ] = None
     action_encoder: Annotated[
-        Encoder | None, Option("What makes numbers of actions instead.", _any, over="actions")
+        Encoder | None,
+        Option(
+            "What makes numbers of actions instead.",
+            _any,
+            over="actions",
+            forms={"action_categories": Mapping[str, Iterable[str]], "action_hashed": int},
+        ),
     ] = None
     seed: Annotated[int | None, Option("The policy's coins; drawn at random if left out.", _any)] = None
     model: Annotated[
@@ -420,6 +433,7 @@ class LoopSpec(LoopSettings):
             "A trained bandit to start from, with its arms, features and policy. A loop that is there goes on as it "
             "is.",
             _any,
+            forms={},
         ),
     ] = None
     on_change: Annotated[
