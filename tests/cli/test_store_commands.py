@@ -268,7 +268,7 @@ def test_outcomes_and_a_budget_are_shown_and_changed(capsys: pytest.CaptureFixtu
     assert re.search(r"^ +1 +0\.03  cost of 2$", told, re.M)
     words = ("--outcomes", "cost=-20", "--known", "cost:2=0.02,tiny=0.0001", "--arms", "small,2,tiny")
     assert run("change", "router", *words, "--budget", "cost:total=5,horizon=2k") == 0
-    assert capsys.readouterr().out == "router: changed outcomes, arms, known, budget\n"
+    assert capsys.readouterr().out == "router: changed outcomes, budget, arms, known\n"
     found = shown(capsys, "router")
     assert found["weights"] == {"quality": 1.0, "cost": -20.0}
     assert found["arms"] == ["small", 2, "tiny"]
@@ -371,7 +371,7 @@ def test_delete_asks_whether_it_is_meant(capsys: pytest.CaptureFixture[str]) -> 
         (
             ["store", "shop.db", "change", "home", "--share", "0.2"],
             2,
-            "--share is given, but no --control that plays it",
+            "--share is given, but --control is not",
         ),
         (
             ["store", "shop.db", "change", "home", "--control", "z"],

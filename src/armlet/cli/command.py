@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -53,6 +53,16 @@ def group(title: str, *arguments: Argument) -> Argument:
         below = parser.add_argument_group(title)
         for each in arguments:
             each(below)
+
+    return add
+
+
+def later(make: Callable[[], Iterable[Argument]]) -> Argument:
+    """Declare arguments that are made when their command is called: to make them imports what others do not need."""
+
+    def add(parser: argparse._ActionsContainer) -> None:
+        if isinstance(parser, Parser):
+            parser.later.append(make)
 
     return add
 
@@ -256,8 +266,24 @@ class Help(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """Names the closest command or option, and ends a refusal with the way to the help."""
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.later: list[Callable[[], Iterable[Argument]]] = []
+
+    def complete(self) -> None:
+        """Add the arguments that wait for the command to be called."""
+        while self.later:
+            for each in self.later.pop(0)():
+                each(self)
+
+    def format_help(self) -> str:
+        """Show all arguments."""
+        self.complete()
+        return super().format_help()
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an unknown option before anything else is missed: it may be the misspelt one."""
+        self.complete()
         given = sys.argv[1:] if args is None else list(args)
         known = self._option_string_actions
         for word in self._own(given):

@@ -190,7 +190,7 @@ def written(path: Path) -> Answer:
         metavar="MODEL",
         help="read the columns by the encoder of this model, in place of --features",
     ),
-    *outcome_options()[:2],
+    *outcome_options(),
     outcomes="--outcomes",
     known="--known",
 )

@@ -31,7 +31,7 @@ DESIGN = "how arms were chosen: by what learned from rewards (default), by a fix
     arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says"),
     arg("--normalize", choices=("l2",), help="divide every context by its length"),
     arg("--units", choices=("free", "as given"), help="default: the policy's own"),
-    *outcome_options()[:2],
+    *outcome_options(),
     seed("the bandit's coins"),
     *engine("serial"),
     arg("--out", required=True, metavar="FILE", help="the model, such as model.armlet"),

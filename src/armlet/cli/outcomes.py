@@ -173,11 +173,4 @@ def outcome_options(**settings: Any) -> tuple[Argument, ...]:
             help=f"an outcome that is given for every arm, not learned; {REPEATED}",
             **settings,
         ),
-        arg(
-            "--budget",
-            type=budget,
-            metavar="NAME:total=X,horizon=N",
-            help="how much of an outcome may be spent, in so many decisions; or period=N; hard=true; or none",
-            **settings,
-        ),
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from armlet.cli.command import REPEATED, Work, arg, command, group, named_policy, names, seed
-from armlet.cli.outcomes import amount, ends, epoch, in_words, outcome_options
+from armlet.cli.command import Argument, Work, arg, command, group, later, named_policy, names
+from armlet.cli.outcomes import in_words
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
 
@@ -24,30 +24,23 @@ if TYPE_CHECKING:
     from armlet.service.config import LoopConfig, ServerConfig
 
 EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
-LOOP: Final = (
-    "arms",
-    "features",
-    "hashed",
-    "dim",
-    "action_features",
-    "action_hashed",
-    "action_dim",
-    "window",
-    "default_reward",
-    "aggregation",
-    "reward_range",
-    "objective",
-    "seed",
-    "outcomes",
-    "known",
-    "budget",
-    "epoch",
-)
-"""Options that are settings of a loop as they are."""
-OTHERS: Final = ("loop", "categories", "action_categories", "policy", "control", "share")
 ACTIONS: Final = ("action_features", "action_categories", "action_hashed", "action_dim")
 JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
+
+
+def _loop_arguments() -> Iterator[Argument]:
+    from armlet.cli.loops import loop_arguments
+    from armlet.stores.spec import LoopSpec
+
+    yield group(
+        "a loop, without a .toml",
+        arg("--loop", metavar="NAME", help="make it, or go on with it"),
+        named_policy("default: OccasionalOptimism"),
+        arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
+        arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
+        *loop_arguments(LoopSpec, but=("name", "on_change")),
+    )
 
 
 @command(
@@ -59,36 +52,13 @@ KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
     arg("--check", action="store_true", help="read settings and store, say what would change, and start nothing"),
     arg("--print-config", action="store_true", help="print all settings with their variables, without secrets"),
     group(
-        "a loop, without a .toml",
-        arg("--loop", metavar="NAME", help="make it, or go on with it"),
-        arg("--arms", type=names, metavar="NAMES", help="the arms, separated by commas"),
-        arg("--features", type=names, metavar="NAMES", help="numbers in a context, separated by commas"),
-        arg("--categories", action="append", metavar="X=A,B", help=f"a column of text, and its values; {REPEATED}"),
-        arg("--hashed", type=int, metavar="N", help="take any names, hashed into so many columns"),
-        arg("--dim", type=int, metavar="D", help="how many numbers a context has, if they have no names"),
-        arg("--action-features", type=names, metavar="NAMES", help="of actions that come with decisions, without arms"),
-        arg("--action-categories", action="append", metavar="X=A,B", help=f"their columns of text; {REPEATED}"),
-        arg("--action-hashed", type=int, metavar="N", help="take any names of theirs"),
-        arg("--action-dim", type=int, metavar="D", help="how many numbers they have, without names"),
-        named_policy("default: OccasionalOptimism"),
-        arg("--window", type=float, metavar="SECONDS", help="until a decision without a reward has the default"),
-        arg("--default-reward", type=amount, metavar="X", help="that default; NAME=X,... of outcomes"),
-        arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts"),
-        arg("--reward-range", type=ends, metavar="LOW..HIGH", help="default: -1..1; NAME=LOW..HIGH,... of outcomes"),
-        arg("--objective", choices=("max", "min"), help="min for costs"),
-        seed("the loop's coins"),
-        *outcome_options(),
-        arg("--epoch", type=epoch, metavar="N", help="how long a unit keeps its arm: decisions, or 30min, 12h, 7d"),
-        arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
-        arg("--share", type=float, metavar="SHARE", help="default: 0.1"),
-    ),
-    group(
         "a key",
         arg("--new-key", type=names, metavar="SCOPES", help="make one for decide, reward, read, admin; print it once"),
         arg("--key-loops", type=names, metavar="NAMES", help="for these loops only, separated by commas"),
         arg("--key-name", default="mine", metavar="NAME", help="what to call it; default: mine"),
         arg("--without-propensity", action="store_true", help="answers leave it out, for keys in browsers"),
     ),
+    later(_loop_arguments),
     answers=(),
     extras=EXTRAS,
     options={"default_reward": "--default-reward", "reward_range": "--reward-range"},
@@ -144,42 +114,30 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
     options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
     if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
         return load(None, os.environ, options=options, **_table(a))
-    for name in (*LOOP, *OTHERS):
-        if getattr(a, name) is not None:
-            raise ArgumentError("{" + name + "} is given, but {place} is a file of settings; write it there")
+    from armlet.cli.loops import said
+    from armlet.stores.spec import LoopSpec
+
+    for name in (*said(a, LoopSpec), "loop"):
+        if name == "loop" and a.loop is None:
+            continue
+        raise ArgumentError("{" + name + "} is given, but {place} is a file of settings; write it there")
     return load(Path(a.place), os.environ, options=options)
 
 
 def _table(a: argparse.Namespace) -> dict[str, Any]:
     """Return what a file would have."""
-    from armlet.inputs.named import parse_named
+    from armlet.cli.loops import said
+    from armlet.stores.spec import LoopSpec
 
-    loop = {name: value for name in LOOP if (value := getattr(a, name)) is not None}
-    for option in ("categories", "action_categories"):
-        if (given := getattr(a, option)) is not None:
-            loop[option] = dict(_category(option, text) for text in given)
-    if a.policy is not None:
-        loop["policy"], loop["policy_settings"] = parse_named(a.policy)
-    if a.control is not None:
-        loop["control"] = {"arm": a.control, **({} if a.share is None else {"share": a.share})}
-    elif a.share is not None:
-        raise ArgumentError("{share} is given, but {control} is not; give the arm to compare with")
+    loop = {name: value for name, value in said(a, LoopSpec).items() if value is not None}
     if a.loop is None and loop:
         option = next(iter(loop)).replace("_", "-")
         raise ArgumentError("{name} is given, but {loop} is not; name the loop", name=f"--{option}")
-    if a.loop is not None and a.arms is None and not any(name in loop for name in ACTIONS):
+    if a.loop is not None and "arms" not in loop and not any(name in loop for name in ACTIONS):
         if loop:
             raise ArgumentError("{arms} is missing; give the arms of the loop, such as sale,new")
         return {"store": a.place}  # it goes on with all that are there
     return {"store": a.place, "loops": {} if a.loop is None else {a.loop: loop}}
-
-
-def _category(option: str, text: str) -> tuple[str, tuple[str, ...]]:
-    column, equals, values = text.partition("=")
-    if not equals:
-        told = "{" + option + "} is {given!r}; give a column and its values, such as country=de,fr"
-        raise ArgumentError(told, given=text)
-    return column.strip(), names(values)
 
 
 # ---- a key

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.answer import Answer
-from armlet.cli.command import Argument, Call, Command, arg, command, named_policy, names, progress
+from armlet.cli.command import Argument, Call, Command, arg, command, later, named_policy, progress
 from armlet.cli.logs import written
-from armlet.cli.outcomes import amount, amounts, ends, in_words, outcome_options
+from armlet.cli.outcomes import in_words
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
-from armlet.errors import ArgumentError, ArmletError, StoreError
+from armlet.errors import ArgumentError, ArmletError, InvalidValueError, StoreError, UnknownNameError
 
 if TYPE_CHECKING:
     from armlet.parallel import Progress
-    from armlet.stores import Control, Loop, Store
+    from armlet.stores import Loop, Store
     from armlet.stores.ledger import View
     from armlet.stores.overview import Details, Overview
     from armlet.stores.verify import Verified
@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 
 EXTRAS: Final = ("apsw", "msgspec", "psycopg", "pyarrow")
 MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is told
-CHANGES: Final = (
-    "window",
-    "default_reward",
-    "aggregation",
-    "early_window",
-    "reward_range",
-    "features",
-    "fill",
-    "outcomes",
-)
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
 _NAME: Final = arg("loop", metavar="NAME", help="of the loop")
 
@@ -334,58 +324,21 @@ def prune(a: argparse.Namespace) -> Answer:
     return Answer({"pruned": n, "before": before}, f"pruned {n:,} decisions from before {before}")
 
 
-def number_or_none(text: str) -> float | None:
-    """Read a number, or none.
+def _change_arguments() -> Iterator[Argument]:
+    from armlet.cli.loops import loop_arguments
+    from armlet.stores.spec import LoopChange
 
-    Examples
-    --------
-    >>> number_or_none("86400"), number_or_none("none")
-    (86400.0, None)
-    """
-    try:
-        return None if text == "none" else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid number: {text!r}; write a number, or none") from None
-
-
-def amount_or_none(text: str) -> float | dict[str, float] | None:
-    """Read a number, numbers by name, or none.
-
-    Examples
-    --------
-    >>> amount_or_none("0"), amount_or_none("quality=0,cost=0.02"), amount_or_none("none")
-    (0.0, {'quality': 0.0, 'cost': 0.02}, None)
-    """
-    return None if text == "none" else amount(text)
-
-
-_UNLESS: Final = {"default": argparse.SUPPRESS}
+    return loop_arguments(LoopChange)
 
 
 @_action(
     "change",
     "go on with other terms, features, arms or another policy",
     _NAME,
-    arg("--window", type=number_or_none, metavar="SECONDS", help="or none, with --default-reward none", **_UNLESS),
-    arg("--default-reward", type=amount_or_none, metavar="X", help="of windows that close without a reward", **_UNLESS),
-    arg("--aggregation", choices=("first", "last", "sum"), help="which of several rewards counts", **_UNLESS),
-    arg("--early-window", type=number_or_none, metavar="SECONDS", help="that rewards may come too early", **_UNLESS),
-    arg(
-        "--reward-range", type=ends, metavar="LOW..HIGH", help="write --reward-range=-1..1 if LOW is below 0", **_UNLESS
-    ),
-    arg("--features", type=names, metavar="NAMES", help="separated by commas, old ones that stay included", **_UNLESS),
-    arg(
-        "--fill",
-        type=amounts,
-        metavar="NAME=X",
-        help="of new features: their value in all rows so far; else 0",
-        **_UNLESS,
-    ),
-    arg("--arms", type=names, metavar="NAMES", help="to be played from now on, separated by commas"),
-    *outcome_options(**_UNLESS),
+    later(_change_arguments),
     named_policy(),
     arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
-    arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1", **_UNLESS),
+    arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
     arg("--shadow", metavar="POLICY", help="as --policy; runs along and is logged, but never played; none ends it"),
     arg("--refit", action="store_true", help="let --policy or --shadow learn the loop's log again: another kind"),
     refused=(ValueError, TypeError),
@@ -404,52 +357,35 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --control sale --share 0.1
       armlet store shop.db change homepage --shadow LinUCB --refit
     """
-    from armlet.inputs.budget import Budget
-    from armlet.service.config import read_known
+    from armlet.cli.loops import said
+    from armlet.inputs.named import parse_named
+    from armlet.service.config import read_plain
+    from armlet.stores.spec import LoopChange
 
-    given = {name: value for name, value in vars(a).items() if name in CHANGES}
-    for name in ("policy", "shadow"):
-        word = getattr(a, name)
-        if word is not None:
-            given[name] = None if (name, word) == ("shadow", "none") else _policy(word)
+    given = said(a, LoopChange)
+    if a.shadow is not None:
+        policy, settings = parse_named(a.shadow)
+        given["shadow"] = None if a.shadow == "none" else {"policy": policy, "policy_settings": settings}
     if a.refit and not {"policy", "shadow"} & given.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
-    if "share" in a and a.control in (None, "none"):
-        raise ArgumentError("{share} is given, but no {control} that plays it; name its arm")
-    if not given and a.arms is None and a.control is None and "known" not in a and "budget" not in a:
+    if not given:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
+    of_arms = [name for name in ("arms", "known", "control") if name in given]  # which the loop has to say
+    try:
+        options = read_plain({name: value for name, value in given.items() if name not in of_arms})
+    except UnknownNameError as error:  # a wrong word, as others are
+        raise InvalidValueError(str(error)) from error
     with _changing(a, "change(...)") as loop:
         present: Sequence[Arm] = getattr(loop.model(), "arms", ())  # of actions with features there are none
-        if a.arms is not None:
-            given["arms"] = _labels(a.arms, present)
-        if "known" in a:
-            arms = dict.fromkeys([*present, *given.get("arms", ())])
-            given["known"] = read_known(a.known, arms)
-        if "budget" in a:
-            given["budget"] = None if a.budget is None else Budget(**a.budget)
-        if a.control is not None:
-            given["control"] = _control(a, present)
-        loop.change(**given, how="refit" if a.refit else "carry")
-    return Answer({"loop": a.loop, "changed": list(given)}, f"{_plain(a.loop)}: changed {', '.join(given)}")
-
-
-def _policy(word: str) -> object:
-    """Make a policy of a loop, of either kind."""
-    from armlet.actions.policies import ACTION_POLICIES
-    from armlet.inputs.named import parse_named
-    from armlet.simulation.compare import make_policy
-
-    name, given = parse_named(word)
-    settings: dict[str, Any] = given
-    return ACTION_POLICIES[name](**settings) if name in ACTION_POLICIES else make_policy(name, settings)
-
-
-def _control(a: argparse.Namespace, known: Sequence[Arm]) -> Control | None:
-    from armlet.stores import Control
-
-    if a.control == "none":
-        return None
-    return Control(arm=_labels([a.control], known)[0], **({"share": a.share} if "share" in a else {}))
+        if "arms" in given:
+            given["arms"] = _labels(given["arms"], present)
+        if given.get("control"):
+            given["control"]["arm"] = _labels([a.control], present)[0]
+        options |= read_plain(
+            {name: given[name] for name in of_arms}, dict.fromkeys([*present, *given.get("arms", ())])
+        )
+        loop.change(**options, how="refit" if a.refit else "carry")
+    return Answer({"loop": a.loop, "changed": list(options)}, f"{_plain(a.loop)}: changed {', '.join(options)}")
 
 
 def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections import abc
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from datetime import UTC, datetime
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError, choices
@@ -228,16 +227,16 @@ class KeyConfig:
         )
 
 
-_EMPTY: Final[Mapping[str, Any]] = {"arms": (), "features": (), "action_features": ()}
+_EMPTY: Final = ("arms", "features", "categories", "action_features", "action_categories")  # if they are not said
 
 
 def _fields_of_loops() -> Iterator[tuple[str, Any, Any]]:
     """Return fields with which a table says the options of a loop; what it does not say is None, or empty."""
     for name, form in forms_of(LoopSpec, but=("name", "on_change")).items():
-        if get_origin(form.type) is abc.Mapping and form.type.__args__[1] is not object:
+        if name.endswith("categories"):
             yield name, form.type, field(default_factory=dict)
         else:
-            yield name, form.type | None, field(default=_EMPTY.get(name), repr=name != "seed")
+            yield name, form.type | None, field(default=() if name in _EMPTY else None, repr=name != "seed")
 
 
 _Said: Any = make_dataclass("_Said", [("name", str), *_fields_of_loops()], frozen=True, kw_only=True)
@@ -268,6 +267,7 @@ class LoopConfig(_Said):  # type: ignore[misc]  # its fields are those of a Loop
             arms=lambda _, value: tuple(check_labels(cast("tuple[Arm, ...]", value))) if value else (),
             features=texts,
             categories=_categories,
+            policy=_unless_none(check_text),
             dim=optional(whole(0)),
             action_features=texts,
             action_categories=_categories,
@@ -295,7 +295,8 @@ class LoopConfig(_Said):  # type: ignore[misc]  # its fields are those of a Loop
     @property
     def spec(self) -> LoopSpec:
         """The loop as the store takes it."""
-        said = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) not in (None, (), {})}
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        said = {name: value for name, value in plain.items() if value is not None and (value or name not in _EMPTY)}
         return LoopSpec(**read_plain(said, self.arms))
 
 
