@@ -85,12 +85,12 @@ class Audit(Result):
 
     def __str__(self) -> str:
         done = f"{self.events:,} events, {self.decisions:,} decisions, {self.checkpoints:,} checkpoints"
-        told = [f"{done} as written" if self.mismatch is None else f"{self.mismatch}", f"state {self.digest}"]
+        lines = [f"{done} as written" if self.mismatch is None else f"{self.mismatch}", f"state {self.digest}"]
         if self.mismatch is not None:
-            told.insert(1, f"before it {done} as written")
+            lines.insert(1, f"before it {done} as written")
         elif self.incomplete is not None:
-            told.insert(0, f"incomplete: {self.incomplete}")
-        return "\n".join([*told, *([self.note] if self.note else [])])
+            lines.insert(0, f"incomplete: {self.incomplete}")
+        return "\n".join([*lines, *([self.note] if self.note else [])])
 
     def columns(self) -> Columns:
         """Return it as a table of one row."""

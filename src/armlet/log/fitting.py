@@ -120,10 +120,10 @@ def fit_parquet(
     """
     if check_design(design) == "randomized":
         explored = explored or True
-    given = None if outcomes is None and known is None else read_outcomes(outcomes, known, reward_range)
-    source = _find_source(data, x, arm, reward, explored, weight, encoder, arms, given)
+    own = None if outcomes is None and known is None else read_outcomes(outcomes, known, reward_range)
+    source = _find_source(data, x, arm, reward, explored, weight, encoder, arms, own)
     several = source.outcomes
-    if given is None and several is not None and reward_range is not None:
+    if own is None and several is not None and reward_range is not None:
         several = read_outcomes(several.weights, several.known, reward_range)
     bandit = Bandit(
         source.reader.labels,
@@ -194,8 +194,8 @@ def _add_sums(bandit: Bandit, source: _Source, engine: PoolLike, workers: int | 
         for piece in source.pieces
     ]
     with opened(engine, workers=workers) as pool:
-        for found in each_in_order(sum_piece, tasks, pool):
-            records += found
+        for some in each_in_order(sum_piece, tasks, pool):
+            records += some
     arrays = {**state.arrays(), "records": records}
     if origin is not None:
         arrays["units"] = np.array([0.0, *origin, *[0.0] * (2 * len(origin))])
@@ -335,8 +335,8 @@ def _find_source(
         _check_arms(log, paths[0])
         explored = explored or "explored"
         weight = weight or "weight"
-        told = log["about"].get("outcomes")
-        outcomes = Outcomes.from_dict(told) if outcomes is None and told is not None else outcomes
+        record = log["about"].get("outcomes")
+        outcomes = Outcomes.from_dict(record) if outcomes is None and record is not None else outcomes
     reader = RowReader(
         x=_contexts(schema, x, log, encoder, paths[0]),
         arm=arm,
@@ -432,8 +432,8 @@ def _labels(
     for piece in pieces:
         for start, batch in read_batches(piece, [reader.arm], [reader.arm]):
             with located(piece, start):
-                found, codes = arm_codes(batch.column(0), reader.arm, reader.written)
-            seen.update(found[i] for i in set(codes.tolist()))
+                labels, codes = arm_codes(batch.column(0), reader.arm, reader.written)
+            seen.update(labels[i] for i in set(codes.tolist()))
     if not seen:
         raise ArgumentError("{data} has no rows; give some to learn from, or name the arms")
     return sorted(seen, key=lambda label: (isinstance(label, str), label))

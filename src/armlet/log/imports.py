@@ -170,22 +170,22 @@ def from_table(
     """
     is_path = isinstance(table, str | os.PathLike)
     origin = f"table: {Path(table).name}" if is_path else "table"
-    found = read_table(Path(table)) if is_path else _arrow(table)
+    arrow = read_table(Path(table)) if is_path else _arrow(table)
     if encoder is not None and not roles.features:
         roles = roles.reading(encoder.reads)
     several = read_outcomes(outcomes, known, None)
     name = Path(table).name if is_path else "the table"
-    check_columns(found, name, roles, None if several is None else [PART + one for one in several.learned])
+    check_columns(arrow, name, roles, None if several is None else [PART + one for one in several.learned])
     if several is not None:
-        several = several.with_known(_numbered(several.known, found[roles.arm].type))
+        several = several.with_known(_numbered(several.known, arrow[roles.arm].type))
     if roles.propensity is None:
         raise ArgumentError(
             "{propensity} is missing; name the column of the probability with which each arm was played, or give that "
             "probability if all rows share it, such as 1/3"
         )
-    if nulls := found[roles.arm].null_count:
+    if nulls := arrow[roles.arm].null_count:
         raise ArgumentError("{arm} names {name!r}, which has {n:,} rows without an arm", name=roles.arm, n=nulls)
-    return TableLog(found, roles, encoder, origin, several)
+    return TableLog(arrow, roles, encoder, origin, several)
 
 
 def _numbered(known: Mapping[str, Mapping[Arm, float]], kind: Any) -> dict[str, dict[Arm, float]]:
@@ -344,11 +344,11 @@ def _rounds(slots: Any, slot: int | None, n: int, what: str) -> list[int]:
         if slot is not None:
             raise ArgumentError("{slot} is {value}, but {what} has no slots; leave it out", value=slot, what=what)
         return list(range(n))
-    found = np.unique(slots).tolist()
-    if slot is None and len(found) > 1:
-        raise ArgumentError("{slot} is missing, and rows are of the slots {found}; choose one", found=found)
-    if slot is not None and slot not in found:
-        raise ArgumentError("{slot} is {value}, but rows are of the slots {found}", value=slot, found=found)
+    present = np.unique(slots).tolist()
+    if slot is None and len(present) > 1:
+        raise ArgumentError("{slot} is missing, and rows are of the slots {present}; choose one", present=present)
+    if slot is not None and slot not in present:
+        raise ArgumentError("{slot} is {value}, but rows are of the slots {present}", value=slot, present=present)
     return list(range(n)) if slot is None else np.flatnonzero(np.asarray(slots) == slot).tolist()
 
 
@@ -427,20 +427,20 @@ def from_dsjson(
     [('decide', 2, None), ('learn', None, 1.0)]
     """
     place = Path(path)
-    found: dict[str, None] = dict.fromkeys(features or ())
+    flat: dict[str, None] = dict.fromkeys(features or ())
     most = 0
     for number, line in _lines(place):
         most = max(most, len(line["a"]))
         if features is None:
             with _in_line(number):
-                found |= dict.fromkeys(_flat(line["c"], number))
-            if len(found) > MOST_FEATURES:
+                flat |= dict.fromkeys(_flat(line["c"], number))
+            if len(flat) > MOST_FEATURES:
                 text = "{path} has more than {most:,} features by line {number:,}; name those to use by {features}"
                 raise ArgumentError(text, most=MOST_FEATURES, number=number)
     names: list[Arm] = list(arms) if arms is not None else list(range(1, most + 1))
     if len(names) < most:
         raise ArgumentError("{arms} has {n} names, but a line has {most} actions", n=len(names), most=most)
-    order = list(found)
+    order = list(flat)
     return Imported(
         lambda: _dsjson_rows(place, order, names),
         arms=names,
@@ -489,20 +489,20 @@ def _finite(line: Mapping[str, Any], name: str) -> float:
 
 def _flat(context: Mapping[str, Any], number: int, prefix: str = "") -> dict[str, float]:
     """Name the numbers of a context by where they are in it."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, value in context.items():
         place = f"{prefix}{name}"
         if name.startswith("_"):
             continue  # Vowpal Wabbit's own, such as the features of each action
         if isinstance(value, Mapping):
-            found |= _flat(value, number, f"{place}.")
+            values |= _flat(value, number, f"{place}.")
         elif isinstance(value, str):
-            found[f"{place}={value}"] = 1.0
+            values[f"{place}={value}"] = 1.0
         elif isinstance(value, list):
-            found |= _listed(value, place, number)
+            values |= _listed(value, place, number)
         elif value is not None:
-            found[place] = _finite(context, name)
-    return found
+            values[place] = _finite(context, name)
+    return values
 
 
 def _listed(values: list[Any], place: str, number: int) -> dict[str, float]:
@@ -523,15 +523,15 @@ def _dsjson_row(line: dict[str, Any], number: int, features: list[str], arms: li
     actions = [arms[_place(action - 1, arms)] for action in line["a"]]
     chances = line.get("p") or []
     by_arm = dict(zip(actions, chances, strict=True)) if len(chances) == len(actions) else {}
-    kept = 1.0 - float(line.get("pdrop", 0.0))
-    if not 0.0 < kept <= 1.0:
-        raise ArgumentError("{path} has a pdrop of {pdrop} in line {number:,}", pdrop=1.0 - kept, number=number)
+    share = 1.0 - float(line.get("pdrop", 0.0))
+    if not 0.0 < share <= 1.0:
+        raise ArgumentError("{path} has a pdrop of {pdrop} in line {number:,}", pdrop=1.0 - share, number=number)
     return Logged(
         x=[values.get(name, 0.0) for name in features],
         arm=arms[_place(line["_labelIndex"], arms)],
         propensity=_finite(line, "_label_probability"),
         reward=None if line.get("_skipLearn") else 0.0 - _finite(line, "_label_cost"),
-        weight=1.0 / kept,
+        weight=1.0 / share,
         eligible=None if len(actions) == len(arms) else sorted(actions, key=arms.index),
         probabilities=[float(by_arm.get(arm, 0.0)) for arm in arms] if by_arm else None,
         event=check_utf8("EventId", str(line["EventId"])) if "EventId" in line else None,

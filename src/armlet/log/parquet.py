@@ -189,9 +189,9 @@ class ParquetLog(ArmLabels):
             for group in range(self._file.num_row_groups):
                 known = self._file.metadata.row_group(group).column(place).statistics
                 if known is None or not known.has_min_max or known.min <= t <= known.max:
-                    found = self._group(group).get(name)
-                    if found is not None:
-                        return found
+                    decision = self._group(group).get(name)
+                    if decision is not None:
+                        return decision
         return None
 
     def _group(self, group: int) -> dict[str, Event]:

@@ -127,7 +127,7 @@ def log_html(title: str, path: Path, open_log: Callable[[], LogFile | ParquetLog
         played = {"actions": f"tables of {_features(about, 'action_')}"}
     else:
         played = {"arms": notebook.listed(about.get("arms") or [])}
-    told = {
+    texts = {
         "policy": policy.get("name"),
         **played,
         "features": _features(about),
@@ -135,7 +135,7 @@ def log_html(title: str, path: Path, open_log: Callable[[], LogFile | ParquetLog
         "size": f"{path.stat().st_size:,} bytes",
         "start model": f"{path.stem}.start.armlet",
     }
-    return notebook.fragment(title, notebook.facts(told))
+    return notebook.fragment(title, notebook.facts(texts))
 
 
 def _features(about: Mapping[str, Any], whose: str = "") -> str:
@@ -197,9 +197,9 @@ def last_stretch(path: Path) -> Stretch:
             raise LogError(
                 f"{path.name} has no whole line: it is not a log, or a crash left nothing of it; begin a new one", 0
             )
-        found = [match.start(1) for match in _CHECKPOINT.finditer(data[:end])]
-        lines = data[found[-1] if found else 0 : end].splitlines(keepends=True)
-        return _checked(lines, begin + end, not found, path.name)
+        starts = [match.start(1) for match in _CHECKPOINT.finditer(data[:end])]
+        lines = data[starts[-1] if starts else 0 : end].splitlines(keepends=True)
+        return _checked(lines, begin + end, not starts, path.name)
 
 
 def _read_back(path: Path) -> tuple[int, bytes]:

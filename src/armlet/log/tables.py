@@ -47,16 +47,16 @@ class Roles(CheckedSettings):
     arm_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        given = self.propensity
-        if given is None or isinstance(given, str):
+        value = self.propensity
+        if value is None or isinstance(value, str):
             return
-        if isinstance(given, bool) or not is_number(given):
-            kind = type(given).__name__
+        if isinstance(value, bool) or not is_number(value):
+            kind = type(value).__name__
             raise ArgumentError("{propensity} is a {kind}; give the name of a column, or a number", kind=kind)
-        if not 0.0 < given <= 1.0:
-            text = "{propensity} is {given!r}; give the name of a column, or a number above 0, at most 1"
-            raise ArgumentError(text, given=given)
-        object.__setattr__(self, "propensity", float(given))
+        if not 0.0 < value <= 1.0:
+            text = "{propensity} is {value!r}; give the name of a column, or a number above 0, at most 1"
+            raise ArgumentError(text, value=value)
+        object.__setattr__(self, "propensity", float(value))
 
     def reading(self, features: Sequence[str]) -> Roles:
         """Return the same roles with other features."""
@@ -103,15 +103,15 @@ def check_columns(table: Any, name: str, roles: Roles, outcomes: Sequence[str] |
 
     The columns of `outcomes` take the place of the reward's, where there are several.
     """
-    given = [("features", each) for each in roles.features]
-    given.append(("arm", roles.arm))
-    given += [("reward", roles.reward)] if outcomes is None else [("outcomes", each) for each in outcomes]
-    given += [("propensity", roles.propensity)] if isinstance(roles.propensity, str) else []
-    for role, column in given:
+    columns = [("features", each) for each in roles.features]
+    columns.append(("arm", roles.arm))
+    columns += [("reward", roles.reward)] if outcomes is None else [("outcomes", each) for each in outcomes]
+    columns += [("propensity", roles.propensity)] if isinstance(roles.propensity, str) else []
+    for role, column in columns:
         if column not in table.column_names and (role, column) != ("features", CONSTANT):
             text = "{" + role + "} names {column!r}, which is not a column of {name}; {fix}"
             raise ArgumentError(text, column=column, name=name, fix=choices(column, table.column_names))
-    check_one_role_each(given)
+    check_one_role_each(columns)
     if table.num_rows == 0:
         raise ArgumentError("{log} is {name}, which has no rows; give one for each decision", name=name)
     if roles.propensity == "propensity" and (n := _conditional_rows(table)):
@@ -130,10 +130,10 @@ def _conditional_rows(table: Any) -> int:
     return sum(said is False for said in table["marginal"].to_pylist())
 
 
-def check_one_role_each(given: Iterable[tuple[str, str | None]]) -> None:
+def check_one_role_each(columns: Iterable[tuple[str, str | None]]) -> None:
     """Refuse roles of which two name the same column."""
     taken: dict[str, str] = {}
-    for role, column in given:
+    for role, column in columns:
         if column is None:
             continue
         if column in taken:
@@ -152,10 +152,10 @@ def flag_texts(table: Any, features: Sequence[str]) -> Flags:
             table = table.append_column(name, pa.array([1.0] * table.num_rows))
             columns.append(name)
         elif _is_text(table[name].type):
-            found = _flags(table, name)
-            table = found.table
-            columns += found.features
-            notes += found.notes
+            flags = _flags(table, name)
+            table = flags.table
+            columns += flags.features
+            notes += flags.notes
         else:
             columns.append(name)
     return Flags(table, columns, tuple(notes))
@@ -171,8 +171,8 @@ def _flags(table: Any, name: str) -> Flags:
         raise ArgumentError(text, name=name, n=encoder.dim)
     for flag, values in zip(encoder.features, encoder.matrix(table.select([name])).T, strict=True):
         table = table.append_column(flag, [values])
-    told = ", ".join(encoder.features)
-    note = f"{name} is text: {encoder.dim} flags stand for it, {told}; give the bandit the same"
+    names = ", ".join(encoder.features)
+    note = f"{name} is text: {encoder.dim} flags stand for it, {names}; give the bandit the same"
     return Flags(table, list(encoder.features), (note,))
 
 
@@ -214,25 +214,25 @@ def find_files(data: Data) -> list[Path]:
     armlet.errors.ArgumentError: data is nowhere/*.parquet, where there is no Parquet file
     """
     several = [data] if isinstance(data, str | os.PathLike) else list(data)
-    found = [path for each in several for path in _find(os.fspath(each))]
-    if not found:
+    paths = [path for each in several for path in _find(os.fspath(each))]
+    if not paths:
         raise ArgumentError("{data} is empty; give a file, a folder or a pattern")
-    return found
+    return paths
 
 
 def _find(place: str) -> list[Path]:
     path = Path(place)
     if path.is_dir():
-        found = sorted(each for each in path.rglob("*.parquet") if not _is_hidden(each.relative_to(path)))
+        paths = sorted(each for each in path.rglob("*.parquet") if not _is_hidden(each.relative_to(path)))
     elif path.exists() or not glob.has_magic(place):
         if not path.exists():
             raise FileNotFoundError(f"the data are {place}, which does not exist")
         return [path]
     else:
-        found = sorted(map(Path, glob.glob(place, recursive=True)))  # noqa: PTH207 - of a Path it takes no absolute one
-    if not found:
+        paths = sorted(map(Path, glob.glob(place, recursive=True)))  # noqa: PTH207 - of a Path it takes no absolute one
+    if not paths:
         raise ArgumentError("{data} is {place}, where there is no Parquet file", place=place)
-    return found
+    return paths
 
 
 def _is_hidden(path: Path) -> bool:
@@ -361,12 +361,12 @@ class RowReader:
 
     def _rewards(self, batch: Any) -> tuple[Float64, Bool]:
         """Return rewards, and which rows lack one, or an outcome."""
-        found, lacking = [], []
+        columns, lacking = [], []
         for name in self.rewards:
             column = batch.column(name)
             lacking.append(np.asarray(column.is_null()))
-            found.append(_numbers(column.fill_null(0) if lacking[-1].any() else column, name))
-        return np.column_stack(found) if self.parts else found[0], np.logical_or.reduce(lacking)
+            columns.append(_numbers(column.fill_null(0) if lacking[-1].any() else column, name))
+        return np.column_stack(columns) if self.parts else columns[0], np.logical_or.reduce(lacking)
 
     def _arms(self, column: Any) -> Int64:
         labels, codes = arm_codes(column, self.arm, self.written)
@@ -375,8 +375,8 @@ class RowReader:
         unknown = np.flatnonzero(places < 0)
         if unknown.size:
             row = int(np.flatnonzero(np.isin(codes, unknown))[0])
-            told = f"{self.arm} is {labels[codes[row]]!r}, which is none of the arms"
-            raise RowError(row, f"{told}; name all of them with arms=[...]")
+            text = f"{self.arm} is {labels[codes[row]]!r}, which is none of the arms"
+            raise RowError(row, f"{text}; name all of them with arms=[...]")
         return places[codes] if places.size else codes
 
     def _truths(self, column: Any, name: str) -> Bool:
@@ -443,9 +443,9 @@ def _encoded(encoder: Encoder, batch: Any) -> Float64:
     try:
         return encoder.matrix(batch)
     except (TypeError, ValueError) as error:
-        row, told, rest = str(error).partition(": ")
+        row, separator, rest = str(error).partition(": ")
         number = row.removeprefix("row ")
-        raise RowError(int(number), rest) if told and number.isdecimal() else error from None
+        raise RowError(int(number), rest) if separator and number.isdecimal() else error from None
 
 
 def matrix(X: Float64 | list[Float64]) -> Float64:

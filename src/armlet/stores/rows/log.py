@@ -65,8 +65,8 @@ class LoopLog(ArmLabels):
         """Return the arms before the first row, by those of the model: the first row about an arm says what it was."""
         if self._changed is None:
             rows = self._ledger.rows(self._record.id, self._after)
-            told = takewhile(lambda row: row.seq <= self._record.base, rows)
-            changes = [(row.fields["arm"], row.kind) for row in told if row.kind in ARM_CHANGES and checked(row)]
+            before = takewhile(lambda row: row.seq <= self._record.base, rows)
+            changes = [(row.fields["arm"], row.kind) for row in before if row.kind in ARM_CHANGES and checked(row)]
             self._changed = dict(reversed(changes))
         known, gone = self._changed, set(retired)
         there = [arm for arm in arms if known.get(arm) != "add_arm"]
@@ -90,8 +90,8 @@ class LoopLog(ArmLabels):
         yield dict(self.about)
         seq, tables = 0, _Tables(self._ledger, self._record.id)
         for row in self._ledger.rows(self._record.id, self._after):
-            told = tables.events(row) if row.kind in OF_TABLES or "table" in row.fields else ()
-            for event in (*told, *self._events(row)):
+            named = tables.events(row) if row.kind in OF_TABLES or "table" in row.fields else ()
+            for event in (*named, *self._events(row)):
                 seq += 1
                 yield {**event, "seq": seq}
 

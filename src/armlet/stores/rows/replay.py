@@ -292,11 +292,11 @@ def _recount(
     return cast, tally, record.base
 
 
-def _newest(record: LoopRecord, found: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Cast, int]:
+def _newest(record: LoopRecord, snapshot: tuple[int, bytes] | None, policy: Policy | None) -> tuple[Cast, int]:
     """Return the newest model of a loop, and the last row that it has learned."""
-    if found is not None and found[0] >= record.base:
+    if snapshot is not None and snapshot[0] >= record.base:
         try:
-            return read_cast(found[1], policy=policy), found[0]
+            return read_cast(snapshot[1], policy=policy), snapshot[0]
         except ModelFileError:
             pass  # a snapshot is only a cache: the rows say the same
     return read_cast(record.start, policy=policy), record.base
@@ -317,6 +317,6 @@ def rebuild(session: Session | View, record: LoopRecord, last: int, policy: Poli
 
 
 def _go_on(replay: Replay, session: Session | View, loop: int, after: int, last: int) -> None:
-    found = replay.play(session.rows(loop, after), after)
-    if found != last:
-        raise _missing(found + 1)
+    reached = replay.play(session.rows(loop, after), after)
+    if reached != last:
+        raise _missing(reached + 1)
