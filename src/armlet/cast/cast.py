@@ -274,13 +274,13 @@ class Cast:
         """Count what a decision costs, and learn nothing from it."""
         self._teach(decision, lambda bandit, each: bandit.bill(each, cost))
 
-    def correct(self, decision: AnyDecision, old_reward: Reward, new_reward: Reward, **how: Any) -> None:
+    def correct(self, decision: AnyDecision, old_reward: Reward, new_reward: Reward) -> None:
         """Replace the reward that was learned from a decision."""
-        self._take_back(decision, lambda bandit, each: bandit.correct(each, old_reward, new_reward, **how))
+        self._take_back(decision, lambda bandit, each: bandit.correct(each, old_reward, new_reward, **_any_row(bandit)))
 
-    def forget(self, decision: AnyDecision, reward: Reward, **how: Any) -> None:
+    def forget(self, decision: AnyDecision, reward: Reward) -> None:
         """Take back what was learned from a decision."""
-        self._take_back(decision, lambda bandit, each: bandit.forget(each, reward, **how))
+        self._take_back(decision, lambda bandit, each: bandit.forget(each, reward, **_any_row(bandit)))
 
     def _teach(self, decision: AnyDecision, teach: Teach) -> None:
         """Let the first learner refuse what all would, before anything has changed; the others follow it."""
@@ -527,6 +527,11 @@ def shadows_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     shadow = fields.get(SHADOW)
     return fields.get("shadows", {}) if shadow is None else {SHADOW: shadow}
+
+
+def _any_row(bandit: object) -> Mapping[str, Any]:
+    """Return the option that takes back any row: an event, or a loop, cannot be refused one."""
+    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
 
 
 def _copied(decision: Any) -> Any:

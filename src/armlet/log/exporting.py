@@ -28,7 +28,7 @@ from armlet.record.faults import reading
 from armlet.record.jsonl import carried, encode_checked
 from armlet.record.kinds import KINDS
 from armlet.record.outcomes import Prices, parts_of
-from armlet.record.parquet import Contexts, Labels, Layout, Rewarded, feature_names, names_of, note_columns
+from armlet.record.parquet import Contexts, Labels, Layout, Rewarded, feature_names, names_of
 from armlet.record.values import Event
 from armlet.types import Float64, Int64
 
@@ -259,9 +259,7 @@ class _Compactor:
                 first, last, note = (_event_at(file, at) if at else None for at in places.of(decisions))
                 crc = None if first is None else int(first.pop("crc"), 16)
                 parts, weight = places.parts(decisions)
-                row |= layout.reward_columns(Rewarded(first, last, weight), crc) | note_columns(note)
-                if self._prices is not None:
-                    row |= self._prices.columns(event["seq"], event["arm"], parts)
+                row |= layout.later_columns(event, Rewarded(first, last, weight, parts), crc, note, self._prices)
                 decisions += 1
                 yield row
             elif kind != "learn" or not _in_a_row(places, layout, event, offset):

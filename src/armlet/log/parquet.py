@@ -24,7 +24,7 @@ from armlet.record.faults import DamagedLineError, MissingFileError, check_ordin
 from armlet.record.jsonl import CHANGED, carried, encode_event, parse, read_lines
 from armlet.record.kinds import KINDS
 from armlet.record.outcomes import Prices
-from armlet.record.parquet import NOTE, Layout, Rewarded, Row, note_columns, read_metadata
+from armlet.record.parquet import NOTE, Layout, Rewarded, Row, read_metadata
 from armlet.record.values import Event
 
 _BATCH: Final = 2**12
@@ -60,10 +60,7 @@ class _Beside:
         rewarded = Rewarded(has_outcomes=self._prices is not None)
         for event in (*(() if reward is None else (reward,)), *self._rewards.get(name, ())):
             rewarded = rewarded.then(event)
-        columns = self._layout.reward_columns(rewarded, row["learned_crc"]) | note_columns(self._notes.get(name))
-        if self._prices is not None:
-            columns |= self._prices.columns(decision["seq"], decision["arm"], rewarded.parts)
-        return columns
+        return self._layout.later_columns(decision, rewarded, row["learned_crc"], self._notes.get(name), self._prices)
 
 
 # ---- reading

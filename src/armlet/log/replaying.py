@@ -28,21 +28,12 @@ RECENT: Final = 2**15  # decisions of a generation; two of them are kept
 Find = Callable[[str], Event | None]
 
 
-def taking_back(bandit: Any) -> Mapping[str, Any]:
-    """Return the option that takes back, or corrects, any row: an event or a loop cannot be refused one."""
-    return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
-
-
 class Restoring:
     """What any past has: the models and policies of events, and the time that a cast reaches."""
 
     def reach(self, cast: Cast, minutes: int) -> None:
         """Let the bandits learn rows of a time."""
         cast.reach_time(minutes)
-
-    def taking_back(self, cast: Cast) -> Mapping[str, Any]:
-        """Return the option by which a cast takes back, or corrects, any row."""
-        return taking_back(cast.live)
 
     def model(self, event: Event) -> Any:
         """Return the bandit that an event holds."""

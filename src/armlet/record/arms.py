@@ -76,8 +76,7 @@ class Roster:
 
     def merge(self, event: Event) -> None:
         """Have the arms of another model, too."""
-        here = {self.labels[place] for place in self._order}
-        self._add_all(event, here)
+        self._add_all(event, {self.labels[place] for place in self._order})
 
     def start_over(self, event: Event) -> None:
         """Have the arms of a model, and no others."""

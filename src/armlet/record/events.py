@@ -94,10 +94,7 @@ def check_event(event: Event, seq: int, name: str, shape: Shape | None = None) -
                 raise InvalidEventError(name, seq, kind, f"{field} is missing")
         elif not holds(value):
             raise InvalidEventError(name, seq, kind, f"{field} is {shorten(value)}, not {words}")
-    why = _misplaced(entry, is_of_actions, shape)
-    if why is None and entry.contradiction is not None:
-        why = entry.contradiction(event, shape)
-    if why is not None:
+    if why := _misplaced(entry, is_of_actions, shape) or (entry.contradiction and entry.contradiction(event, shape)):
         raise InvalidEventError(name, seq, kind, why)
 
 

@@ -318,7 +318,6 @@ _REPLACE: Final[Fields] = {
     "budget": _optional(or_null(BUDGET)),
     "guards": _optional(OBJECT, "those of a loop from now on"),
 }
-_MODEL: Final[Fields] = {"model": Field(TEXT)}
 
 KINDS: Final[Mapping[str, Kind]] = {
     "start": Kind(

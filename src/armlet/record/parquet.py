@@ -19,7 +19,7 @@ from armlet.record.events import check_event, check_start
 from armlet.record.faults import NotALogError
 from armlet.record.jsonl import parse
 from armlet.record.kinds import ACTION_DECIDE, DECIDE, DECISION, LEARN, OPTIONAL, Field, Fields
-from armlet.record.outcomes import FIRST, PART, folded
+from armlet.record.outcomes import FIRST, PART, Prices, folded
 from armlet.record.values import HEAD, Event
 from armlet.types import Arm
 
@@ -274,7 +274,17 @@ class Layout:
             reward = row["reward"] if row["first_reward"] is None else row["first_reward"]
         return {**head, "id": row["id"], "reward": reward, "weight": row["weight"]}
 
-    def reward_columns(self, rewarded: Rewarded, crc: int | None) -> dict[str, Any]:
+    def later_columns(
+        self, decision: Event, rewarded: Rewarded, crc: int | None, note: Event | None, prices: Prices | None
+    ) -> dict[str, Any]:
+        """Return the columns that repeat what later events say of a decision: its reward, and its last note."""
+        row = self._reward_columns(rewarded, crc) | dict.fromkeys(NOTE)
+        if note is not None:
+            outcomes = json.dumps(note["outcomes"]) if "outcomes" in note else None
+            row |= {"outcomes": outcomes, "source": note.get("source")}
+        return row if prices is None else row | prices.columns(decision["seq"], decision["arm"], rewarded.parts)
+
+    def _reward_columns(self, rewarded: Rewarded, crc: int | None) -> dict[str, Any]:
         """Return the columns that say what a decision earned, but for those of its outcomes as they are now."""
         row: dict[str, Any] = dict.fromkeys((*REWARD, *(FIRST + name for name in self.learned)))
         first, last = rewarded.first, rewarded.last
@@ -341,11 +351,3 @@ def _plain_type(kind: Any) -> Any:
     """Return the type of values: texts may come by their dictionary."""
     pa = importlib.import_module("pyarrow")
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def note_columns(note: Event | None) -> dict[str, Any]:
-    """Return the columns that hold the last note of a decision."""
-    if note is None:
-        return dict.fromkeys(NOTE)
-    outcomes = json.dumps(note["outcomes"]) if "outcomes" in note else None
-    return {"outcomes": outcomes, **{name: note.get(name) for name in NOTE[1:]}}

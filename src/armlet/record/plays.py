@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from armlet.errors import InvalidValueError
@@ -37,9 +37,6 @@ class Past(Protocol):
     def reach(self, cast: Cast, minutes: int) -> None:
         """Let the bandits learn rows of a time."""
 
-    def taking_back(self, cast: Cast) -> Mapping[str, Any]:
-        """Return the option by which a cast takes back, or corrects, any row."""
-
     def model(self, event: Event) -> Any:
         """Return the bandit that an event holds."""
 
@@ -62,14 +59,14 @@ def correct(cast: Cast, event: Event, past: Past) -> None:
     """Correct a reward."""
     old = event["old_reward"]
     decision = past.get(event, old)
-    keeping_rows(lambda: cast.correct(decision, old, event["new_reward"], **past.taking_back(cast)))
+    keeping_rows(lambda: cast.correct(decision, old, event["new_reward"]))
 
 
 def forget(cast: Cast, event: Event, past: Past) -> None:
     """Take a reward back."""
     decision = past.get(event, event["reward"])
     # a resync follows, or the bandit that wrote the log has warned
-    keeping_rows(lambda: cast.forget(decision, event["reward"], **past.taking_back(cast)))
+    keeping_rows(lambda: cast.forget(decision, event["reward"]))
 
 
 def partial_fit(cast: Cast, event: Event, _: Past) -> None:

@@ -12,7 +12,6 @@ from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.errors import EventError
 from armlet.kernel import Decision
-from armlet.log.replaying import taking_back
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Moment, Outcome, Row
 from armlet.stores.rewards import Reward, Status, Verdict, counted, judge
@@ -173,7 +172,7 @@ def _correct(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, value
     fields = {"of": outcome.seq, "id": decision.id, "old_reward": old, "new_reward": value, "status": status}
     if outcome.played is not None:
         fields["played"] = outcome.played
-    runner.noting_losses(lambda: runner.cast.correct(decision, old, value, **taking_back(runner.bandit)))
+    runner.noting_losses(lambda: runner.cast.correct(decision, old, value))
     runner.append_about(draft, now, known, "correct", fields)
 
 
@@ -181,7 +180,7 @@ def _take_back(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> 
     """Unlearn the default of a window, of an arm that was not played."""
     outcome, decision = known.outcome, known.decision
     value = 0.0 if outcome.value is None else outcome.value
-    runner.noting_losses(lambda: runner.cast.forget(decision, value, **taking_back(runner.bandit)))
+    runner.noting_losses(lambda: runner.cast.forget(decision, value))
     told = {} if learns_any(runner.bandit) else {"status": "counted"}
     fields = {"of": outcome.seq, "id": decision.id, "reward": value, **told}
     runner.append_about(draft, now, known, "forget", fields)

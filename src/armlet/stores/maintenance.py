@@ -17,7 +17,6 @@ from typing import Any, Final
 from armlet.bandit import Bandit
 from armlet.cast.cast import Cast
 from armlet.errors import DecisionError, InvalidValueError
-from armlet.log.replaying import taking_back
 from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
@@ -133,7 +132,7 @@ def _unlearn(runner: LoopRunner, known: Recent, now: Moment, lost: Sequence[str]
         if value is not None:
             gone["reward"] = value
             with _passing_emptied(runner, lost):
-                cast.forget(known.decision, value, **taking_back(cast.live))
+                cast.forget(known.decision, value)
     runner.tally.see(Row(0, now.wall, ERASE, outcome.t, gone), known.row)
 
 
