@@ -148,12 +148,16 @@ def test_a_loop_that_is_guarded_says_so() -> None:
         loop.change(shadow=armlet.LinUCB(), how="refit")
         play(loop, 100, first=100)
         seen = shown(loop.details())
-        loop.change(shadow=None)
+        loop.change(shadow={"bold": armlet.LinUCB(alpha=2.0), "<shy>": armlet.Greedy()}, how="refit")
+        play(loop, 100, first=200)
         loop.freeze()
         frozen = shown(loop.details())
     assert "Frozen" in frozen.parts["title"]
     assert "The loop is frozen" in frozen.parts["notice"]
     assert "frozen" in frozen.parts["changes"]
+    for name in ("bold", "<shy>"):
+        assert f'Is the shadow "{name}" better than the live one?' in frozen.headings
+        assert f"shadow {name}" in frozen.parts["settings"]
     assert "sale" in seen.parts["settings"]
     assert "in 25\u00a0% of decisions" in seen.parts["settings"]
     assert "LinUCB" in seen.parts["settings"]

@@ -403,12 +403,35 @@ def test_a_shadow_runs_along_and_is_promoted(caller: Caller, store: Store) -> No
     assert caller.post(f"{path}/change", asked).status == 200
     caller.post(DECIDE, {"context": CONTEXT})
     assert "shadow" in list(store.loop("home").log)[-1]
-    problem(caller.send("POST", f"{path}/freeze"), 409, "conflict")
+    assert caller.send("POST", f"{path}/freeze").status == 200
+    problem(caller.post(f"{path}/promote", {"gate": "off"}), 409, "conflict")
+    assert caller.send("POST", f"{path}/thaw").status == 200
     told = caller.post(f"{path}/promote", {}).json
     assert told["promoted"] is False
     told = caller.post(f"{path}/promote", {"gate": "off", "control": 0.1}).json
     assert told["promoted"] is True
     assert store.loop("home").model().policy == armlet.LinUCB(alpha=0.5)
+
+
+def test_several_shadows_run_beside_control_and_freeze(caller: Caller, store: Store) -> None:
+    path, bold = "/v1/loops/home", {"policy": "LinUCB", "policy_settings": {"alpha": 2.0}}
+    both = {"shadow": bold, "shadows": {"bold": bold}}
+    problem(caller.post(f"{path}/change", both), 422, "invalid", "shadow")
+    asked = {"shadows": {"bold": bold, "shy": {"policy": "Greedy"}}, "control": {"policy": "LinUCB"}, "how": "refit"}
+    assert caller.post(f"{path}/change", asked).status == 200
+    assert caller.send("POST", f"{path}/freeze").status == 200
+    caller.post(DECIDE, {"context": CONTEXT})
+    decided = list(store.loop("home").log)[-1]
+    assert decided["shadows"].keys() == {"bold", "shy"}
+    assert decided["control"]["share"] == 0.1
+    gains = caller.get(path).json["gains"]
+    assert [(gain["against"], gain.get("shadow")) for gain in gains][-2:] == [("shadow", "bold"), ("shadow", "shy")]
+    assert caller.send("POST", f"{path}/thaw").status == 200
+    assert "choose one of ['bold', 'shy']" in problem(caller.post(f"{path}/promote", {"gate": "off"}), 422, "invalid")
+    assert caller.post(f"{path}/promote", {"gate": "off", "shadow": "shy"}).json["promoted"] is True
+    loop = store.loop("home")
+    assert loop.model().policy == armlet.Greedy()
+    assert [gain.shadow for gain in loop.gains()][-1] == "bold"
 
 
 def test_a_frozen_loop_decides_from_what_it_knew(caller: Caller, store: Store) -> None:

@@ -48,7 +48,7 @@ def reward_of(i: int) -> float:
     return ((7 * i) % 5 % 3) / 2
 
 
-def sums_of(loop: Loop) -> dict[Against, GainSums]:
+def sums_of(loop: Loop) -> dict[str, GainSums]:
     return {against: one.sums for against, one in loop._runner.tally.comparisons.between.items()}
 
 

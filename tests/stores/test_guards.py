@@ -219,10 +219,9 @@ REFUSED: dict[str, tuple[Callable[[Loop], object], str]] = {
     "share 0": (lambda loop: loop.change(control=Control(arm="old", share=0.0)), "above 0 and below 1"),
     "share 1": (lambda loop: loop.change(control=Control(arm="old", share=1.0)), "above 0 and below 1"),
     "other kind": (lambda loop: loop.change(control=Control(policy=armlet.LinUCB())), "how='refit'"),
-    "two refits": (
-        lambda loop: loop.change(shadow=armlet.OFUL(), policy=armlet.LinUCB(), how="refit"),
-        "change one of policy, shadow and control",
-    ),
+    "no shadows": (lambda loop: loop.change(shadow={}), "give a policy, or policies by name"),
+    "no policy": (lambda loop: loop.change(shadow={"a": 3}), "policy is 3"),  # type: ignore[dict-item]
+    "no name": (lambda loop: loop.change(shadow={"": armlet.LinUCB()}), "a name in shadow is ''"),
 }
 
 

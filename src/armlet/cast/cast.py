@@ -393,7 +393,7 @@ class Cast:
     def with_shadows(self, policies: Mapping[str, Policy], learned: Mapping[str, Bandit] | None = None) -> Cast:
         """Return a cast with these shadows, and no others; `learned` are those that have learned."""
         shadows: dict[str, Bandit] = {}
-        for name, policy in policies.items():
+        for name, policy in sorted(policies.items()):
             others = [*shadows.values(), *(each for old, each in self.shadows.items() if old in policies)]
             others += [] if self.player is None else [self.player]
             shadows[name] = self._joining(policy, self.shadows.get(name), (learned or {}).get(name), others)
@@ -532,6 +532,17 @@ def shadows_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _any_row(bandit: object) -> Mapping[str, Any]:
     """Return the option that takes back any row: an event, or a loop, cannot be refused one."""
     return {"folded": "approximate"} if isinstance(bandit, ActionBandit) else {}
+
+
+def role_of(name: str) -> str:
+    """Return what comparisons call a shadow.
+
+    Examples
+    --------
+    >>> role_of("shadow"), role_of("cautious")
+    ('shadow', 'shadow cautious')
+    """
+    return SHADOW if name == SHADOW else f"{SHADOW} {name}"
 
 
 def _copied(decision: Any) -> Any:

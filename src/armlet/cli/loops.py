@@ -18,7 +18,7 @@ from armlet.stores.rewards import Value
 from armlet.stores.spec import Prices, Ranges
 from armlet.types import Arm
 
-OTHERS: Final = ("policy", "policy_settings", "control", "shadow", "how")  # which have words of their own
+OTHERS: Final = ("policy", "policy_settings", "control", "shadow", "shadows", "how")  # which have words of their own
 
 
 def _number(text: str) -> float:

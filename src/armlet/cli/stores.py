@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.answer import Answer
-from armlet.cli.command import Argument, Call, Command, arg, command, later, named_policy, progress
+from armlet.cli.command import REPEATED, Argument, Call, Command, arg, command, later, named_policy, progress
 from armlet.cli.logs import written
 from armlet.cli.outcomes import in_words
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
@@ -339,7 +339,12 @@ def _change_arguments() -> Iterator[Argument]:
     named_policy(),
     arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
     arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
-    arg("--shadow", metavar="POLICY", help="as --policy; runs along and is logged, but never played; none ends it"),
+    arg(
+        "--shadow",
+        metavar="POLICY",
+        action="append",
+        help=f"as --policy; runs along and is logged, but never played; none ends it; {REPEATED}: NAME=POLICY each",
+    ),
     arg("--refit", action="store_true", help="let --policy or --shadow learn the loop's log again: another kind"),
     refused=(ValueError, TypeError),
     interrupted="nothing was changed",
@@ -356,16 +361,15 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --policy LinUCB:alpha=0.5 --refit
       armlet store shop.db change homepage --control sale --share 0.1
       armlet store shop.db change homepage --shadow LinUCB --refit
+      armlet store shop.db change homepage --shadow bold=LinUCB --shadow shy=Greedy
     """
     from armlet.cli.loops import said
-    from armlet.inputs.named import parse_named
     from armlet.service.config import read_plain
     from armlet.stores.spec import LoopChange
 
     given = said(a, LoopChange)
     if a.shadow is not None:
-        policy, settings = parse_named(a.shadow)
-        given["shadow"] = None if a.shadow == "none" else {"policy": policy, "policy_settings": settings}
+        given |= _shadows(a.shadow)
     if a.refit and not {"policy", "shadow"} & given.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
     if not given:
@@ -419,14 +423,34 @@ def thaw(a: argparse.Namespace) -> Answer:
     return Answer({"loop": a.loop, "frozen": False}, f"{_plain(a.loop)}: not frozen")
 
 
+def _shadows(words: Sequence[str]) -> dict[str, Any]:
+    """Return what words say of one shadow, or of several by name."""
+    if list(words) == ["none"]:
+        return {"shadow": None}
+    named = dict(word.split("=", 1) for word in words if "=" in word.split(":", 1)[0])
+    if not named and len(words) == 1:
+        return {"shadow": _settings_of(words[0])}
+    if len(named) != len(words):
+        raise ArgumentError("{shadow} is given several times; give each a name of its own: NAME=POLICY")
+    return {"shadows": {name: _settings_of(word) for name, word in named.items()}}
+
+
+def _settings_of(word: str) -> dict[str, object]:
+    from armlet.inputs.named import parse_named
+
+    policy, settings = parse_named(word)
+    return {"policy": policy, "policy_settings": settings}
+
+
 @_action(
     "promote",
-    "let the shadow of a loop play, if it passes the gate",
+    "let a shadow of a loop play, if it passes the gate",
     _NAME,
     arg(
         "--gate", choices=("better", "not worse", "off"), default="better", help="default: better, as it must be shown"
     ),
     arg("--share", type=float, metavar="SHARE", help="of the steps that the old policy goes on to play, as a control"),
+    arg("--shadow", metavar="NAME", help="of the shadow, if there are several"),
     refused=(ValueError, TypeError),
     options={"control": "--share"},
     interrupted="nothing was changed",
@@ -441,7 +465,7 @@ def promote(a: argparse.Namespace) -> Answer:
       armlet store shop.db promote homepage --gate off --share 0.1
     """
     with _changing(a, "promote(...)") as loop:
-        found = loop.promote(gate=a.gate, control=a.share)
+        found = loop.promote(gate=a.gate, control=a.share, shadow=a.shadow)
     word = "promoted" if found.promoted else "not promoted"
     lines = [f"{_plain(a.loop)}: {word}", *([] if found.gain is None else [found.gain])]
     data = {"loop": a.loop, "promoted": found.promoted, "gain": found.gain}

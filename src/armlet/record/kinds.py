@@ -44,6 +44,7 @@ from armlet.record.values import (
     RANGE,
     REWARD,
     SHADOW,
+    SHADOWS,
     SHARE,
     SHARES,
     SUPPORT,
@@ -208,6 +209,7 @@ DECISION: Final[Fields] = {
 _GUARDED: Final[Fields] = {
     "control": _optional(CONTROL, "of a loop with a control", of="arms"),
     "shadow": _optional(SHADOW, "of a loop with a shadow or a baseline"),
+    "shadows": _optional(SHADOWS, "of a loop whose shadows have names", of="arms"),
     "deferred": _optional(TRUTH, "true: its reward counts once a `note` of its `id` says `activated`", of="actions"),
 }
 _REQUIRED_IN_ROWS: Final[Fields] = {

@@ -24,7 +24,7 @@ def _shape(fields: Fields) -> _Shape:
 
 
 _SHAPES: Final = {name: _shape(kind.row) for name, kind in KINDS.items() if kind.row is not None}
-_GUARDED: Final = ("control", "shadow")
+_GUARDED: Final = ("control", "shadow", "shadows")
 INTERNAL: Final = frozenset(
     name for shape in _SHAPES.values() for name, field in shape.fields.items() if field.is_internal
 )

@@ -188,6 +188,11 @@ CONTROL: Final = Check(_is_control, "an object with share, played, live, propens
 SHADOW: Final = Check(
     lambda value: type(value) is dict and _is_label(value.get("arm")), "an object with an arm", (dict,)
 )
+SHADOWS: Final = Check(
+    lambda value: type(value) is dict and bool(value) and all(map(SHADOW.holds, value.values())),
+    "an object of names, each with an object with an arm",
+    (dict,),
+)
 EPOCH: Final = Check(_is_epoch, "a number of decisions, or an object with seconds", (int, dict))
 REWARD: Final = Check(_is_reward, f"{NUMBER.words}, or an object of outcomes and such numbers", (float, dict))
 WEIGHTS: Final = Check(_is_named, f"an object of outcomes and {_NUMBERS}", (dict,))

@@ -199,5 +199,5 @@ async def promote(service: Service, request: Request) -> Response:
     """Let the shadow play from now on, if it passes the gate; else nothing changes."""
     asked = decode(_promote, await request.body(service.limits.body), request)
     loop = await service.loop(request.parts["name"])
-    done = await service.ask(loop.promote, gate=asked.gate, control=asked.control)
+    done = await service.ask(loop.promote, gate=asked.gate, control=asked.control, shadow=asked.shadow)
     return json_response(msgspec.convert(done.to_dict(), Promoted))

@@ -333,8 +333,13 @@ def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, A
     if isinstance(control := said.get("control"), Mapping | ControlConfig):
         told = control if isinstance(control, ControlConfig) else ControlConfig(**control)
         given["control"] = told.control
+    if said.keys() >= {"shadow", "shadows"}:
+        raise InvalidValueError("shadow and shadows are given; give one shadow, or several by name")
     if isinstance(shadow := said.get("shadow"), Mapping):
-        given["shadow"] = make_policy(shadow.get("policy"), shadow.get("policy_settings") or {})
+        given["shadow"] = _policy_of(shadow)
+    if "shadows" in said:
+        shadows = said["shadows"]
+        given["shadow"] = None if shadows is None else {name: _policy_of(each) for name, each in shadows.items()}
     if isinstance(budget := said.get("budget"), Mapping):
         given["budget"] = Budget(**budget)
     if said.get("known") is not None:
@@ -342,7 +347,11 @@ def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, A
     return given
 
 
-_UNLIKE: Final = ("policy", "policy_settings", "categories", "hashed", "action_categories", "action_hashed")
+def _policy_of(said: Mapping[str, Any]) -> Policy | None:
+    return make_policy(said.get("policy"), said.get("policy_settings") or {})
+
+
+_UNLIKE: Final = ("policy", "policy_settings", "shadows", "categories", "hashed", "action_categories", "action_hashed")
 """What has no option of its name and type."""
 
 

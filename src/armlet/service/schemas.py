@@ -26,6 +26,7 @@ from armlet.types import Arm
 MOST_ITEMS: Final = 10_000  # of a batch
 MOST_ARMS: Final = 10_000
 MOST_FEATURES: Final = 10_000
+MOST_SHADOWS: Final = 16
 MOST_ACTIONS: Final = 1_000_000  # of a table that is prepared; a decision brings as many as arms
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
@@ -304,6 +305,7 @@ _SENT_AS: Final[Mapping[str, Any]] = {
     "seed": Annotated[int, Meta(ge=0, le=2**53)],
     "control": AnyControl,
     "shadow": Shadow,
+    "shadows": Annotated[dict[Text, Shadow], Meta(min_length=1, max_length=MOST_SHADOWS)],
     "epoch": Epoch,
     "known": Known,
     "budget": BudgetTerms,
@@ -346,14 +348,16 @@ def said_in(body: Struct, declaration: type) -> dict[str, Any]:
 
 
 class Promote(Struct, forbid_unknown_fields=True):
-    """How to let the shadow play.
+    """How to let a shadow play.
 
     `gate` is "better" if it must be shown to be better, "not worse" if it must not be shown to be worse, or "off".
-    `control` is the share of decisions that the policy so far plays from then on.
+    `control` is the share of decisions that the policy so far plays from then on. `shadow` is the name of the shadow,
+    which may be left out where there is only one.
     """
 
     gate: Gate = "better"
     control: Share | None = None
+    shadow: Text | None = None
 
 
 class Promoted(Struct, gc=False):

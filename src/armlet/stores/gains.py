@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from armlet.cast.cast import role_of
 from armlet.report import notebook
 from armlet.report.result import Columns, Result
 from armlet.stores.tally import Tally
@@ -50,10 +51,11 @@ class Gain(Result):
     longer: int | None  # more decisions until an answer, if the gain stays as seen; None if that is not known
     history: tuple[tuple[int, float, float], ...]  # decisions, and both ends then
     note: str  # what the answer does not cover, or why there is none
+    shadow: str | None = None  # the name of the shadow, if it has one of its own
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
-        fields = asdict(self)
+        fields = {name: value for name, value in asdict(self).items() if name != "shadow" or value is not None}
         interval = None if self.interval is None else list(self.interval)
         return {**fields, "interval": interval, "history": [list(each) for each in self.history]}
 
@@ -79,8 +81,13 @@ class Gain(Result):
 
     def __str__(self) -> str:
         ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)
-        who = "the shadow" if self.against == "shadow" else "the live policy"
+        who = "the live policy" if self.against != "shadow" else shadow_words(self.shadow)
         return f"is {who} better than {self.label}? {self.answer}{ends}{'; ' if self.note else ''}{self.note}"
+
+
+def shadow_words(name: str | None) -> str:
+    """Name a shadow in a sentence."""
+    return "the shadow" if name is None else f'the shadow "{name}"'
 
 
 def answer_of(interval: Interval, share: float) -> Answer:
@@ -100,7 +107,9 @@ def answer_of(interval: Interval, share: float) -> Answer:
     return "not yet" if share >= LEAST else "nothing to say"
 
 
-def gain_of(tally: Tally, against: Against, label: str, share: float, *, has_window: bool) -> Gain:
+def gain_of(
+    tally: Tally, against: Against, label: str, share: float, *, has_window: bool, shadow: str | None = None
+) -> Gain:
     """Return what a comparison says.
 
     Parameters
@@ -111,10 +120,13 @@ def gain_of(tally: Tally, against: Against, label: str, share: float, *, has_win
         Which comparison, and its words.
     share
         The chance of the comparison now.
+    shadow
+        The name of the shadow, if it has one of its own.
     has_window
         Whether every decision is learned when its window closes; else only those that got a reward are compared.
     """
-    found, scale = tally.comparisons.between.get(against, Comparison()), tally.comparisons.scale
+    role, scale = against if shadow is None else role_of(shadow), tally.comparisons.scale
+    found = tally.comparisons.between.get(role, Comparison())
     size = scale[1] - scale[0] if scale is not None else 0.0
     rows, ends = found.sums.rows, found.sums.interval()
     answer: Answer = answer_of(ends, share) if rows or share >= LEAST else "nothing to say"
@@ -132,6 +144,7 @@ def gain_of(tally: Tally, against: Against, label: str, share: float, *, has_win
         longer=_longer(found, tally) if answer == "not yet" else None,
         history=tuple((at, size * low, size * high) for at, low, high in found.history),
         note=_note(tally, against, answer, share, has_window=has_window),
+        shadow=shadow,
     )
 
 

@@ -13,7 +13,6 @@ from armlet.cast.cast import Cast
 from armlet.errors import (
     ArmletError,
     InvalidTypeError,
-    InvalidValueError,
     LoopGoneError,
     LostDigitsWarning,
     StoreError,
@@ -37,10 +36,10 @@ from armlet.stores.refit import Refit
 from armlet.stores.rewards import Status, Value
 from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
-from armlet.stores.spec import LoopChange
+from armlet.stores.spec import LIVE, LoopChange
 from armlet.stores.stats import Stats
 from armlet.stores.writer import Writer
-from armlet.types import Arm, Context, Contexts
+from armlet.types import Arm, Context, Contexts, Policy
 
 if TYPE_CHECKING:
     from armlet.actions.bandit import Actions
@@ -456,20 +455,20 @@ class Loop:
         """
         if change.is_empty:
             raise InvalidTypeError("change got nothing to change; give policy, window, features, arms or the like")
-        refit = self._refit(change) if change.how == "refit" else None
-        is_other = self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refit))
+        refits = self._refits(change) if change.how == "refit" else None
+        is_other = self._writer.do(lambda tx, now: maintenance.change(self._runner, tx, now, change, refits))
         log.info("loop %s: %s %s", self.name, "changed" if is_other else "had already", ", ".join(change.names))
         return is_other
 
-    def _refit(self, change: LoopChange) -> Refit:
-        """Let the one policy that is new learn the log."""
-        policies = change.learners
-        if len(policies) > 1:
-            told = " and ".join(map(repr, policies))
-            raise InvalidValueError(f"how is 'refit' and there are {told}; change one of policy, shadow and control")
-        refit = Refit(self._ledger, self._runner.id, policies[0] if policies else None, self._runner.policy)
-        refit.prepare()
-        return refit
+    def _refits(self, change: LoopChange) -> dict[str, Refit]:
+        """Let each policy that is given learn the log."""
+        policies: dict[str, Policy | None] = {LIVE: None} if not change.learners else {**change.learners}
+        refits = {
+            role: Refit(self._ledger, self._runner.id, policy, self._runner.policy) for role, policy in policies.items()
+        }
+        for refit in refits.values():
+            refit.prepare()
+        return refits
 
     def freeze(self) -> None:
         """Let the policy decide from what it knows now; what rewards teach from now on waits for `thaw`.
@@ -499,8 +498,8 @@ class Loop:
             if why := self._mend():  # a frozen loop does not learn its rows again
                 warnings.warn(why, LostDigitsWarning, stacklevel=2)
 
-    def promote(self, *, gate: Gate = "better", control: float | None = None) -> Promotion:
-        """Let the shadow play from now on, if it passes the gate; else nothing changes. One transaction.
+    def promote(self, *, gate: Gate = "better", control: float | None = None, shadow: str | None = None) -> Promotion:
+        """Let a shadow play from now on, if it passes the gate; else nothing changes. One transaction.
 
         Parameters
         ----------
@@ -509,7 +508,9 @@ class Loop:
             "not worse": unless it says "no". "off": in any case.
         control
             The share of the steps that the policy so far plays from then on, as a control, instead of any other; None
-            for none. An arm that is the control stays it then.
+            for none. The control that there is stays it then.
+        shadow
+            The name of the shadow; may be left out where there is only one. The others stay.
 
         Returns
         -------
@@ -531,7 +532,7 @@ class Loop:
             if control is not None:
                 fix = "give the share of steps that the policy so far plays, above 0 and below 1"
                 chance(fix=fix)("control", control)
-        done = self._writer.do(lambda tx, now: maintenance.promote(self._runner, tx, now, gate, control))
+        done = self._writer.do(lambda tx, now: maintenance.promote(self._runner, tx, now, gate, control, shadow))
         if done.promoted:
             log.info("loop %s: shadow promoted", self.name)
         return done
@@ -638,7 +639,7 @@ class Loop:
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
     def gains(self) -> tuple[Gain, ...]:
-        """Return whether the live policy is better than random play and than the control, and the shadow than it.
+        """Return whether the live policy is better than random play and than the control, and each shadow than it.
 
         The answers hold at all looks together, with probability 0.95 each. They need a share of decisions that explore
         or that a control plays; where there is none, they say which share would answer, and by when.

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from armlet.bandit import Bandit
-from armlet.cast.cast import Cast
+from armlet.cast.cast import SHADOW, Cast
 from armlet.errors import DecisionError, InvalidValueError
 from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
@@ -29,7 +29,7 @@ from armlet.stores.refit import Refit, like
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import RULES, LoopChange, is_own, rules_of_parts
+from armlet.stores.spec import LIVE, RULES, LoopChange, is_own, rules_of_parts
 from armlet.stores.tally import ERASE
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
@@ -38,6 +38,8 @@ OF_ANY_LOOP: Final = (*RULES, "policy", "reward_range")  # may change also where
 FORGOTTEN: Final = 8  # decisions in one piece of a chore
 PRUNED: Final = 32
 LOOKED_AT: Final = 200  # rows in one piece
+
+Refits: TypeAlias = Mapping[str, Refit] | None  # by the role of the policy that learns the log again
 
 log = logging.getLogger("armlet.store")
 
@@ -264,7 +266,7 @@ def arms_to(runner: LoopRunner, tx: Transaction, now: Moment, arms: Iterable[Arm
 
 
 @undoing
-def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refit: Refit | None = None) -> bool:
+def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange, refits: Refits = None) -> bool:
     """Go on with other terms: a row says so, and what cannot be changed is refused before anything is.
 
     Return whether anything is another one.
@@ -273,24 +275,24 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
     for name in wanted.names:
         if name not in OF_ANY_LOOP:
             check_has_arms(runner, name)
-    twin, replaces = _renewed(runner, tx, draft, wanted, refit)
+    twin, replaces = _renewed(runner, tx, draft, wanted, refits)
     try:
         more, moved = wanted.apply(twin)
     except InvalidValueError as error:
-        if wanted.policy is not None and refit is None:
+        if wanted.policy is not None and refits is None:
             raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
         raise
-    has_cast = twin.describe() != runner.cast.describe() or (refit is not None and wanted.has_cast)
+    has_cast = twin.describe() != runner.cast.describe() or (refits is not None and wanted.has_cast)
     told = [*replaces, *more, *([{"guards": twin.describe()}] if has_cast else [])]
     rules = _rules(runner, wanted)
     terms = runner.terms.with_rules(**rules)
-    is_relearned = refit is not None and wanted.policy is not None
+    is_relearned = refits is not None and wanted.policy is not None
     going = Going(
         cast=twin,
         terms=replace(terms, lost_digits="") if is_relearned else terms,
         fields={"rules": rules, "replaces": told},
         moved=moved,
-        is_replayed=refit is None and not has_cast and (wanted.policy is None or is_own(wanted.policy)),
+        is_replayed=refits is None and not has_cast and (wanted.policy is None or is_own(wanted.policy)),
     )
     is_other = runner.go_on(tx, now, draft, going)
     arms = [] if wanted.arms is None else arms_to(runner, tx, now, wanted.arms)
@@ -309,21 +311,22 @@ def _rules(runner: LoopRunner, wanted: LoopChange) -> dict[str, Any]:
 
 
 def _renewed(
-    runner: LoopRunner, tx: Transaction, draft: Draft, wanted: LoopChange, refit: Refit | None
+    runner: LoopRunner, tx: Transaction, draft: Draft, wanted: LoopChange, refits: Refits
 ) -> tuple[Cast, list[Mapping[str, Any]]]:
-    """Return a cast to go on with, whose new policy has learned the log if asked, and what a row says."""
-    cast, bandit = runner.cast, runner.bandit
-    if refit is None:
-        return wanted.recast(cast.copy()), []
+    """Return a cast to go on with, whose new policies have learned the log if asked, and what a row says."""
+    cast, live = runner.cast.copy(), runner.bandit
+    if refits is None:
+        return wanted.recast(cast, {}), []
     tx.flush()
-    is_live = wanted.policy is not None
-    has_other_range = is_live and wanted.reward_range is not None and not cast.others
-    reward_range = None if has_other_range else bandit.settings.reward_range
-    learned = refit.finish(tx.session, runner.id, draft.head, runner.terms.carry, reward_range)
-    learned = like(learned, bandit)
-    if not is_live:
-        return wanted.recast(cast.copy(), learned), []
-    return wanted.recast(cast.copy().with_live(learned)), [policy_fields(learned.policy)]
+    has_other_range = wanted.reward_range is not None and not cast.others and refits.keys() == {LIVE}
+    reward_range = None if has_other_range else live.settings.reward_range
+    learned = {
+        role: like(refit.finish(tx.session, runner.id, draft.head, runner.terms.carry, reward_range), live)
+        for role, refit in refits.items()
+    }
+    if LIVE not in learned:
+        return wanted.recast(cast, learned), []
+    return wanted.recast(cast.with_live(learned[LIVE]), learned), [policy_fields(learned[LIVE].policy)]
 
 
 @undoing
@@ -342,12 +345,15 @@ def recast(runner: LoopRunner, tx: Transaction, now: Moment, make: Callable[[Cas
 
 
 @undoing
-def promote(runner: LoopRunner, tx: Transaction, now: Moment, gate: Gate, share: float | None) -> Promotion:
-    """Make the shadow the live policy if its comparison so far lets it through the gate."""
+def promote(
+    runner: LoopRunner, tx: Transaction, now: Moment, gate: Gate, share: float | None, shadow: str | None
+) -> Promotion:
+    """Make a shadow the live policy if its comparison so far lets it through the gate."""
     runner.open(tx, now)
     check_has_arms(runner, "a shadow")
-    name = check_shadow(runner.cast)
-    gain = next((each for each in gains_of(runner.tally, runner.terms) if each.against == "shadow"), None)
+    name = check_shadow(runner.cast, shadow)
+    gains = (each for each in gains_of(runner.tally, runner.terms) if each.against == "shadow")
+    gain = next((each for each in gains if (each.shadow or SHADOW) == name), None)
     if not passes(gate, gain):
         return Promotion(promoted=False, gain=gain)
     recast(runner, tx, now, lambda cast: cast.promoted(name, share))

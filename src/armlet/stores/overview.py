@@ -17,6 +17,7 @@ import numpy as np
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.settings import ActionSettings
 from armlet.bandit import Bandit
+from armlet.cast.cast import SHADOW, role_of
 from armlet.errors import InvalidTypeError, StoreError
 from armlet.inference.gains import value_intervals
 from armlet.inputs.budget import Spending
@@ -147,6 +148,7 @@ class Guards:
     share: float  # of the control
     shadow: str | None  # in words
     is_frozen: bool
+    shadows: Mapping[str, str] = field(default_factory=dict)  # those that have names, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -228,6 +230,7 @@ class Details(Result):
     def _html(self) -> Iterable[str]:
         told = {"policy": notebook.brief(self.policy), "objective": self.objective, "reward range": self.reward_range}
         guards = {"control": self.guards.control, "shadow": self.guards.shadow, "frozen": self.guards.is_frozen or None}
+        guards |= {f"shadow {name}": policy for name, policy in self.guards.shadows.items()}
         notes = [notebook.note(str(each)) for each in (*self.gains, *self.alarms)]
         return [notebook.facts({**told, **guards}), notebook.table(self.columns()), *notes]
 
@@ -427,28 +430,30 @@ def _catalogue(tally: Tally, settings: Any) -> dict[str, Any]:
 def _guards(tally: Tally) -> Guards:
     told = tally.comparisons.guards
     control, shadow = told.get("control"), told.get("shadow")
+    shadows = {name: policy_words(each) for name, each in told.get("shadows", {}).items()}
     return Guards(
         control=None if control is None else control_label(control),
         share=0.0 if control is None else control["share"],
         shadow=None if shadow is None else policy_words(shadow),
         is_frozen="frozen" in told,
+        shadows=shadows,
     )
 
 
 def gains_of(tally: Tally, terms: Terms) -> tuple[Gain, ...]:
-    """Return what the comparisons of a loop say: against random play, and the control and the shadow if it has any."""
+    """Return what the comparisons of a loop say: against random play, and the control and each shadow if it has any."""
     has_window, rate = terms.window is not None, tally.comparisons.rate or 0.0
     guards = _guards(tally)
     coin = RANDOM if tally.comparisons.is_even else "exploration, which favours arms that lack data"
     found = [gain_of(tally, "uniform", coin, rate if rate < 1.0 else 0.0, has_window=has_window)]
     if guards.control is not None:
         found.append(gain_of(tally, "control", guards.control, guards.share, has_window=has_window))
-    if guards.shadow is not None:
-        share = tally.comparisons.between["shadow"].share or rate / max(
-            len(tally.arms.labels), 1
-        )  # before its first row
+    for name in [*([] if guards.shadow is None else [SHADOW]), *guards.shadows]:
+        known = tally.comparisons.between[role_of(name)].share
+        share = known or rate / max(len(tally.arms.labels), 1)  # before its first row
         share = share if LEAST <= rate < 1.0 else 0.0
-        found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window))
+        shadow = None if name == SHADOW else name
+        found.append(gain_of(tally, "shadow", "the live policy", share, has_window=has_window, shadow=shadow))
     return tuple(found)
 
 

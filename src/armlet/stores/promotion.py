@@ -43,8 +43,12 @@ def passes(gate: Gate, gain: Gain | None) -> bool:
     return gate == "off" or answer == "yes" or (gate == "not worse" and answer != "no")
 
 
-def check_shadow(cast: Cast) -> str:
-    """Return the name of the shadow that is to be promoted, or refuse where there is none."""
+def check_shadow(cast: Cast, name: str | None) -> str:
+    """Return the name of the shadow that is to be promoted, the only one if it is not given; or refuse."""
     if not cast.shadows:
         raise LoopStateError("there is no shadow to promote; let one run along first: loop.change(shadow=...)")
-    return next(iter(cast.shadows))
+    if name is None and len(cast.shadows) == 1:
+        return next(iter(cast.shadows))
+    if name is None or name not in cast.shadows:
+        raise InvalidValueError(f"shadow is {name!r}; choose one of {list(cast.shadows)}")
+    return name

@@ -10,7 +10,7 @@ from armlet.actions.bandit import ActionBandit
 from armlet.actions.policies import ACTION_POLICIES, ActionPolicy, SharedOptimism
 from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
-from armlet.cast.cast import SHADOW, Cast
+from armlet.cast.cast import SHADOW, Cast, role_of
 from armlet.cast.control import Control, check_own
 from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
 from armlet.inputs.budget import Budget
@@ -47,6 +47,7 @@ OnChange: TypeAlias = Literal["apply", "refuse"]
 How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
+LIVE: Final = "policy"  # the role of the policy that decides
 RULES: Final = ("window", "default_reward", "aggregation", "early_window")
 NOT_OF_ACTIONS: Final = "which a loop of actions with features cannot have; leave it out"
 SECONDS: Final = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
@@ -74,8 +75,13 @@ def _names(name: str, value: Any) -> tuple[object, ...]:
     return tuple(listed(name, value))
 
 
-def _own(name: str, value: object) -> Policy:
-    return check_own(name, value)
+def _shadows(name: str, value: object) -> Mapping[str, Policy]:
+    """Return shadows by name."""
+    if not isinstance(value, Mapping):
+        return {SHADOW: check_own(name, value)}
+    if not value:
+        raise InvalidValueError(f"{name} is {{}}; give a policy, or policies by name")
+    return {check_text(f"a name in {name}", each): check_own(f"{name}[{each!r}]", one) for each, one in value.items()}
 
 
 def _epoch(_: str, value: object) -> Epoch | None:
@@ -264,12 +270,12 @@ class LoopChange(LoopSettings):
         Option("The values that new features had in all rows before; 0 if left out.", _any),
     ] = None
     shadow: Annotated[
-        Policy | Keep | None,
+        Policy | Mapping[str, Policy] | Keep | None,
         Option(
-            "Another policy that runs along; None ends it. It learns all rows and its choices are logged, but never "
-            "played. `promote` lets it play.",
-            optional(_own),
-            forms={"shadow": Mapping[str, object]},
+            "Another policy that runs along, or several by name, all that there are to be; None ends them. A shadow "
+            "learns all rows and its choices are logged, but never played. `promote` lets one play.",
+            optional(_shadows),
+            forms={"shadow": Mapping[str, object], "shadows": Mapping[str, object]},
         ),
     ] = KEEP
     how: Annotated[
@@ -277,7 +283,7 @@ class LoopChange(LoopSettings):
         Option(
             '"carry": a new policy goes on from the state that there is. "refit": it learns the loop\'s log again, as '
             "far as that is kept, row by row: for another kind of policy. That happens in this thread, while others "
-            "decide. At most one of policy, shadow and control can learn it in one call.",
+            "decide. Each policy that is given learns it by itself.",
             one_of("carry", "refit"),
             default="carry",
         ),
@@ -301,24 +307,31 @@ class LoopChange(LoopSettings):
         return self.control is not KEEP or self.shadow is not KEEP
 
     @property
-    def learners(self) -> list[Policy]:
-        """The policies that are to be in the loop from now on: the live one, the shadow's, the control's."""
+    def learners(self) -> dict[str, Policy]:
+        """The policies that are to be in the loop from now on, by role: live, the control's, the shadows'."""
         control = None if isinstance(self.control, Keep) or self.control is None else self.control.policy
-        shadow = None if isinstance(self.shadow, Keep) else self.shadow
-        return [policy for policy in (self.live, shadow, control) if policy is not None]
+        policies = {LIVE: self.live, "control": control}
+        policies |= {role_of(name): policy for name, policy in self.shadows.items()}
+        return {role: policy for role, policy in policies.items() if policy is not None}
+
+    @property
+    def shadows(self) -> Mapping[str, Policy]:
+        """The shadows that there are to be, by name; a single one that has none is called SHADOW."""
+        return self.shadow if isinstance(self.shadow, Mapping) else {}
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be changed."""
         return not self.names
 
-    def recast(self, cast: Cast, learned: Bandit | None = None) -> Cast:
-        """Return a cast with the control and the shadow that are wanted; `learned` is the one that is new."""
+    def recast(self, cast: Cast, learned: Mapping[str, Bandit]) -> Cast:
+        """Return a cast with the control and the shadows that are wanted; `learned` are bandits by role."""
         if not isinstance(self.control, Keep):
-            cast = cast.with_control(self.control, learned)
+            cast = cast.with_control(self.control, learned.get("control"))
         if not isinstance(self.shadow, Keep):
-            shadows = {} if self.shadow is None else {SHADOW: self.shadow}
-            cast = cast.with_shadows(shadows, {} if learned is None else {SHADOW: learned})
+            shadows = self.shadows
+            known = {name: learned[role_of(name)] for name in shadows if role_of(name) in learned}
+            cast = cast.with_shadows(shadows, known)
         return cast
 
     def apply(self, cast: Cast) -> tuple[list[Mapping[str, Any]], FeatureChange | None]:

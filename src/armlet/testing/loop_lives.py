@@ -152,7 +152,11 @@ class LoopLife(Life):
             "freeze": lambda name: self.call(name, self.pick([loop.freeze, loop.thaw])),
             "thaw": lambda name: self.call(name, loop.thaw),
             "promote": lambda name: self.call(
-                name, loop.promote, gate=self.pick(["off", "better"]), **self.pick([{}, {"control": 0.25}])
+                name,
+                loop.promote,
+                gate=self.pick(["off", "better"]),
+                shadow=self.pick([None, "other"]),
+                **self.pick([{}, {"control": 0.25}]),
             ),
             "settle": lambda name: self.call(name, self.store.settle),
             "look": self.look,
@@ -209,8 +213,10 @@ class LoopLife(Life):
         policy = self.pick([None, *OTHERS])
         if policy is None:
             self.call(name, self.loop.change, shadow=None)
-        else:
+        elif self.chance(0.5):
             self._refit(name, shadow=policy)
+        else:
+            self._refit(name, shadow={"shadow": policy, "other": self.pick(OTHERS)})
 
     def _many_rewards(self, name: str) -> None:
         told = [{"event": self.event(), "value": self.reward(), "rank": int(self.rng.integers(2))} for _ in range(3)]

@@ -12,7 +12,7 @@ from typing import Final
 
 from armlet.service.page import svg, words
 from armlet.service.page.layout import Column, Sign, card, html_text, more, sign, table, text
-from armlet.stores.gains import RANDOM, Gain
+from armlet.stores.gains import RANDOM, Gain, shadow_words
 
 SIGNS: Final[dict[str, Sign]] = {"yes": "yes", "not yet": "open", "no": "no", "nothing to say": "none"}
 BIG: Final = {"yes": "Yes", "not yet": "Not yet", "no": "No", "nothing to say": "Nothing to say"}
@@ -23,8 +23,13 @@ ROWS: Final = 8  # of the table of numbers below the chart
 def question(gain: Gain) -> str:
     """Return what an answer is about."""
     if gain.against == "shadow":
-        return "Is the shadow policy better than the live one?"
+        who = "the shadow policy" if gain.shadow is None else _shadow(gain)
+        return f"Is {who} better than the live one?"
     return f"Is the live policy better than {words.visible(gain.label)}?"
+
+
+def _shadow(gain: Gain) -> str:
+    return words.visible(shadow_words(gain.shadow))
 
 
 def in_short(gain: Gain) -> str:
@@ -45,7 +50,7 @@ def answers(gains: Sequence[Gain], pace: float | None, *, has_arms: bool = True)
         Whether there could be a control.
     """
     said = " ".join(f"{question(gain)} {BIG[gain.answer]}." for gain in gains)
-    found = "".join(_answer(gain, pace) for gain in gains)
+    found = "".join(_answer(gain, pace, place) for place, gain in enumerate(gains))
     if has_arms and not any(gain.against == "control" for gain in gains):
         found += _NO_CONTROL
     return f'<div class="answers" id="answers" data-part data-answers="{escape(said)}">{found}</div>\n'
@@ -63,8 +68,9 @@ _NO_CONTROL: Final = (
 )
 
 
-def _answer(gain: Gain, pace: float | None) -> str:
-    key, asked = f"answer-{gain.against}", escape(words.shorten(question(gain), 120))
+def _answer(gain: Gain, pace: float | None, place: int) -> str:
+    key = f"answer-{gain.against}" if gain.shadow is None else f"answer-{gain.against}-{place}"
+    asked = escape(words.shorten(question(gain), 120))
     return (
         f'<section class="card" aria-labelledby="{key}"><h2 id="{key}">{asked}</h2>'
         f'<p class="answer {SIGNS[gain.answer]}">{sign(SIGNS[gain.answer])}<span>{BIG[gain.answer]}</span></p>'
@@ -77,7 +83,7 @@ def _told(gain: Gain, pace: float | None) -> str:
         return text(words.visible(gain.note), "told")
     low, high = gain.interval
     ends = f"<b>{words.gain_between(low, high)}</b>"
-    who = "The shadow" if gain.against == "shadow" else "It"
+    who = "It" if gain.against != "shadow" else f"The{escape(_shadow(gain))[3:]}"
     if gain.answer == "yes":
         told = f"{who} gains {ends} per decision, so far, on average."
     elif gain.answer == "no":
@@ -143,13 +149,13 @@ def _points(gain: Gain, decisions: int) -> list[svg.Point]:
 
 def _band(gain: Gain, points: Sequence[svg.Point]) -> svg.Band:
     title, (_, low, high) = _title(gain), points[-1]
-    short = gain.against if gain.against != "uniform" else title.split()[1]
+    short = (gain.shadow or gain.against) if gain.against != "uniform" else title.split()[1]
     return svg.Band(gain.against, title, short, words.gain_between(low, high), points)
 
 
 def _title(gain: Gain) -> str:
     if gain.against == "shadow":
-        return "shadow over live"
+        return "shadow over live" if gain.shadow is None else words.visible(f'shadow "{gain.shadow}" over live')
     if gain.against == "control":
         return "over the control"
     return f"over {RANDOM}" if gain.label == RANDOM else "over exploring"

@@ -199,6 +199,8 @@ def _settings(found: Details) -> Iterator[tuple[str, str]]:
         yield "control", f"{words.label(found.guards.control)}, in {words.percent(found.guards.share)} of decisions"
     if found.guards.shadow is not None:
         yield "shadow", words.label(found.guards.shadow)
+    for name, policy in found.guards.shadows.items():
+        yield f"shadow {words.visible(name)}", words.label(policy)
     yield "features", _features(found)
     if found.feature_range is not None:
         yield "feature ranges", ", ".join(_feature_ranges(found.feature_range))

@@ -1,4 +1,4 @@
-"""Comparisons of a loop: what its live policy gains over exploration and over a control, and a shadow over it.
+"""Comparisons of a loop: what its live policy gains over exploration and over a control, and each shadow over it.
 
 A decision is folded in when its first value is learned: when its window closes, in the order of decisions, or when its
 reward comes if there is no window; then the sums are about decisions that got one. Corrections and forgotten decisions
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from armlet.cast.cast import role_of, shadows_of
 from armlet.inference.gains import (
     GainSums,
     ValueSums,
@@ -28,8 +29,8 @@ from armlet.types import Arm, Interval
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]
 
+NONE: Final[Mapping[str, Arm]] = {}
 AGAINST: Final[tuple[Against, ...]] = ("uniform", "control", "shadow")
-GUARDS: Final[tuple[Against, ...]] = ("control", "shadow")
 LEAST: Final = 0.001  # the smallest probability of a coin whose rows are folded in
 FIRST: Final = 16  # rows until the first ends are kept
 RATIO: Final = 1.15  # between the rows of ends that are kept: 100 of them at 10^7 rows
@@ -49,7 +50,7 @@ class Coins(NamedTuple):
     share: float = 0.0  # with which the control plays
     is_controls: bool = False
     differs: bool = True  # the control from the live policy
-    shadow: Arm | None = None  # what the shadow would have played
+    shadows: Mapping[str, Arm] = NONE  # what each shadow would have played, by its role
 
 
 def coins_of(fields: Mapping[str, Any]) -> Coins | None:
@@ -69,13 +70,12 @@ def coins_of(fields: Mapping[str, Any]) -> Coins | None:
     if rate is None or rate < LEAST or given is None or fields.get("design") != "coin":
         return None
     arm, explored, smallest = fields["arm"], fields["explored"], fields.get("min_exploration_probability") or 0.0
-    return Coins(arm, fields["propensity"], rate, given, smallest, explored, 0.0, False, True, _shadow(fields))
+    return Coins(arm, fields["propensity"], rate, given, smallest, explored, 0.0, False, True, _shadows(fields))
 
 
-def _shadow(fields: Mapping[str, Any]) -> Arm | None:
-    shadow = fields.get("shadow")
-    arm: Arm | None = None if shadow is None else shadow["arm"]
-    return arm
+def _shadows(fields: Mapping[str, Any]) -> Mapping[str, Arm]:
+    shadows = shadows_of(fields)
+    return {role_of(name): each["arm"] for name, each in shadows.items()} if shadows else NONE
 
 
 def _coins_with_control(fields: Mapping[str, Any], control: Mapping[str, Any]) -> Coins | None:
@@ -89,7 +89,7 @@ def _coins_with_control(fields: Mapping[str, Any], control: Mapping[str, Any]) -
         return None
     arm, explored, smallest = fields["arm"], fields["explored"], fields.get("min_exploration_probability") or 0.0
     differs, propensity = control["arm"] != control["live"], control["propensity"]
-    return Coins(arm, propensity, rate, given, smallest, explored, share, played, differs, _shadow(fields))
+    return Coins(arm, propensity, rate, given, smallest, explored, share, played, differs, _shadows(fields))
 
 
 class Comparison:
@@ -162,10 +162,10 @@ class Comparisons(Fold):
     def __init__(self) -> None:
         self.scale: Scale | None = None
         self._rows, self._total = 0, 0.0  # that were folded in since the range changed, and their shares
-        self.between: dict[Against, Comparison] = {}
+        self.between: dict[str, Comparison] = {}  # with random play, the control, and each shadow by its role
         self.values: list[ValueSums] = []  # by arm
         self._values_from = 0  # the row after which decisions count for them
-        self.guards: dict[str, Any] = {}  # the control and the shadow, and whether the loop is frozen; plain JSON
+        self.guards: dict[str, Any] = {}  # the control and the shadows, and whether the loop is frozen; plain JSON
         self.is_even = True  # exploration has drawn all eligible arms alike
         self.rate: float | None = None  # with which the last decision explored
 
@@ -196,7 +196,7 @@ class Comparisons(Fold):
         self.scale = scale
         self._rows, self._total, self._values_from = 0, 0.0, seq
         self.values = [ValueSums() for _ in self.values]
-        self.restart(AGAINST, seq, ts)
+        self.restart(self._all, seq, ts)
 
     def changed(self, fields: Mapping[str, Any], seq: int, ts: int) -> None:
         """Start comparisons again that a row of a change concerns."""
@@ -206,7 +206,9 @@ class Comparisons(Fold):
         for each in fields.get("replaces", ()):
             replaced.update(each)
         guards = replaced.get("guards", self.guards)
-        which = [name for name in GUARDS if guards.get(name) != self.guards.get(name)]
+        before, after = shadows_of(self.guards), shadows_of(guards)
+        which = ["control"] if guards.get("control") != self.guards.get("control") else []
+        which += [role_of(name) for name in {**before, **after} if before.get(name) != after.get(name)]
         self.guards = dict(guards)
         if "outcomes" in replaced:  # other weights, prices or ranges, by which they are worth something else
             low, high = Outcomes.from_dict(replaced["outcomes"]).reward_range() or self.scale[:2]
@@ -215,12 +217,18 @@ class Comparisons(Fold):
             low, high = replaced["reward_range"]
             self.begin(Scale(finite(low), finite(high), self.scale.is_cost), seq, ts)
         else:
-            self.restart(AGAINST if "policy" in replaced else which, seq, ts)
+            self.restart(self._all if "policy" in replaced else which, seq, ts)
 
-    def restart(self, which: Sequence[Against], seq: int, ts: int) -> None:
-        """Start some comparisons again, after a row and a moment."""
+    @property
+    def _all(self) -> list[str]:
+        """What there are comparisons of."""
+        return list(dict.fromkeys([*AGAINST, *map(role_of, shadows_of(self.guards))]))
+
+    def restart(self, which: Sequence[str], seq: int, ts: int) -> None:
+        """Start some comparisons again, after a row and a moment; those of shadows that have ended are over."""
         for against in which:
             self.between[against] = Comparison(seq, ts)
+        self.between = {against: self.between[against] for against in self._all}
         if "uniform" in which:
             self.is_even = True
 
@@ -263,10 +271,13 @@ class Comparisons(Fold):
         if share >= LEAST and seq > between["control"].seq:
             factor, weight = control_score(share, coins.is_controls, coins.differs)
             between["control"].add(factor * above, weight, share, coins.is_controls, decisions)
-        if coins.shadow is not None and LEAST <= rate < 1.0 and coins.smallest and seq > between["shadow"].seq:
-            same = coins.arm == coins.shadow
-            factor, weight = shadow_score(coins.propensity, rate, coins.given, coins.smallest, same)
-            between["shadow"].add(factor * above, weight, rate * coins.smallest, coins.explored and same, decisions)
+        if not coins.smallest or not LEAST <= rate < 1.0:
+            return
+        for role, arm in coins.shadows.items():
+            if role in between and seq > between[role].seq:
+                same = coins.arm == arm
+                factor, weight = shadow_score(coins.propensity, rate, coins.given, coins.smallest, same)
+                between[role].add(factor * above, weight, rate * coins.smallest, coins.explored and same, decisions)
 
     def state(self) -> dict[str, Any]:
         """Return everything as lists, for JSON."""
@@ -292,7 +303,7 @@ class Comparisons(Fold):
         found.rate = None if rate is None else finite(rate)
         found.between = {against: Comparison.restore(state["between"][against]) for against in state["between"]}
         found.values = [_value(one) for one in state["values"]]
-        if found.scale is not None and set(found.between) != set(AGAINST):
+        if found.scale is not None and set(found.between) != set(found._all):
             raise ValueError(f"there are comparisons with {sorted(found.between)}")
         return found
 

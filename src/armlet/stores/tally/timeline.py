@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from armlet.cast.cast import role_of, shadows_of
 from armlet.record.kinds import KINDS
 from armlet.stores.tally.delays import finite, whole
 from armlet.stores.tally.folds import Fold, Seen
@@ -170,9 +171,10 @@ def _guard_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[
     if now.get("control") != before.get("control"):
         control = now.get("control")
         yield f"control: {'none' if control is None else control_words(control)}"
-    if now.get("shadow") != before.get("shadow"):
-        shadow = now.get("shadow")
-        yield f"shadow: {'none' if shadow is None else policy_words(shadow)}"
+    ours, theirs = shadows_of(now), shadows_of(before)
+    for name in {**theirs, **ours}:
+        if ours.get(name) != theirs.get(name):
+            yield f"{role_of(name)}: {policy_words(ours[name]) if name in ours else 'none'}"
     if ("frozen" in now) != ("frozen" in before):
         yield "frozen" if "frozen" in now else "thawed"
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import armlet
-from armlet.cast.cast import CONTROL
+from armlet.cast.cast import CONTROL, shadows_of
 from armlet.kernel import coins
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.types import Arm, Policy
@@ -37,7 +38,7 @@ class Oracle:
     def __init__(self, loop: Loop, rng: random.Random, policy: Policy) -> None:
         self.loop, self.rng, self.live = loop, rng, policy
         self.control: Control | None = None
-        self.shadow: Policy | None = None
+        self.shadows: dict[str, Policy] = {}
         self.frozen_at: int | None = None
         self.retired: set[Arm] = set()
         self.n = 0
@@ -47,9 +48,9 @@ class Oracle:
         """Do something that may be done now."""
         calls: list[Callable[[], None]] = [self.decide] * 12 + [self.reward] * 10 + [self.retire, self.crash]
         calls += [self.freeze] if self.frozen_at is None else [self.thaw] * 2
-        if self.shadow is not None:
+        if self.shadows:
             calls += [self.end_shadow] + [self.promote] * (self.frozen_at is None)
-        calls += [self.start_shadow, self.start_control, self.control_arm, self.end_control]
+        calls += [self.start_shadow, self.start_shadows, self.start_control, self.control_arm, self.end_control]
         call = self.rng.choice(calls)
         self.seen.add(call.__name__)
         call()
@@ -63,13 +64,9 @@ class Oracle:
             return
         live = self.loop.model().decide(x, eligible=eligible, probabilities="all", propensity="marginal")
         cast = self.loop._runner.cast
-        choices = [
-            None
-            if each is None
-            else each.copy().decide(x, eligible=eligible, probabilities="all", propensity="marginal")
-            for each in (cast.player, cast.shadows.get("shadow"))
-        ]
-        theirs, shadow = choices
+        asked: dict[str, Any] = {"eligible": eligible, "probabilities": "all", "propensity": "marginal"}
+        theirs = None if cast.player is None else cast.player.copy().decide(x, **asked)
+        choices = {name: each.copy().decide(x, **asked) for name, each in cast.shadows.items()}
         decision = self.loop.decide(x, event=f"e{self.n}", eligible=eligible, probabilities="all")
         self.n += 1
         p, played = np.asarray(live.probabilities), live.arm
@@ -84,10 +81,8 @@ class Oracle:
         np.testing.assert_array_equal(np.asarray(decision.probabilities), p)
         assert decision.propensity == p[ARMS.index(played)]
         fields = rows_of(self.loop, "decide")[-1].fields
-        assert ("shadow" in fields) == (self.shadow is not None)
-        if self.shadow is not None:
-            assert shadow is not None
-            assert fields["shadow"]["arm"] == shadow.arm
+        assert ("shadow" in fields) == (self.shadows.keys() == {"shadow"})
+        assert shadows_of(fields) == {name: {"arm": choice.arm} for name, choice in choices.items()}
 
     def reward(self) -> None:
         if self.n:
@@ -115,11 +110,15 @@ class Oracle:
         self.frozen_at = None
 
     def start_shadow(self) -> None:
-        self.shadow = self.rng.choice(POLICIES)
-        self.loop.change(shadow=self.shadow, how="refit")
+        self.shadows = {"shadow": self.rng.choice(POLICIES)}
+        self.loop.change(shadow=self.shadows["shadow"], how="refit")
+
+    def start_shadows(self) -> None:
+        self.shadows = {name: self.rng.choice(POLICIES) for name in self.rng.sample(["b", "shadow", "a"], 2)}
+        self.loop.change(shadow=self.shadows, how="refit")
 
     def end_shadow(self) -> None:
-        self.shadow = None
+        self.shadows = {}
         self.loop.change(shadow=None)
 
     def start_control(self) -> None:
@@ -136,11 +135,11 @@ class Oracle:
 
     def promote(self) -> None:
         share = self.rng.choice([None, 0.25])
-        assert self.loop.promote(gate="off", control=share).promoted
+        name = self.rng.choice(sorted(self.shadows))
+        assert self.loop.promote(gate="off", control=share, shadow=name).promoted
         if share is not None:
             self.control = Control(policy=self.live, share=share)
-        assert self.shadow is not None
-        self.live, self.shadow = self.shadow, None
+        self.live = self.shadows.pop(name)
 
     # ---- what must be true
 
@@ -151,7 +150,9 @@ class Oracle:
         cast = loop._runner.cast
         control = None if self.control is None else self.control.policy
         learner = self.live if self.frozen_at is not None else None
-        members = [(cast.player, control), (cast.shadows.get("shadow"), self.shadow), (cast.learner, learner)]
+        assert cast.shadows.keys() == self.shadows.keys()
+        members = [(cast.player, control), (cast.learner, learner)]
+        members += [(each, self.shadows[name]) for name, each in cast.shadows.items()]
         for member, policy in members:
             assert (member is None) == (policy is None)
             if member is not None and policy is not None:
@@ -176,4 +177,4 @@ def played_at_random(seed: int) -> set[str]:
 def test_guards_changed_at_random_leave_states_that_are_folds_of_rows() -> None:
     called = set().union(*map(played_at_random, range(12)))
     guards = {"freeze", "thaw", "start_shadow", "end_shadow", "start_control", "control_arm", "end_control", "promote"}
-    assert called == guards | {"decide", "reward", "retire", "crash"}
+    assert called == guards | {"start_shadows", "decide", "reward", "retire", "crash"}
