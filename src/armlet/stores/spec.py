@@ -48,7 +48,6 @@ How: TypeAlias = Literal["carry", "refit"]
 """How what was learned comes to another policy: the state is carried over, or the loop's own log is learned again."""
 
 LIVE: Final = "policy"  # the role of the policy that decides
-RULES: Final = ("window", "default_reward", "aggregation", "early_window")
 NOT_OF_ACTIONS: Final = "which a loop of actions with features cannot have; leave it out"
 SECONDS: Final = f"give seconds, more than 0 and at most {LONGEST_WINDOW:g}"
 
@@ -256,6 +255,10 @@ class LoopSettings:
     def rules(self) -> dict[str, Any]:
         """The rules of rewards that are said."""
         return {name: getattr(self, name) for name in RULES if name in self.said}
+
+
+RULES: Final = tuple(each.name for each in fields(LoopSettings) if each.name in {of.name for of in fields(Terms)})
+"""Options that are rules of rewards, which the terms of a loop keep."""
 
 
 # ---- a change
