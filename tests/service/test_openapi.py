@@ -64,7 +64,7 @@ def test_limits_are_told_by_the_schemas() -> None:
     event = schemas["Decide"]["properties"]["event"]["anyOf"][0]
     assert (event["minLength"], event["maxLength"]) == (1, 256)
     assert schemas["Rewards"]["properties"]["items"]["maxItems"] == 10_000
-    assert schemas["RewardItem"]["properties"]["rank"]["minimum"] == 0
+    assert schemas["RewardItem"]["properties"]["rank"]["anyOf"][0]["minimum"] == 0
     assert schemas["Decide"]["additionalProperties"] is False
 
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from armlet.errors import ArmletError
-from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, OWN, SHARED, AskMany
+from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, OWN, REPORT, SHARED, AskMany
 from armlet.inputs.options import summary
 from armlet.service.app import Service, create_app
 from armlet.service.client import AsyncClient, Client
-from armlet.service.schemas import Decide, DecideMany, Item
+from armlet.service.schemas import Decide, DecideMany, Item, RewardItem
 from armlet.stores import Loop, Memory, Store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "serve.md").read_text()
@@ -50,7 +50,14 @@ def test_the_text_of_every_option_is_in_the_docstring(call: Any) -> None:
     assert all(f"{name} {each.option.text}" in text for name, each in OPTIONS.items())
 
 
+@pytest.mark.parametrize("call", [Loop.reward, Loop.areward, Client.reward, AsyncClient.reward])
+def test_help_shows_every_option_of_a_reward(call: Any) -> None:
+    shown = inspect.signature(call).parameters
+    assert {name: shown[name].default for name in REPORT} == {"name": None, "rank": 0, "played": None}
+
+
 def test_bodies_have_every_option() -> None:
+    assert RewardItem.__struct_fields__ == ("loop", "event", "value", *REPORT)
     assert Decide.__struct_fields__ == ("context", "actions", *OPTIONS)
     assert Item.__struct_fields__ == ("context", *OWN)
     assert DecideMany.__struct_fields__ == ("items", "actions", *SHARED)

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypedD
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.columns import check_label, check_text, listed
 from armlet.inputs.options import Declared, Option, Over, declared, refuse_unknown
+from armlet.inputs.settings import whole
 from armlet.types import Arm
 
+HIGHEST: Final = 1_000_000  # rank
 Probabilities: TypeAlias = Literal["all"]
 
 
@@ -132,6 +134,38 @@ class AskMany(_Shared, total=False):
     baselines: Iterable[Arm | None] | None
 
 
+class Report(TypedDict, total=False):
+    """Options of one reward."""
+
+    name: Annotated[
+        str | None,
+        Option(
+            "A name for this reward, unique within its decision, such as the id of the message that brings it. One "
+            "that has counted before is a duplicate, regardless of its value, so that retries are safe with any "
+            "aggregation.",
+            check_text,
+        ),
+    ]
+    rank: Annotated[
+        int,
+        Option(
+            "How far it can be trusted, 0 or more. Only rewards of the highest rank reported so far count, and the "
+            "aggregation says which of these: the truth replaces a provisional reward, never the reverse.",
+            whole(0, HIGHEST),
+            default=0,
+        ),
+    ]
+    played: Annotated[
+        Arm | None,
+        Option(
+            "The arm that was shown, if another one than decided, as a fallback is. Its reward is learned for that arm "
+            "where the policy learns from every step; a policy that learns from its own random steps alone counts it.",
+            _label,
+        ),
+    ]
+
+
+REPORT: Final = declared(Report)
 _ALL: Final = declared(Ask)
 SHARED: Final = {name: each for name, each in _ALL.items() if each.option.plural is None}
 OWN: Final = {name: each for name, each in _ALL.items() if each.option.plural is not None}
@@ -164,6 +198,17 @@ def read(ask: Ask, *, has_actions: bool) -> Ask:
             _check_over(option.over, name, value, has_actions=has_actions)
             checked[name] = option.check(name, value)
     return cast("Ask", checked)
+
+
+def read_report(report: Report) -> Report:
+    """Check the options of a reward; those that are left out, or None, are not in it."""
+    checked: dict[str, object] = {}
+    for name, value in report.items():
+        if name not in REPORT:
+            refuse_unknown("reward", name, value, REPORT)
+        if value is not None:
+            checked[name] = REPORT[name].option.check(name, value)
+    return cast("Report", checked)
 
 
 class Asks(NamedTuple):

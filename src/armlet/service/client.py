@@ -19,7 +19,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from armlet.errors import InvalidTypeError, InvalidValueError, ServiceError, require_package
-from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, Ask, AskMany, read, read_many
+from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, REPORT, Ask, AskMany, Report, read, read_many, read_report
 from armlet.inputs.options import with_options
 from armlet.types import Arm
 
@@ -276,10 +276,8 @@ def _decode(body: bytes, kind: type[T]) -> T:
         raise ServiceError(f"the answer is not that of an Armlet server: {error}", status=200) from None
 
 
-def _item(
-    loop: str, event: str, value: float | Mapping[str, float], name: str | None, rank: int, played: Arm | None
-) -> Mapping[str, object]:
-    return {"loop": loop, "event": event, "value": value, "name": name, "rank": rank, "played": played}
+def _item(loop: str, event: str, value: float | Mapping[str, float], report: Report) -> Mapping[str, object]:
+    return {"loop": loop, "event": event, "value": value, **read_report(report)}
 
 
 def _limits(seconds: float) -> httpx2.Timeout:
@@ -355,21 +353,13 @@ class Client(_Calls):
         """Say that a deferred decision was played; return whether it was deferred until now."""
         return self._run(self._activate(loop, event))
 
-    def reward(
-        self,
-        loop: str,
-        event: str,
-        value: float | Mapping[str, float],
-        *,
-        name: str | None = None,
-        rank: int = 0,
-        played: Arm | None = None,
-    ) -> str:
+    @with_options(REPORT)
+    def reward(self, loop: str, event: str, value: float | Mapping[str, float], **report: Unpack[Report]) -> str:
         """Tell what came of a decision: a number, or some of its outcomes by name.
 
         `armlet.stores.Loop.reward` says what the arguments and the status mean.
         """
-        return self._run(self._reward(_item(loop, event, value, name, rank, played)))
+        return self._run(self._reward(_item(loop, event, value, report)))
 
     def bill(self, loop: str, event: str, cost: float) -> bool:
         """Count the cost of a decision in the budget, and learn nothing from it; return whether there is one.
@@ -470,18 +460,10 @@ class AsyncClient(_Calls):
         """Say that a deferred decision was played; return whether it was deferred until now."""
         return await self._run(self._activate(loop, event))
 
-    async def reward(
-        self,
-        loop: str,
-        event: str,
-        value: float | Mapping[str, float],
-        *,
-        name: str | None = None,
-        rank: int = 0,
-        played: Arm | None = None,
-    ) -> str:
+    @with_options(REPORT)
+    async def reward(self, loop: str, event: str, value: float | Mapping[str, float], **report: Unpack[Report]) -> str:
         """Tell what came of a decision."""
-        return await self._run(self._reward(_item(loop, event, value, name, rank, played)))
+        return await self._run(self._reward(_item(loop, event, value, report)))
 
     async def bill(self, loop: str, event: str, cost: float) -> bool:
         """Count the cost of a decision in the budget, and learn nothing from it; return whether there is one."""

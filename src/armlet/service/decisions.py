@@ -25,7 +25,7 @@ from armlet.errors import (
     UncertainError,
     UnknownNameError,
 )
-from armlet.inputs.ask import OWN, PLURALS
+from armlet.inputs.ask import OWN, PLURALS, REPORT
 from armlet.kernel import Decision
 from armlet.service.app import Service
 from armlet.service.contexts import context_problem, with_dates
@@ -49,7 +49,7 @@ from armlet.stores import Loop, Status
 from armlet.types import Arm
 
 if TYPE_CHECKING:
-    from armlet.inputs.ask import Ask, AskMany
+    from armlet.inputs.ask import Ask, AskMany, Report
     from armlet.inputs.settings import Reader
 
 Actions: TypeAlias = dict[str, Any] | str | None
@@ -319,7 +319,8 @@ async def _refused_loops(service: Service, request: Request, names: set[str]) ->
 
 async def _reward(loop: Loop, item: RewardItem) -> Status | Exception:
     try:
-        return await loop.areward(item.event, item.value, name=item.name, rank=item.rank, played=item.played)
+        report = {name: value for name, value in msgspec.structs.asdict(item).items() if name in REPORT}
+        return await loop.areward(item.event, item.value, **cast("Report", report))
     except ArmletError as error:
         return error
 

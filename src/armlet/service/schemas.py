@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Typ
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, to_builtins
 from msgspec.structs import asdict
 
-from armlet.inputs.ask import ACTIONS, OPTIONS, OWN, SHARED
+from armlet.inputs.ask import ACTIONS, OPTIONS, OWN, REPORT, SHARED
 from armlet.inputs.columns import LARGEST, LONGEST
 from armlet.inputs.hashed import MOST as MOST_COLUMNS
 from armlet.inputs.options import Declared, Option, forms_of, summary
@@ -173,15 +173,19 @@ class Prepare(Struct, forbid_unknown_fields=True):
 ItemStatus: TypeAlias = Status | Literal["refused", "no_loop", "forbidden", "unavailable", "outcome_unknown", "failed"]
 
 
-class RewardItem(Struct, forbid_unknown_fields=True):
+class _RewardItem(Struct):
     """One reward: a number, or for a loop with several outcomes those that are reported now, by name."""
 
     loop: Text
     event: Event
     value: Amount | ByOutcome
-    name: Text | None = None
-    rank: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
-    played: Label | None = None
+
+
+if TYPE_CHECKING:
+    RewardItem = _RewardItem
+else:
+    rank = Declared(Annotated[int, Meta(ge=0, le=2**31 - 1)], REPORT["rank"].option)
+    RewardItem = _with_options(_RewardItem, {**REPORT, "rank": rank})
 
 
 class Rewards(Struct, forbid_unknown_fields=True):

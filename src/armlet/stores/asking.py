@@ -7,14 +7,14 @@ the time the thread that writes comes to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from armlet.actions.decision import ActionDecision
 from armlet.actions.table import ActionTable
 from armlet.errors import InvalidTypeError, InvalidValueError, StoreError, refusing
 from armlet.inputs import columns
-from armlet.inputs.ask import Ask, AskMany, Asks, read, read_many
-from armlet.inputs.columns import check_label, check_text, listed
+from armlet.inputs.ask import REPORT, Ask, AskMany, Asks, Report, read, read_many, read_report
+from armlet.inputs.columns import check_text, listed
 from armlet.kernel import Decision
 from armlet.stores import choosing
 from armlet.stores.choosing import Actions, Choice
@@ -24,7 +24,7 @@ from armlet.stores.rewards import Reward, Status, Value
 from armlet.stores.runner import LoopRunner
 from armlet.stores.tickets import ContextChangedError, Work
 from armlet.stores.writer import Writer
-from armlet.types import Arm, Contexts
+from armlet.types import Contexts
 
 if TYPE_CHECKING:
     from armlet.actions.bandit import Actions as TableSource
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 10_000  # calls of a batch
 TRIES: Final = 5  # of a call whose loop changes meanwhile
-WORDS: Final = "event, value and perhaps name, rank, played"
-PARTS: Final = frozenset(("event", "value", "name", "rank", "played"))
+WORDS: Final = f"event, value and perhaps {', '.join(REPORT)}"
+PARTS: Final = frozenset(("event", "value", *REPORT))
 
 T = TypeVar("T")
 Call: TypeAlias = tuple[Work[T], Sequence[str], int]
@@ -203,13 +203,11 @@ def _some(asks: Asks, n: int) -> list[Ask]:
 # ---- rewards
 
 
-def told_of(
-    event: str, value: Value, name: str | None = None, rank: int = 0, played: Arm | None = None
-) -> tuple[str, Reward]:
+def told_of(event: str, value: Value, report: Report) -> tuple[str, Reward]:
     """Return the event of a reward, and the reward, checked."""
     of = check_text("event", event)
-    called = None if name is None else check_text("name", name)
-    return of, Reward(_value(value), called, rank, None if played is None else check_label(played))
+    options = read_report(report)
+    return of, Reward(_value(value), options.get("name"), options.get("rank", 0), options.get("played"))
 
 
 def _value(value: object) -> Value:
@@ -227,7 +225,7 @@ def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
 
 def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> Call[list[Status]]:
     """Return what to do with many rewards of a loop, all or none."""
-    told = [told_of(**named(each)) for each in listed("rewards", rewards)]
+    told = [told_of(*named(each)) for each in listed("rewards", rewards)]
     if len(told) > MOST:
         raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
 
@@ -238,10 +236,11 @@ def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Map
     return work, [of for of, _ in told], max(len(told), 1)
 
 
-def named(given: object) -> Mapping[str, Any]:
-    """Return the arguments of a reward that was given as a pair or as a mapping."""
+def named(given: object) -> tuple[Any, Any, Report]:
+    """Return the arguments of a reward that was given as a pair or as a mapping: its event, its value, its options."""
     if isinstance(given, tuple) and len(given) == 2:
-        return {"event": given[0], "value": given[1]}
+        return given[0], given[1], {}
     if not isinstance(given, Mapping) or not {"event", "value"} <= given.keys() <= PARTS:
         raise InvalidTypeError(f"rewards has {given!r}; give pairs of event and value, or mappings with {WORDS}")
-    return given
+    report = {name: value for name, value in given.items() if name in REPORT}
+    return given["event"], given["value"], cast("Report", report)

@@ -18,7 +18,7 @@ from armlet.errors import (
     StoreError,
     refusing,
 )
-from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, Ask, AskMany
+from armlet.inputs.ask import ACTIONS, MANY, OPTIONS, REPORT, Ask, AskMany, Report
 from armlet.inputs.columns import check_label, check_text, listed
 from armlet.inputs.options import taking, with_options
 from armlet.inputs.settings import HUGE, chance, number
@@ -251,9 +251,8 @@ class Loop:
 
     # ---- rewards
 
-    def reward(
-        self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
-    ) -> Status:
+    @with_options(REPORT)
+    def reward(self, event: str, value: Value, **report: Unpack[Report]) -> Status:
         """Record a reward; durable on return. Rewards may arrive in any order, repeatedly or never.
 
         Parameters
@@ -264,15 +263,7 @@ class Loop:
             The reward; a cost if the objective is "min". Of a loop with outcomes, a mapping of one or more of them:
             each is a reward of its own, with names, a rank and an aggregation of its own, and the row is learned when
             all that are learned are there.
-        name
-            A name for this reward, unique within its decision, such as the id of the message that brings it. One that
-            has counted before is a duplicate, regardless of its value, so that retries are safe with any aggregation.
-        rank
-            How far it can be trusted, 0 or more. Only rewards of the highest rank reported so far count, and the
-            aggregation says which of these: the truth replaces a provisional reward, never the reverse.
-        played
-            The arm that was shown, if another one than decided, as a fallback is. Its reward is learned for that arm
-            where the policy learns from every step; a policy that learns from its own random steps alone counts it.
+        {options}
 
         Returns
         -------
@@ -297,15 +288,14 @@ class Loop:
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
         with refusing():
-            told = told_of(event, value, name, rank, played)
+            told = told_of(event, value, report)
         return self._writer.call(*rewarding(self._runner, *told))
 
-    async def areward(
-        self, event: str, value: Value, *, name: str | None = None, rank: int = 0, played: Arm | None = None
-    ) -> Status:
+    @with_options(REPORT)
+    async def areward(self, event: str, value: Value, **report: Unpack[Report]) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            told = told_of(event, value, name, rank, played)
+            told = told_of(event, value, report)
         return await self._writer.acall(*rewarding(self._runner, *told))
 
     def reward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, InvalidValueError
+from armlet.inputs.ask import HIGHEST
 from armlet.inputs.settings import Range, settle, whole
 from armlet.stores.ledger import Outcome, Phase
 from armlet.types import Arm
@@ -47,7 +48,6 @@ Value: TypeAlias = float | Mapping[str, float]
 Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct", "move"]
 
 MOST_NAMES = 1000  # of one decision
-HIGHEST = 1_000_000  # rank
 
 
 @dataclass(frozen=True, slots=True)

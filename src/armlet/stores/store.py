@@ -190,7 +190,7 @@ class Store:
                         f"rewards has loop {given['loop']!r}, which is not in use; open it first, with Store.loop"
                     )
                 rest = {name: value for name, value in given.items() if name != "loop"}
-                return rewarding(runner, *told_of(**named(rest)))
+                return rewarding(runner, *told_of(*named(rest)))
         except ArmletError as error:
             return error
 
