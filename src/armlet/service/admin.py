@@ -130,7 +130,8 @@ def _changed(loop: Loop, body: Struct) -> bool:
     said = said_in(body, LoopChange)
     with _refusing(ChangeLoop.__struct_fields__):
         with refusing():
-            arms = [*loop.model().arms, *said.get("arms", ())] if "known" in said else ()
+            present = loop.model().arms if loop.action_reader is None and "known" in said else ()
+            arms = [*present, *(said.get("arms") or ())]
             options = read_plain(_with_budget(said), dict.fromkeys(arms))
         return loop.change(**options)
 
