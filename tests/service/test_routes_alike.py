@@ -13,6 +13,7 @@ from armlet.errors import PolicyError, QueueFullError, StoreError, UncertainErro
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
+from armlet.stores.ledger import Row
 from armlet.stores.tally import Tally
 from support.service.calls import Answer, Caller, exchange, problem
 
@@ -202,21 +203,26 @@ def test_what_nobody_thought_of_is_a_500_without_a_word(
 def test_fault_inside_the_store_is_a_500_that_is_counted(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise ValueError("not enough values to unpack, secret 31.0")
+    seen, failing = Tally.see, set[str]()
+
+    def see(tally: Tally, row: Row, *about: Any, **how: Any) -> None:
+        if row.kind in failing:
+            raise ValueError("not enough values to unpack, secret 31.0")
+        seen(tally, row, *about, **how)
 
     caller.post(DECIDE, {"context": CONTEXT, "event": "e"})
     reward = {"loop": "home", "event": "e", "value": 1.0}
-    calls: list[tuple[str, str, Any]] = [
-        ("decided", DECIDE, {"context": CONTEXT, "event": "f"}),
-        ("learned", "/v1/rewards", {"items": [reward]}),
-        ("changed", "/v1/loops/home/change", {"aggregation": "last"}),
-        ("learned", "/v1/rewards", {"items": [reward, {**reward, "event": "unknown"}]}),
+    calls: list[tuple[tuple[str, ...], str, Any]] = [
+        (("decide",), DECIDE, {"context": CONTEXT, "event": "f"}),
+        (("reward", "learn"), "/v1/rewards", {"items": [reward]}),
+        (("change",), "/v1/loops/home/change", {"aggregation": "last"}),
+        (("reward", "learn"), "/v1/rewards", {"items": [reward, {**reward, "event": "unknown"}]}),
     ]
     answers = []
-    for name, path, asked in calls:
+    for kinds, path, asked in calls:
         with monkeypatch.context() as patched:
-            patched.setattr(Tally, name, fail)
+            failing = set(kinds)
+            patched.setattr(Tally, "see", see)
             answers.append(caller.post(path, asked))
     mixed = answers.pop()
     for answer in answers:
