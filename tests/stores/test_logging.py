@@ -46,7 +46,8 @@ def test_a_store_tells_what_happened_to_its_loops(place: Place, caplog: pytest.L
         loop.model()
         assert told(caplog) == []
         loop.change(aggregation="last", reward_range=(0.0, 0.3125))
-        store.loop("homepage", **MADE, on_change="apply")
+        before: Any = {"aggregation": "first", "reward_range": (-1.0, 1.0)}
+        store.loop("homepage", **MADE, **before, on_change="apply")
         assert told(caplog) == ["INFO loop homepage: changed aggregation, reward_range"] * 2
         loop.add_arm("another-secret")
         loop.retire_arm("another-secret")

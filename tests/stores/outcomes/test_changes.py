@@ -37,7 +37,7 @@ def check(store: Store) -> None:
     """Check that rows and log lead to what a loop knows, with its guards."""
     loop = store.loop("router")
     loop.model()
-    digest = store._runners["router"].bandit.digest()
+    digest = store._runners["router"].cast.digest()
     assert rebuilt(store, "router").digest() == digest
     assert armlet.audit(loop.log.replayable, loop.log.start).digest == digest
 
