@@ -26,7 +26,15 @@ KINDS: dict[str, Callable[[Loop], None]] = {
     "control, a policy": lambda loop: loop.change(control=Control(policy=POLICY, share=0.1)),
     "shadow": lambda loop: loop.change(shadow=armlet.LinUCB(), how="refit"),
     "frozen": lambda loop: loop.freeze(),
+    "all, two shadows": lambda loop: _all(loop),
 }
+
+
+def _all(loop: Loop) -> None:
+    shadows = {"bold": armlet.LinUCB(alpha=2.0), "shy": armlet.Greedy()}
+    loop.change(control=Control(policy=POLICY, share=0.1))
+    loop.change(shadow=shadows, how="refit")
+    loop.freeze()
 
 
 def measure(guard: Callable[[Loop], None]) -> tuple[float, float]:

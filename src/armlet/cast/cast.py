@@ -184,8 +184,10 @@ class Cast:
         with _following():
             theirs = None if self.player is None else _ask(self.player, x, wants, "all")
             arms = {name: {"arm": _ask(each, x, wants, None).arm} for name, each in self.shadows.items()}
-            played, fields = _copied(live), _by_name(arms)
-            if control is not None:
+            fields = _by_name(arms)
+            if control is None:
+                played = _copied(live)
+            else:
                 played, fields["control"] = self._mix(live, theirs, control, is_due, probabilities)
             if self._minutes and played.tag == 0:  # only another bandit forgets by time
                 played = Decision.from_dict({**played.to_dict(), "tag": self._minutes})

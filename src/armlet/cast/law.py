@@ -7,6 +7,7 @@ P(a) = sum over i of s_i P_i(a). Cost: O(arms that it tells of).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 from armlet.errors import InvalidTypeError
@@ -39,6 +40,8 @@ class Law(NamedTuple):
         """Return the probabilities of some arms."""
         if labels is self.labels:
             return self.chances
+        if len(labels) == 1:  # as of most steps
+            return (self.chance(labels[0]),)
         known = dict(zip(self.labels, self.chances, strict=True))
         return [known.get(label, 0.0) for label in labels]
 
@@ -71,11 +74,13 @@ def mix(parts: Sequence[tuple[str, float, Law]]) -> Law:
     """
     labels = parts[0][2].labels
     given: dict[str, float] = {}
-    chances = [0.0] * len(labels)
+    chances: list[float] = []
     for name, share, law in parts:
-        for each, chance in {name: 1.0, **law.given}.items():
+        given[name] = given.get(name, 0.0) + share
+        for each, chance in law.given.items():
             given[each] = given.get(each, 0.0) + share * chance
-        chances = [before + share * chance for before, chance in zip(chances, law.at(labels), strict=True)]
+        mine = [share * chance for chance in law.at(labels)]
+        chances = [*map(add, chances, mine)] if chances else mine
     return Law(labels, chances, given)
 
 
