@@ -20,7 +20,7 @@ from pathlib import Path
 ROWS = 20_000  # decisions of the loop that is played again
 
 WORKER = """
-import json, sys, tempfile, time
+import inspect, json, sys, tempfile, time
 from pathlib import Path
 import numpy as np
 import armlet
@@ -37,9 +37,10 @@ def tickets_of(loop, kind, names):
     runner = loop._runner
     if is_new:
         if kind == "decide":
-            reader = runner.reader
+            reader, takes_ask = runner.reader, "ask" in inspect.signature(runner.decide).parameters
             def make(i, n):
-                return lambda tx, draft, now: runner.decide(tx, draft, now, X[i % 512], n, {}, reader)
+                asked = ({"event": n},) if takes_ask else (n, {})  # of a tree before options were declared
+                return lambda tx, draft, now: runner.decide(tx, draft, now, X[i % 512], *asked, reader)
         else:
             def make(i, n):
                 told = Reward(0.25 * (i % 4))

@@ -11,7 +11,7 @@ from armlet.errors import StoreError
 from armlet.policies import Algorithm1
 from armlet.stores import SQLite, Store
 from armlet.stores.draft import transaction
-from armlet.stores.ledger import Early, Moment, Outcome, Want
+from armlet.stores.ledger import Early, Moment, Pending, Want
 from armlet.stores.postgresql import PostgreSQL, backup
 
 LOOPS = ("one", "two")
@@ -67,7 +67,7 @@ def fill(ledger: PostgreSQL, loop: int) -> None:
             seq = draft.append(
                 Moment(t, t), "decide", t, {"event": f"e{t}", "snow": "\u2603", "third": 1 / 3}, bytes(8)
             )
-            draft.insert(Outcome(t=t, event=f"e{t}", seq=seq, phase="open", value=-0.0, due=t, names=("n",), played=t))
+            draft.insert(Pending(t=t, event=f"e{t}", seq=seq, phase="open", value=-0.0, due=t, names=("n",), played=t))
             draft.early.append(Early("soon", 10 - t, {"value": t}))
         draft.snapshot, draft.tally = (3, b"another model"), "{}"
 

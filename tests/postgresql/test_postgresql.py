@@ -20,7 +20,7 @@ from psycopg.sql import SQL, Identifier
 
 from armlet.errors import InvalidValueError, StoreError, UncertainError
 from armlet.stores.draft import Draft, Transaction, transaction
-from armlet.stores.ledger import Early, LoopRecord, Moment, Outcome, Want
+from armlet.stores.ledger import Early, LoopRecord, Moment, Pending, Want
 from armlet.stores.postgresql import PostgreSQL
 from armlet.stores.postgresql.connection import Address, Connection
 from armlet.stores.postgresql.schema import COMMIT, VERSION, bring_up_to_date
@@ -49,7 +49,7 @@ def entered(tx: Transaction, want: Want) -> Draft:
 def decide(draft: Draft, event: str) -> None:
     t = draft.clock + 1
     seq = draft.append(Moment(t, t), "decide", t, {"event": event, "explored": False}, bytes(8))
-    draft.insert(Outcome(t=t, event=event, seq=seq, phase="open", due=t))
+    draft.insert(Pending(t=t, event=event, seq=seq, phase="open", due=t))
 
 
 def decide_once(ledger: PostgreSQL, loop: int, event: str) -> int:
@@ -57,7 +57,7 @@ def decide_once(ledger: PostgreSQL, loop: int, event: str) -> int:
     with transaction(ledger) as tx:
         draft = entered(tx, Want(loop, after=0, events=[event], due=0, most=9))
         if draft.found.decided:
-            return draft.found.decided[0].outcome.t
+            return draft.found.decided[0].pending.t
         decide(draft, event)
         return draft.clock
 
@@ -88,7 +88,7 @@ def a_batch(tx: Transaction, loops: Sequence[int], start: int) -> None:
         assert draft is not None
         assert len(draft.found.decided) == start
         for each in draft.found.decided:
-            draft.change(each.outcome._replace(phase="learned", value=0.5, due=None))
+            draft.change(each.pending._replace(phase="learned", value=0.5, due=None))
         for i in range(start, start + 64):
             decide(draft, f"e{i}")
         draft.early.append(Early("soon", 10**9, {"value": 0.5}))
@@ -357,7 +357,7 @@ def insert_alone(ledger: PostgreSQL, loop: int, event: str) -> None:
     with transaction(ledger) as tx:
         draft = entered(tx, Want(loop))
         seq = draft.append(Moment(1, 1), "decide", 1, {}, None)
-        draft.insert(Outcome(t=1, event=event, seq=seq, phase="open"))
+        draft.insert(Pending(t=1, event=event, seq=seq, phase="open"))
 
 
 @pytest.mark.parametrize("event", ["nul \0", "half of a pair \ud800", os.urandom(40_000).hex()])

@@ -9,9 +9,8 @@ from typing import Final
 
 from armlet.stores import learning
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Outcome, Session
-from armlet.stores.parts import judging
-from armlet.stores.rewards import Reward, RewardRules, Verdict, judge
+from armlet.stores.ledger import Pending, Session
+from armlet.stores.rewards import Judgement, Reward, RewardRules, judge
 from armlet.stores.runner import LoopRunner
 from armlet.stores.sqlite import SQLite, SQLiteSession
 
@@ -52,10 +51,10 @@ def follow_nobody() -> None:
 def ignore_rank() -> None:
     """Judge all rewards as if they were of the lowest rank."""
 
-    def judge_all_alike(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
-        return judge(rules, outcome, replace(reward, rank=0))
+    def judge_all_alike(rules: RewardRules, pending: Pending, reward: Reward) -> Judgement:
+        return judge(rules, pending, replace(reward, rank=0))
 
-    learning.judge = judging.judge = judge_all_alike  # type: ignore[attr-defined]
+    learning.judge = judge_all_alike  # type: ignore[attr-defined]
 
 
 def count_snapshots_from_one() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from armlet.stores import Ledger, LoopRecord, Memory, Outcome, Row, SQLite
+from armlet.stores import Ledger, LoopRecord, Memory, Pending, Row, SQLite
 from armlet.stores.draft import Draft
 from armlet.stores.ledger import Decided, Early, Found, Want
 from armlet.stores.memory import MemorySession, _Book
@@ -229,9 +229,9 @@ def without(field: str, value: Any) -> type[MemorySession]:
 
     class Loses(MemorySession):
         def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
-            return [each._replace(outcome=_without(each.outcome)) for each in super().decided(loop, events)]
+            return [each._replace(pending=_without(each.pending)) for each in super().decided(loop, events)]
 
-    def _without(outcome: Outcome) -> Outcome:
+    def _without(outcome: Pending) -> Pending:
         parts = {name: part._replace(**{field: value}) for name, part in (outcome.parts or {}).items()}
         return outcome._replace(parts=parts or None)
 

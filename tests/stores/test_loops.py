@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import armlet
-from armlet.stores import Aggregation, Loop, Memory, Outcome, Store
-from armlet.stores.rewards import Reward, RewardRules, judge
+from armlet.stores import Aggregation, Loop, Memory, Pending, Store
+from armlet.stores.ledger import REWARD
+from armlet.stores.rewards import PartRules, Reward, RewardRules, judge
 from armlet.types import Arm
 from support.stores import rebuilt
 
@@ -260,29 +261,31 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
     """Random stories of one decision, next to what the words say: what counts is first, last or sum."""
     rng = random.Random(7)
     default = None if window is None else 0.0
-    rules = RewardRules(window=window, default=default, aggregation=aggregation, reward_range=(-2.0, 2.0))
+    parts = {REWARD: PartRules(default=default, reward_range=(-2.0, 2.0))}
+    rules = RewardRules(window=window, aggregation=aggregation, parts=parts)
     seen = set()
     for _ in range(300):
         told: list[float] = []
-        outcome = Outcome(t=1, event="e", seq=1, phase="open", due=window)
+        outcome = Pending(t=1, event="e", seq=1, phase="open", due=window)
         closes = rng.randrange(5)
         for i in range(5):
             if i == closes and window is not None:  # as a loop does when the window closes
                 phase = "learned" if told else "default"
-                outcome = Outcome(t=1, event="e", seq=1, phase=phase, value=outcome.value or 0.0)  # type: ignore[arg-type]
+                outcome = Pending(t=1, event="e", seq=1, phase=phase, value=outcome.value or 0.0)  # type: ignore[arg-type]
             value = rng.choice([-1.0, -0.5, 0.5, 1.0, 9.0])
-            verdict = judge(rules, outcome, Reward(value))
-            seen.add(verdict.status)
-            if verdict.status in ("accepted", "late", "replaced"):
+            judgement = judge(rules, outcome, Reward(value))
+            seen.add(judgement.status)
+            if judgement.status in ("accepted", "late", "replaced"):
                 told.append(value)
                 counts = {"first": told[0], "last": told[-1], "sum": sum(told)}[aggregation]
+                verdict = judgement.parts[REWARD]
                 assert verdict.value == counts
-                assert (verdict.act == "hold") == (outcome.due is not None)
-                phase = "open" if verdict.act == "hold" else "learned"
-                outcome = Outcome(t=1, event="e", seq=1, phase=phase, value=counts, due=outcome.due)  # type: ignore[arg-type]
+                assert (verdict.act == "hold") == (outcome.phase == "open")
+                phase = "open" if outcome.due is not None else "learned"
+                outcome = Pending(t=1, event="e", seq=1, phase=phase, value=counts, due=outcome.due)  # type: ignore[arg-type]
             else:
-                assert verdict.act == "nothing"
-                if verdict.status == "duplicate":
+                assert not judgement.parts
+                if judgement.status == "duplicate":
                     assert value == outcome.value
     expected = {"accepted", "out_of_range"} | ({"late"} if window else set())
     more: dict[str, set[str]] = {"first": {"duplicate", "conflict"}, "last": {"duplicate", "replaced"}, "sum": set()}

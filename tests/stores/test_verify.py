@@ -11,7 +11,7 @@ import armlet
 from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import Ledger, Loop, Memory, Store
 from armlet.stores.draft import transaction
-from armlet.stores.ledger import Outcome, Want
+from armlet.stores.ledger import Pending, Want
 from armlet.stores.overview import details, overview
 from armlet.stores.sqlite import SQLite
 from armlet.stores.verify import OFTEN, verify
@@ -97,13 +97,13 @@ def test_a_name_that_is_not_there_is_refused(ledger: Ledger) -> None:
             verify(ledger, "hoem")
 
 
-def wrong(ledger: Ledger, change: Callable[[Outcome], Outcome]) -> None:
+def wrong(ledger: Ledger, change: Callable[[Pending], Pending]) -> None:
     """Write another outcome than the rows say."""
     with transaction(ledger) as tx:
         tx.enter([Want(1, events=["e"])])
         draft = tx.draft(1)
         assert draft is not None
-        draft.change(change(draft.found.decided[0].outcome))
+        draft.change(change(draft.found.decided[0].pending))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def wrong(ledger: Ledger, change: Callable[[Outcome], Outcome]) -> None:
     ],
 )
 def test_an_outcome_that_no_row_says_is_found(
-    ledger: Ledger, change: Callable[[Outcome], Outcome], message: str
+    ledger: Ledger, change: Callable[[Pending], Pending], message: str
 ) -> None:
     with Store(ledger) as store:
         loop = store.loop("home", arms=["a", "b"], dim=1, seed=3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from armlet.cast.control import Control
 from armlet.stores.gains import Gain
 from armlet.stores.health import Alarm
-from armlet.stores.ledger import Ledger, LoopRecord, Moment, Outcome, Pruned, Row, Session
+from armlet.stores.ledger import Ledger, LoopRecord, Moment, Pending, Pruned, Row, Session
 from armlet.stores.loop import Loop
 from armlet.stores.memory import Memory
 from armlet.stores.overview import Details
@@ -38,7 +38,7 @@ __all__ = [
     "LoopSpec",
     "Memory",
     "Moment",
-    "Outcome",
+    "Pending",
     "PostgreSQL",
     "Promotion",
     "Pruned",

@@ -26,8 +26,9 @@ from armlet.errors import (
 from armlet.inputs.actions import dense, read_context
 from armlet.inputs.ask import Ask
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.learning import Recent, learn
-from armlet.stores.ledger import Moment, Outcome, Row
+from armlet.stores.learning import Recent, give
+from armlet.stores.ledger import Moment, Pending, Row
+from armlet.stores.rewards import to_give
 from armlet.stores.rows.decisions import action_bytes_of, action_fields_of, bytes_of, decision_of
 from armlet.stores.rows.replay import written
 from armlet.stores.rows.tables import KeptTable, fields_of_table, table_of
@@ -103,7 +104,7 @@ def decide(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, choic
     row = runner.append(draft, now, "decide", decision.t, fields, action_bytes_of(decision))
     window = runner.rules.window
     due = None if window is None or is_deferred else now.steady + window
-    outcome = Outcome(decision.t, name, row.seq, "deferred" if is_deferred else "open", None, due)
+    outcome = Pending(decision.t, name, row.seq, "deferred" if is_deferred else "open", None, due)
     alike = cast("Decision", decision)  # it is learned like any other
     runner.wait_for(tx, draft, now, Recent(alike, outcome, row))
     return decision if "probabilities" not in ask else _with_probabilities(decision, table)
@@ -121,7 +122,7 @@ def _again(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent, cho
     row = runner.row(tx, draft, known)
     if not choice.is_like(row, _hash(runner, choice.actions)):
         raise EventError(
-            f"event {known.outcome.event!r} has been decided for another context, other actions or eligible ones, "
+            f"event {known.pending.event!r} has been decided for another context, other actions or eligible ones, "
             "another baseline, or as deferred or not; give a new decision another name, or repeat the first one as it "
             "was"
         )
@@ -254,7 +255,7 @@ def activating(runner: LoopRunner, event: str) -> Work[bool]:
         known = runner.find(tx, event)
         if known is None:
             raise EventError(f"event is {event!r}, of which there is no decision; decide it first, with defer=True")
-        if known.outcome.phase != "deferred":
+        if known.pending.phase != "deferred":
             return False
         _activate(runner, draft, now, known)
         return True
@@ -264,13 +265,14 @@ def activating(runner: LoopRunner, event: str) -> Work[bool]:
 
 def _activate(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
     """Begin the window of a decision, or learn the reward that waits if there is none."""
-    before, window, first = known.outcome, runner.rules.window, len(draft.rows)
+    before, window, first = known.pending, runner.rules.window, len(draft.rows)
     runner.append_about(draft, now, known, "activate", {"of": before.seq, "id": known.decision.id})
-    known.outcome = before._replace(phase="open", due=None if window is None else now.steady + window)
-    if window is None and before.value is not None and runner.rules.takes(before.value):
-        learn(runner, draft, now, known, known.outcome, before.value, expired=False, source="reward")
-        known.outcome = known.outcome._replace(phase="learned")
-    draft.change(known.outcome)
+    known.pending = before._replace(phase="open", due=None if window is None else now.steady + window)
+    parts = known.pending.each
+    fresh = to_give(runner.rules, parts, is_open=window is not None)
+    if fresh and all(runner.rules.parts[name].takes(value) for name, value in fresh.items()):
+        known.pending = give(runner, draft, now, known, known.pending, parts, fresh, source="reward")
+    draft.change(known.pending)
     runner.see(draft, known, first)
 
 

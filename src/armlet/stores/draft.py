@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Outcome, Row, Session, Want
+from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Pending, Row, Session, Want
 
-_Table: TypeAlias = dict[int, Outcome]
+_Table: TypeAlias = dict[int, Pending]
 _new = tuple.__new__  # quicker than the call of a class
 Mark: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 """How much a draft had before a call."""
@@ -52,7 +52,7 @@ class Draft:
         self.arrived: list[tuple[str, int]] = []  # events whose early rewards go, and how many these are
         self.snapshot: tuple[int, bytes] | None = None  # the last row that a model has learned, and the model
         self.tally: str | None = None  # JSON, if it is another one: of all rows up to the last
-        self._undo: list[tuple[_Table, int, Outcome | None]] = []
+        self._undo: list[tuple[_Table, int, Pending | None]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -88,22 +88,22 @@ class Draft:
         self.rows.append(_new(Row, (seq, self.ts, kind, t, fields, x)))
         return seq
 
-    def insert(self, outcome: Outcome) -> None:
+    def insert(self, pending: Pending) -> None:
         """Add the outcome of a decision that has none."""
-        self._undo.append((self.new, outcome.t, None))
-        self.new[outcome.t] = outcome
+        self._undo.append((self.new, pending.t, None))
+        self.new[pending.t] = pending
 
-    def change(self, outcome: Outcome) -> None:
+    def change(self, pending: Pending) -> None:
         """Put an outcome in the place of the one before."""
-        t = outcome.t
+        t = pending.t
         table = self.new if t in self.new else self.changed
         self._undo.append((table, t, table.get(t)))
-        table[t] = outcome
+        table[t] = pending
 
     def overlaid(self, found: Sequence[Decided]) -> list[Decided]:
         """Return outcomes as they are now, those of the ledger without what was gathered."""
         changed = self.changed
-        return [each if each.outcome.t not in changed else Decided(changed[each.outcome.t], each.row) for each in found]
+        return [each if each.pending.t not in changed else Decided(changed[each.pending.t], each.row) for each in found]
 
     def mark(self) -> Mark:
         """Remember how things are, before a call."""

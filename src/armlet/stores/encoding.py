@@ -15,7 +15,7 @@ import msgspec
 
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
-from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Outcome, Part, PartPhase, Phase, Row, Told
+from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Part, PartPhase, Pending, Phase, Row, Told
 
 EVENT = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
 OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "parts", "crc")
@@ -78,7 +78,7 @@ def event_values(loop: int, row: Row) -> Values:
     return (loop, seq, ts, kind, t, text, x, crc if x is None else zlib.crc32(x, crc))
 
 
-def outcome_values(loop: int, outcome: Outcome) -> Values:
+def outcome_values(loop: int, outcome: Pending) -> Values:
     """Return an outcome as it is written."""
     t, event, seq, phase, value, due, rank, names, played, parts = outcome
     value = None if value is None else value + 0.0  # a database may keep no sign of zero
@@ -142,7 +142,7 @@ def read_event(found: Sequence[Any]) -> Row:
     raise AssertionError(what)
 
 
-def read_outcome(found: Sequence[Any]) -> Outcome:
+def read_outcome(found: Sequence[Any]) -> Pending:
     """Read an outcome."""
     *told, arm, parts, crc = found
     t, phase, names = told[1], told[4], told[8]
@@ -157,7 +157,7 @@ def read_outcome(found: Sequence[Any]) -> Outcome:
         raise StoreError(f"{what} is damaged: {error}; {WAY_OUT}") from error
     _check(played is None or type(played) in (str, int), what)
     _check(all(each.phase in _PART_PHASES for each in (several or {}).values()), what)
-    return Outcome(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played, _parts(several))
+    return Pending(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played, _parts(several))
 
 
 def _parts(found: Mapping[str, _Part] | None) -> Mapping[str, Part] | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from armlet.types import Arm
 
@@ -25,6 +25,18 @@ of its window, or a reward."""
 
 PartPhase: TypeAlias = Literal["held", "default", "learned", "billed"]
 """What the bandit was given of a part: nothing yet, the default of its window, what was reported, or a bill alone."""
+
+REWARD: Final = "reward"
+"""The name of the only part of a reward that is a number."""
+
+_PART_PHASES: Final[Mapping[Phase, PartPhase]] = {
+    "open": "held",
+    "deferred": "held",
+    "expired": "held",
+    "default": "default",
+    "learned": "learned",
+}
+_new = tuple.__new__  # quicker than the call of a class
 
 
 class Moment(NamedTuple):
@@ -79,8 +91,8 @@ class Part(NamedTuple):
     billed: float | None = None  # what counts in the budget, if that is not the value
 
 
-class Outcome(NamedTuple):
-    """What is known of a decision's reward; where it has several parts, `value`, `rank` and `names` are theirs."""
+class Pending(NamedTuple):
+    """What is known of a decision's reward: a number, `value`, or several parts of one, `parts`; see `each`."""
 
     t: int
     event: str
@@ -91,7 +103,29 @@ class Outcome(NamedTuple):
     rank: int = 0  # of what was reported so far
     names: tuple[str, ...] = ()  # of the rewards that counted, as far as they have any
     played: Arm | None = None  # instead of the arm that was decided
-    parts: Mapping[str, Part] | None = None  # by outcome, those that there are; None if there is none, or one reward
+    parts: Mapping[str, Part] | None = None  # by outcome, those that there are; None if there is none, or a number
+
+    @property
+    def each(self) -> Mapping[str, Part]:
+        """What is known of each part, by name; a number is the part `REWARD`."""
+        if self.parts is not None:
+            return self.parts
+        if self.value is None:
+            return {}
+        return {REWARD: _new(Part, (self.value, _PART_PHASES[self.phase], self.rank, self.names, None))}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rewards wait: for the end of a window, or for a decision that is deferred."""
+        return self.due is not None or self.phase == "deferred"
+
+    def having(self, each: Mapping[str, Part], phase: Phase, due: int | None, *, is_number: bool) -> Pending:
+        """Return it with other parts, in another phase."""
+        t, event, seq, _, _, _, _, _, played, _ = self
+        if is_number and each:
+            value, _, rank, names, _ = each[REWARD]
+            return _new(Pending, (t, event, seq, phase, value, due, rank, names, played, None))
+        return _new(Pending, (t, event, seq, phase, None, due, 0, (), played, each or None))
 
     @property
     def told(self) -> float | dict[str, float] | None:
@@ -100,8 +134,8 @@ class Outcome(NamedTuple):
 
     @property
     def given(self) -> dict[str, float]:
-        """The parts that the bandit has: by outcome, their values."""
-        return {name: part.value for name, part in (self.parts or {}).items() if part.phase in ("default", "learned")}
+        """The parts that the bandit has, by name: their values."""
+        return {name: part.value for name, part in self.each.items() if part.phase in ("default", "learned")}
 
     @property
     def billed(self) -> float | None:
@@ -110,9 +144,9 @@ class Outcome(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """An outcome and the row of its decision."""
+    """What is known of a decision's reward, and the row of the decision."""
 
-    outcome: Outcome
+    pending: Pending
     row: Row
 
 
@@ -251,7 +285,7 @@ class Usage(NamedTuple):
 class Told(NamedTuple):
     """An outcome, the row of its decision, and the last row that says something about that."""
 
-    outcome: Outcome
+    pending: Pending
     row: Row
     last: Row | None
 

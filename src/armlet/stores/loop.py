@@ -623,7 +623,7 @@ class Loop:
         runner, tally = self._runner, self._runner.tally
         rows = tx.session.pick(runner.id, list(tally.traffic.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
-        outcomes = (decided.outcome for decided in tx.session.decided(runner.id, events))
+        outcomes = (decided.pending for decided in tx.session.decided(runner.id, events))
         values = {outcome.seq: outcome.told for outcome in outcomes if outcome.told is not None}
         counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)

@@ -87,7 +87,7 @@ def _forget(runner: LoopRunner, tx: Transaction, now: Moment, events: Sequence[s
     _drop_early(runner, tx, draft, events)
     session = tx.direct(runner.id)
     for recent in known:
-        session.erase(runner.id, recent.outcome.t)
+        session.erase(runner.id, recent.pending.t)
         runner.drop(recent)
     if lost:
         runner.describe(tx, replace(runner.terms, lost_digits=lost[-1]))
@@ -117,34 +117,31 @@ def _passing_emptied(runner: LoopRunner, lost: Sequence[str]) -> Iterator[None]:
 
 def _unlearn(runner: LoopRunner, known: Recent, now: Moment, lost: Sequence[str]) -> None:
     """Let the bandit unlearn a decision, and the folds see what it was; no row says so."""
-    outcome, cast = known.outcome, runner.cast
-    gone: dict[str, Any] = {"of": outcome.seq}
-    is_waiting = outcome.phase in ("open", "deferred")
-    if outcome.given:
-        gone["reward"] = outcome.given
-    if outcome.played is not None:
-        gone["played"] = outcome.played
-    if outcome.phase == "deferred":
+    pending, cast = known.pending, runner.cast
+    gone: dict[str, Any] = {"of": pending.seq}
+    is_waiting = pending.phase in ("open", "deferred")
+    if pending.given:
+        gone["reward"] = runner.rules.value(pending.given)
+    if pending.played is not None:
+        gone["played"] = pending.played
+    if pending.phase == "deferred":
         gone["deferred"] = True
     if is_waiting and not known.decision.expired:  # as it is if another arm was played
         cast.expire(known.decision)
         gone["is_open"] = True
-    elif not is_waiting and outcome.phase != "expired":
-        value = outcome.value if outcome.parts is None else outcome.given
-        if value is not None:
-            gone["reward"] = value
-            with _passing_emptied(runner, lost):
-                cast.forget(known.decision, value)
-    runner.tally.see(Row(0, now.wall, ERASE, outcome.t, gone), known.row)
+    elif not is_waiting and pending.phase != "expired":
+        with _passing_emptied(runner, lost):
+            cast.forget(known.decision, gone["reward"])
+    runner.tally.see(Row(0, now.wall, ERASE, pending.t, gone), known.row)
 
 
 def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Recent) -> None:
     """Let a frozen policy unlearn what it knew of a decision when it was frozen; rows since then told the other."""
-    if known.outcome.seq > runner.terms.frozen_at:
+    if known.pending.seq > runner.terms.frozen_at:
         return
     row = runner.terms.carry.row(runner.row(tx, draft, known))
     tx.flush()
-    heard = [each for each in tx.session.heard(runner.id, known.outcome.t) if each.seq <= runner.terms.frozen_at]
+    heard = [each for each in tx.session.heard(runner.id, known.pending.t) if each.seq <= runner.terms.frozen_at]
     then = known_of(row, heard)
     if then is not None:
         runner.cast.forget_frozen(then, then.reward if then.learned else None)
@@ -221,8 +218,8 @@ def _expire(runner: LoopRunner, tx: Transaction, now: Moment, waiting: Sequence[
         known, first = runner.remember(decided), len(draft.rows)
         if not known.decision.expired:  # as it is if another arm was played, of which some parts have come
             expire(runner, draft, now, known)
-        known.outcome = known.outcome._replace(phase="expired")
-        draft.change(known.outcome)
+        known.pending = known.pending._replace(phase="expired")
+        draft.change(known.pending)
         runner.see(draft, known, first)
     runner.end(draft)
 
@@ -304,7 +301,7 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
 def _rules(runner: LoopRunner, wanted: LoopChange) -> dict[str, Any]:
     """Return the rules that are to be other ones; of a loop with outcomes, a window needs no default."""
     rules, terms = dict(wanted.rules), runner.terms
-    if runner.rules.parts is None or not rules.keys() & {"window", "default_reward"}:
+    if runner.rules.is_number or not rules.keys() & {"window", "default_reward"}:
         return rules
     now = {"window": terms.window, "default_reward": terms.default_reward, **rules}
     return {**rules, "default_reward": rules_of_parts(now)["default_reward"]}

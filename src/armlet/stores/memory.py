@@ -19,7 +19,7 @@ from armlet.stores.ledger import (
     Head,
     LoopRecord,
     Moment,
-    Outcome,
+    Pending,
     Pruned,
     Row,
     Told,
@@ -35,7 +35,7 @@ class _Book:
     record: LoopRecord
     head: Head
     rows: dict[int, Row] = field(default_factory=dict)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    outcomes: dict[int, Pending] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
     early: tuple[Early, ...] = ()
     snapshot: tuple[int, bytes] | None = None
@@ -207,7 +207,7 @@ class MemorySession:
 
 
 def _is_spare(decided: Decided, before: int) -> bool:
-    return decided.outcome.due is None and decided.row.ts < before and not decided.row.fields["explored"]
+    return decided.pending.due is None and decided.row.ts < before and not decided.row.fields["explored"]
 
 
 class MemoryView:

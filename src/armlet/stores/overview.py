@@ -196,10 +196,11 @@ class Details(Result):
     baseline: BaselineCounts | None = None  # how often the policy agreed with its callers; None without a baseline
     deferred: int = 0  # decisions that were not activated
     feature_range: FeatureRanges | None = None  # its counts are of the process that runs the loop
+    tally: Tally = field(default_factory=Tally, compare=False)  # of which the rest is made; a part of a page reads it
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain JSON types."""
-        return {name: _plain(getattr(self, name)) for name in self.__slots__ if name != "policy"} | {
+        return {name: _plain(getattr(self, name)) for name in self.__slots__ if name not in ("policy", "tally")} | {
             "policy": policy_header(self.policy),
             "budget": None if self.budget is None else _spending(self.budget),
         }
@@ -398,6 +399,7 @@ def details_of(seen: Glimpse) -> Details:
         outcomes=tuple(tally.outcomes.counts(tally.arms.labels)),
         budget=seen.spending,
         feature_range=getattr(settings, "feature_range", None),  # where actions come with each decision there is none
+        tally=tally,
         **_catalogue(tally, settings),
     )
 

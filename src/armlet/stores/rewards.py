@@ -1,21 +1,26 @@
 """Whether a reward counts: judged against what is known of its decision, by the reward rules of its loop.
 
-A function of its arguments alone. A loop calls it in the transaction that writes what it decides, so that a reward
-counts once, no matter how often it is reported. A name tells a retry from another reward of the same value; a rank
-tells the truth from a provisional reward. Only rewards of the highest rank so far count, by the loop's aggregation.
-Where a reward has several parts, each of them is judged like this by itself: `stores/parts/`.
+A reward has parts, one for each outcome of the loop; a number is a reward with the one part `REWARD`. Each part is
+judged by itself, by its own values, names and rank so far. A name tells a retry from another reward of the same value;
+a rank tells the truth from a provisional reward. Only rewards of the highest rank so far count, by the loop's
+aggregation.
+
+Functions of their arguments alone. A loop calls them in the transaction that writes what they decide, so that a reward
+counts once, no matter how often it is reported. What counts is held until the window closes; only a part that has a
+budget is given to the bandit at once, since the price has to know of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.ask import HIGHEST
 from armlet.inputs.settings import Range, settle, whole
-from armlet.stores.ledger import Outcome, Phase
+from armlet.stores.ledger import REWARD, Part, PartPhase, Pending
 from armlet.types import Arm
 
 Status: TypeAlias = Literal[
@@ -45,9 +50,21 @@ Aggregation: TypeAlias = Literal["first", "last", "sum"]
 Value: TypeAlias = float | Mapping[str, float]
 """A reward, or several parts of one by outcome."""
 
-Act: TypeAlias = Literal["nothing", "note", "hold", "learn", "correct", "move"]
+Act: TypeAlias = Literal["nothing", "note", "hold", "correct"]
+
+ORDER: Final[tuple[Status, ...]] = (
+    "out_of_range",
+    "accepted",
+    "late",
+    "replaced",
+    "conflict",
+    "outranked",
+    "duplicate",
+)
+"""Of the statuses of several parts, the first of these is what a caller is answered."""
 
 MOST_NAMES = 1000  # of one decision
+_new = tuple.__new__  # quicker than the call of a class
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +86,19 @@ class Reward:
         return {"value": value, "name": self.name, "rank": self.rank, "played": self.played}
 
     @property
-    def number(self) -> float:
-        """The value of a reward without parts."""
-        if isinstance(self.value, float):
-            return self.value
-        raise InvalidTypeError(f"value is {self.value!r}, but the loop has one reward; give a number")
+    def parts(self) -> Mapping[str, float]:
+        """The values of its parts, by name."""
+        return {REWARD: self.value} if isinstance(self.value, float) else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewardRules:
-    """When a loop learns a reward, and which."""
+class PartRules:
+    """Which values of a part a loop learns."""
 
-    window: int | None = None  # microseconds
-    default: float | None = None  # of windows that close, also of those that were opened before there were none
-    early: int | None = None  # microseconds that a reward may wait for its decision
-    aggregation: Aggregation = "first"
     reward_range: Range
+    default: float | None = None  # of windows that close, also of those that were opened before there were none
     binary: bool = False
-    parts: Mapping[str, RewardRules] | None = None  # by outcome that is learned, where there are several
-    is_spent: bool = False  # of a part: it has a budget, which is to know of it at once
+    is_spent: bool = False  # it has a budget, which is to know of it at once
 
     def takes(self, value: float) -> bool:
         """Whether the loop's bandit can learn a value."""
@@ -95,84 +106,194 @@ class RewardRules:
         return low <= value <= high and (not self.binary or value in (0.0, 1.0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardRules:
+    """When a loop learns a reward, and which."""
+
+    parts: Mapping[str, PartRules]  # by outcome that is learned
+    is_number: bool = True  # rewards are numbers, with the one part `REWARD`
+    window: int | None = None  # microseconds
+    early: int | None = None  # microseconds that a reward may wait for its decision
+    aggregation: Aggregation = "first"
+
+    def value(self, parts: Mapping[str, float]) -> Value:
+        """Return parts as the bandit has them, and rows: a number if rewards are numbers."""
+        return parts[REWARD] if self.is_number else dict(parts)
+
+    def check(self, value: Value, known: Mapping[str, object], name: str) -> None:
+        """Refuse a number where a loop has outcomes, parts where it has none, and parts that it does not learn."""
+        if self.is_number:
+            if isinstance(value, Mapping):
+                raise InvalidTypeError(f"value is {value!r}, but loop {name!r} has one reward; give a number")
+            return
+        names = list(self.parts)
+        if not isinstance(value, Mapping):
+            advice = f"give them by name, such as {{{names[0]!r}: {value!r}}}"
+            raise InvalidTypeError(f"value is {value!r}, but loop {name!r} has outcomes; {advice}")
+        for part in value:
+            if part in known:
+                raise InvalidValueError(f"value has {part!r}, whose price of every arm is known; leave it out")
+            if part not in self.parts:
+                raise InvalidValueError(
+                    f"value has {part!r}, which is no outcome of loop {name!r}; those that are learned are {names}"
+                )
+
+
 class Verdict(NamedTuple):
-    """What to answer, what to do, and the value that the decision then has."""
+    """What to answer, what to do with a part, and the value that it then has."""
 
     status: Status
     act: Act
     value: float | None = None
 
 
-def judge(rules: RewardRules, outcome: Outcome | None, reward: Reward) -> Verdict:
-    """Judge a reward.
+class Judgement(NamedTuple):
+    """What to answer, and what to do with each part that counts."""
+
+    status: Status
+    parts: Mapping[str, Verdict]
+    is_moved: bool = False  # to another arm than the one of which the defaults were learned
+    bill: tuple[str, float] | None = None  # what is spent although nothing is learned, and of which part
+
+
+DUPLICATE: Final = Verdict("duplicate", "nothing")
+OUTRANKED: Final = Verdict("outranked", "nothing")
+CONFLICT: Final = Verdict("conflict", "nothing")
+OUT_OF_RANGE: Final = Verdict("out_of_range", "nothing")
+UNKNOWN: Final = Part(0.0, "held")
+
+
+def judge(rules: RewardRules, pending: Pending, reward: Reward) -> Judgement:
+    """Judge each part by itself; if the loop does not take one of them, none counts.
 
     Examples
     --------
-    >>> rules = RewardRules(reward_range=(-1.0, 1.0))
-    >>> judge(rules, Outcome(t=1, event="order-17", seq=1, phase="open"), Reward(1.0))
-    Verdict(status='accepted', act='learn', value=1.0)
-    >>> judge(rules, Outcome(t=1, event="order-17", seq=1, phase="learned", value=1.0), Reward(0.0))
-    Verdict(status='conflict', act='nothing', value=None)
+    >>> rules = RewardRules(parts={"reward": PartRules(reward_range=(-1.0, 1.0))})
+    >>> judge(rules, Pending(t=1, event="order-17", seq=1, phase="open"), Reward(1.0))[:2]
+    ('accepted', {'reward': Verdict(status='accepted', act='hold', value=1.0)})
+    >>> judge(rules, Pending(t=1, event="order-17", seq=1, phase="learned", value=1.0), Reward(0.0))[:2]
+    ('conflict', {})
+    >>> several = RewardRules(parts={name: PartRules(reward_range=(0.0, 1.0)) for name in ("quality", "cost")})
+    >>> pending = Pending(t=1, event="order-17", seq=1, phase="open", parts={"cost": Part(0.25, "learned")})
+    >>> judge(several, pending, Reward({"quality": 0.5, "cost": 0.25}))[:2]
+    ('accepted', {'quality': Verdict(status='accepted', act='hold', value=0.5)})
+    >>> judge(several, pending, Reward({"quality": 0.5, "cost": 2.0}, rank=1)).status
+    'out_of_range'
     """
-    if outcome is None:
-        return Verdict("unknown", "nothing")
-    if reward.name is not None and reward.name in outcome.names:
-        return Verdict("duplicate", "nothing")
-    if outcome.value is None or outcome.phase == "default":
-        return _first(rules, outcome, reward.number)
-    if reward.rank < outcome.rank:
-        return Verdict("outranked", "nothing")
-    if reward.rank > outcome.rank:
-        return _instead(rules, outcome, reward.number)
-    return _further(rules, outcome, outcome.value, reward)
+    known, is_open = pending.each, pending.is_open
+    verdicts: dict[str, Verdict] = {}
+    statuses: list[Status] = []
+    for name, value in reward.parts.items():
+        verdict = _judge_part(rules, rules.parts[name], known.get(name), value, reward, is_open)
+        statuses.append(verdict.status)
+        if verdict.act != "nothing":
+            verdicts[name] = verdict
+    status = min(statuses, key=ORDER.index)
+    if status == "out_of_range":
+        return Judgement("out_of_range", {}, bill=_bill(rules, pending, reward))
+    return Judgement(status, verdicts)
 
 
-def _first(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
-    if not rules.takes(value):
-        return Verdict("out_of_range", "nothing")
-    if outcome.phase == "default":
-        return Verdict("late", "correct", value)
-    is_held = outcome.due is not None or outcome.phase == "deferred"
-    return Verdict("accepted", "hold" if is_held else "learn", value)
+def _bill(rules: RewardRules, pending: Pending, reward: Reward) -> tuple[str, float] | None:
+    """Return the part that has a budget and what it costs then, if it would count whatever the range says."""
+    for name, value in reward.parts.items():
+        if rules.parts[name].is_spent:
+            free = replace(rules.parts[name], reward_range=(-math.inf, math.inf))
+            verdict = _judge_part(rules, free, pending.each.get(name), value, reward, pending.due is not None)
+            return (name, verdict.value) if verdict.value is not None and verdict.act != "note" else None
+    return None
 
 
-def _instead(rules: RewardRules, outcome: Outcome, value: float) -> Verdict:
-    if not rules.takes(value):
-        return Verdict("out_of_range", "nothing")
-    if value == outcome.value:
-        return Verdict("replaced", "note", value)  # nothing to learn, but what counts has another name and rank
-    is_held = outcome.due is not None or outcome.phase == "deferred"
-    return Verdict("replaced", "hold" if is_held else "correct", value)
-
-
-def _further(rules: RewardRules, outcome: Outcome, known: float, reward: Reward) -> Verdict:
-    """Judge one more reward of the rank that counts."""
-    is_open, value = outcome.due is not None or outcome.phase == "deferred", reward.number
-    if rules.aggregation == "sum":
-        total = known + value
-        if not rules.takes(total):
-            return Verdict("out_of_range", "nothing")
+def _judge_part(
+    rules: RewardRules, limits: PartRules, part: Part | None, value: float, reward: Reward, is_open: bool
+) -> Verdict:
+    is_sum = rules.aggregation == "sum"
+    if part is None or (part.phase == "billed" and not is_sum):
+        return Verdict("accepted", "hold", value) if limits.takes(value) else OUT_OF_RANGE
+    if reward.name is not None and reward.name in part.names:
+        return DUPLICATE
+    if part.phase == "default":
+        return Verdict("late", "correct", value) if limits.takes(value) else OUT_OF_RANGE
+    if reward.rank < part.rank:
+        return OUTRANKED
+    act: Act = "hold" if part.phase in ("held", "billed") else "correct"
+    if is_sum and reward.rank == part.rank:
+        total = (part.value if part.billed is None else part.billed) + value
         is_late = rules.window is not None and not is_open
-        return Verdict("late" if is_late else "accepted", "hold" if is_open else "correct", total)
-    if value == known and (reward.name is None or rules.aggregation == "first"):
-        return Verdict("duplicate", "nothing")
-    if rules.takes(value) and rules.aggregation == "first":
-        return Verdict("conflict", "nothing")
-    return _instead(rules, outcome, value)
+        return Verdict("late" if is_late else "accepted", act, total) if limits.takes(total) else OUT_OF_RANGE
+    known = part.value if part.billed is None or not is_sum else part.billed
+    if reward.rank == part.rank:
+        if value == known and (reward.name is None or rules.aggregation == "first"):
+            return DUPLICATE
+        if limits.takes(value) and rules.aggregation == "first":
+            return CONFLICT
+    if not limits.takes(value):
+        return OUT_OF_RANGE
+    if value == known and part.billed is None:
+        return Verdict("replaced", "note", value)  # nothing to learn, but what counts has another name and rank
+    return Verdict("replaced", act, value)
 
 
-def counted(outcome: Outcome, reward: Reward, verdict: Verdict) -> Outcome:
-    """Return the outcome of a decision once a reward counts."""
-    names = with_name(outcome.names, reward.name)
-    phase: Phase = "learned" if verdict.act in ("learn", "correct", "move") else outcome.phase
-    played = outcome.played if reward.played is None else reward.played
-    return Outcome(outcome.t, outcome.event, outcome.seq, phase, verdict.value, outcome.due, reward.rank, names, played)
+def counted(known: Mapping[str, Part], reward: Reward, verdicts: Mapping[str, Verdict]) -> dict[str, Part]:
+    """Return the parts of a decision once those of a reward count; what the bandit has not been given is held."""
+    parts = dict(known)
+    for name, (_, act, value) in verdicts.items():
+        before = known.get(name, UNKNOWN)
+        phase: PartPhase = "learned" if act == "correct" else "held" if before.phase == "billed" else before.phase
+        names = before.names if reward.name is None else with_name(before.names, reward.name)
+        parts[name] = _new(Part, (before.value if value is None else value, phase, reward.rank, names, None))
+    return parts
 
 
-def with_name(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
-    """Return the names of rewards that count, with one more if it has one."""
-    if name is None:
-        return names
+def to_give(rules: RewardRules, parts: Mapping[str, Part], *, is_open: bool) -> dict[str, float]:
+    """Return the parts that wait and may be given to the bandit: all, or while rewards wait what is spent.
+
+    Examples
+    --------
+    >>> each, spent = (PartRules(reward_range=(0.0, 1.0), is_spent=spent) for spent in (False, True))
+    >>> rules = RewardRules(parts={"quality": each, "cost": spent}, is_number=False)
+    >>> parts = {"quality": Part(0.5, "held"), "cost": Part(0.25, "held")}
+    >>> to_give(rules, parts, is_open=True), to_give(rules, parts, is_open=False)
+    ({'cost': 0.25}, {'quality': 0.5, 'cost': 0.25})
+    """
+    return {
+        name: part[0]
+        for name, part in parts.items()
+        if part[1] == "held" and (not is_open or rules.parts[name].is_spent)
+    }
+
+
+def still_taken(rules: RewardRules, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return parts but for those that wait and are out of a range that has changed since."""
+    return {name: part for name, part in parts.items() if part.phase != "held" or rules.parts[name].takes(part.value)}
+
+
+def closed(rules: RewardRules, pending: Pending) -> tuple[dict[str, Part], list[str]] | None:
+    """Return the parts of a decision whose window closes, with defaults, and which these are; None if one is missing.
+
+    A part that waits and is out of a range that has changed since counts as not reported.
+    """
+    before = pending.each
+    parts = still_taken(rules, before)
+    if any(part.phase == "billed" for part in parts.values()):  # outside of its range: there is no row to learn
+        return None
+    defaults = [name for name in rules.parts if name not in parts]
+    for name in defaults:
+        default = rules.parts[name].default
+        if default is None:
+            return None
+        parts[name] = Part(default, "held", names=before[name].names if name in before else ())
+    return parts, defaults
+
+
+def has_room(pending: Pending, reward: Reward) -> bool:
+    """Whether each part of a reward can have one more name."""
+    known = pending.each
+    return all(len(known[name].names) < MOST_NAMES for name in reward.parts if name in known)
+
+
+def with_name(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Return the names of rewards that count, with one more."""
     if len(names) == MOST_NAMES:
         raise InvalidValueError(
             f"name is {name!r}, but the decision has {MOST_NAMES} rewards with names, the most; add up first"

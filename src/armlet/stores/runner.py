@@ -37,18 +37,21 @@ from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.learning import Recent, check_played, count, judged, learn
-from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Moment, Outcome, Phase, Row, Session, Want
-from armlet.stores.parts.judging import check_value, has_room
-from armlet.stores.parts.learning import (
-    bill_part,
-    close_parts,
-    count_parts,
-    is_told_elsewhere,
-    judged_parts,
-    spent_part,
+from armlet.stores.learning import Recent, bill_part, check_played, close, count, is_told_elsewhere, judged, spent_part
+from armlet.stores.ledger import (
+    REWARD,
+    Decided,
+    Early,
+    Found,
+    Head,
+    LoopRecord,
+    Moment,
+    Pending,
+    Row,
+    Session,
+    Want,
 )
-from armlet.stores.rewards import Reward, RewardRules, Status
+from armlet.stores.rewards import PartRules, Reward, RewardRules, Status, has_room
 from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute, timed
 from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
@@ -115,7 +118,7 @@ class LoopRunner:
         self._policies = [(0, policy)]  # by the epoch from which on; a refit that was not kept has none
         self._writer, self._is_shared = writer, is_shared
         self.terms = Terms.read(record)
-        self.rules = RewardRules(reward_range=USUAL)
+        self.rules = RewardRules(parts={REWARD: PartRules(reward_range=USUAL)})
         self.reader: Reader | None = None
         self.action_settings: ActionSettings | None = None  # where actions come with each decision
         self._cast: Cast | None = None  # stale, or asleep
@@ -126,6 +129,7 @@ class LoopRunner:
         self._recent: dict[str, Recent] = {}
         self.settled: list[str] = []  # events whose reward is learned, so that hardly anybody asks for them again
         self._decided: dict[int, Row] = {}  # decisions by their rows, which rows of others may be about
+        self.last_fields: dict[str, Any] = {}  # of the last row about a decision
         self._absent: frozenset[str] = frozenset()  # events that were looked up in this transaction
         self.tables: dict[str, KeptTable] = {}  # of actions, by name, as far as they were used here
         self.last_table: KeptTable | None = None  # that was written here, of which the next one may be a change
@@ -242,7 +246,7 @@ class LoopRunner:
         for decided in found.decided:
             self.remember(decided)
         if found.decided:
-            self._absent -= {decided.outcome.event for decided in found.decided}
+            self._absent -= {decided.pending.event for decided in found.decided}
         if found.due or found.rows or found.decided:
             draft.found = Found(head)
         if found.due or self._has_more_due:
@@ -363,9 +367,10 @@ class LoopRunner:
         self.tally.see(row, None)
         return row
 
-    def append_about(self, draft: Draft, now: Moment, known: Recent, kind: str, fields: Mapping[str, Any]) -> None:
-        """Add a row about a decision; the folds see it with the others of the call: `see`."""
-        self._last = draft.append(now, kind, known.outcome.t, fields)
+    def append_about(self, draft: Draft, now: Moment, known: Recent, kind: str, fields: dict[str, Any]) -> None:
+        """Add a row about a decision, to which an answer may be added; folds see it at the end of the call: `see`."""
+        self.last_fields = fields
+        self._last = draft.append(now, kind, known.pending.t, fields)
 
     def see(self, draft: Draft, known: Recent, first: int) -> None:
         """Let the folds see what was added about a decision: the rows of the draft from this place on."""
@@ -441,7 +446,7 @@ class LoopRunner:
             fields |= of_cast
         row = self.append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
-        outcome = Outcome(decision.t, name, row.seq, "open", None, due)
+        outcome = Pending(decision.t, name, row.seq, "open", None, due)
         draft.insert(outcome)
         recent = self._recent[name] = Recent(decision, outcome, row)
         if draft.found.head.early:
@@ -460,8 +465,8 @@ class LoopRunner:
 
     def wait_for(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
         """Wait for the reward of a decision that was made, which may have come before."""
-        draft.insert(known.outcome)
-        self._recent[known.outcome.event] = known
+        draft.insert(known.pending)
+        self._recent[known.pending.event] = known
         if draft.found.head.early:
             self._arrive(tx, draft, now, known)
 
@@ -475,22 +480,21 @@ class LoopRunner:
 
     def remember(self, decided: Decided) -> Recent:
         """Keep a decision in memory, with the features of now."""
-        outcome, row = decided
+        pending, row = decided
         row = self.terms.carry.row(checked(row, "decide"))
-        given, is_learned = outcome.given, outcome.phase in LEARNED
-        learned = outcome.value if is_learned else None
-        if outcome.played is not None and (is_learned or given):
-            row = substitute(row, outcome.played)
+        given, is_learned = pending.given, pending.phase in LEARNED
+        if pending.played is not None and given:
+            row = substitute(row, pending.played)
         if row.fields.get("tag"):  # a time that was checked when it was decided
             self.cast.reach_time(row.fields["tag"])
         elif self.cast.fades_by_time:
             row = timed(row)
-        is_expired = outcome.phase == "expired" or (outcome.played is not None and bool(given))
+        is_expired = pending.phase == "expired" or (pending.played is not None and bool(given))
         marks: dict[str, object] = {"expired": True} if is_expired else {}
-        if outcome.billed is not None:
-            marks["billed"] = outcome.billed
-        decision = decision_of(row, given or learned, waits=not is_learned, **marks)
-        recent = self._recent[outcome.event] = Recent(decision, outcome, decided.row)
+        if pending.billed is not None:
+            marks["billed"] = pending.billed
+        decision = decision_of(row, self.rules.value(given) if given else None, waits=not is_learned, **marks)
+        recent = self._recent[pending.event] = Recent(decision, pending, decided.row)
         return recent
 
     def _epoch_of(self, unit: str, now: Moment) -> int | None:
@@ -508,7 +512,7 @@ class LoopRunner:
         return None if isinstance(length, int) else max(now.wall // (length // MICROSECOND), bandit._epoch or 0)
 
     def _again(self, tx: Transaction, draft: Draft, known: Recent, x: Float64, ask: Ask) -> Decision:
-        row, event = self.row(tx, draft, known), known.outcome.event
+        row, event = self.row(tx, draft, known), known.pending.event
         is_same = row.x == bytes_of(x) if not self.terms.changes else self.terms.carry.matches(row, x)
         is_same = is_same and row.fields.get("unit") == ask.get("unit") and self._same_dial(row, ask)
         if not is_same or not self._same_arms(row.fields["eligible"], ask.get("eligible")):
@@ -535,61 +539,52 @@ class LoopRunner:
 
     def row(self, tx: Transaction, draft: Draft, known: Recent) -> Row:
         """Return the row of a decision, which may not be written yet."""
-        seq = known.outcome.seq
+        seq = known.pending.seq
         row = draft.rows[seq - draft.seq - 1] if seq > draft.seq - len(draft.rows) else tx.session.row(self.id, seq)
         if row is None:
-            raise StoreError(f"the decision of event {known.outcome.event!r} is missing; go back to a backup")
+            raise StoreError(f"the decision of event {known.pending.event!r} is missing; go back to a backup")
         return checked(row, "decide")
 
     # ---- rewards
 
-    def reward(self, tx: Transaction, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
+    def reward(self, tx: Transaction, draft: Draft, now: Moment, event: str, reward: Reward) -> Status:
         """Judge a reward, and learn it if it is time."""
-        if self.rules.parts is not None or type(told.value) is not float:
+        if not self.rules.is_number or type(reward.value) is not float:
             several = self.bandit._settings.outcomes
-            check_value(self.rules, {} if several is None else several.known, told.value, self.name)
-        known = self.find(tx, event)
+            self.rules.check(reward.value, {} if several is None else several.known, self.name)
+        known = self._found(tx, draft, event)
         if known is None:
-            return self._wait(draft, now, event, told)
-        if is_told_elsewhere(known):
-            known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
-        if known.outcome.due is not None and known.outcome.due <= now.steady:
+            return self._wait(draft, now, event, reward)
+        if known.pending.due is not None and known.pending.due <= now.steady:
             self._close(draft, now, known)  # its turn has not come yet, but it is over
-        return self._hear(draft, now, known, told)
+        return self._count(draft, now, known, reward)
 
-    def _hear(self, draft: Draft, now: Moment, known: Recent, told: Reward, *, is_early: bool = False) -> Status:
+    def _found(self, tx: Transaction, draft: Draft, event: str) -> Recent | None:
+        """Look an event up, as the loop knows it: a bandit elsewhere may have learned a decision that it was given."""
+        known = self.find(tx, event)
+        if known is not None and is_told_elsewhere(known):
+            known = self.remember(Decided(known.pending, self.row(tx, draft, known)))
+        return known
+
+    def _count(self, draft: Draft, now: Moment, known: Recent, reward: Reward, *, is_early: bool = False) -> Status:
         """Judge a reward, and let it count; one that came early and does not count has been answered."""
-        first = len(draft.rows)
-        if self.rules.parts is not None:
-            several = judged_parts(self, known, told)
-            if several.parts:
-                status = count_parts(self, draft, now, known, told, several)
-                self.see(draft, known, first)
-                return status
-            if several.bill is not None:
-                bill_part(self, draft, now, known, several.bill[1], status=several.status, later=True)
-                self.see(draft, known, first)
-            elif not is_early:
-                self.answer(several.status, now)
-            return several.status
-        verdict = judged(self, known, told)
-        if verdict.act == "note" or (verdict.act == "nothing" and not is_early):
-            self.answer(verdict.status, now)
-        if verdict.act == "nothing":
-            return verdict.status
-        status = count(self, draft, now, known, told, verdict)
+        first, judgement = len(draft.rows), judged(self, known, reward)
+        status = judgement.status
+        if judgement.parts:
+            status = count(self, draft, now, known, reward, judgement)
+        elif judgement.bill is not None:
+            bill_part(self, draft, now, known, judgement.bill[1], status=status, later=True)
+        elif not is_early:
+            self.answer(status, now)
         self.see(draft, known, first)
         return status
 
     def bill(self, tx: Transaction, draft: Draft, now: Moment, event: str, cost: float) -> bool:
         """Count what a decision costs, and learn nothing from it; return whether there is one."""
         spent_part(self)
-        known = self.find(tx, event)
+        known, first = self._found(tx, draft, event), len(draft.rows)
         if known is None:
             return False
-        if is_told_elsewhere(known):
-            known = self.remember(Decided(known.outcome, self.row(tx, draft, known)))
-        first = len(draft.rows)
         bill_part(self, draft, now, known, cost)
         self.see(draft, known, first)
         return True
@@ -620,22 +615,22 @@ class LoopRunner:
 
     def _arrive(self, tx: Transaction, draft: Draft, now: Moment, known: Recent) -> None:
         """Let the rewards count that have waited for a decision."""
-        event = known.outcome.event
+        event = known.pending.event
         waiting = tx.session.early(self.id, event)
         if waiting:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
             told = Reward(**each.fields)
-            if each.until > now.steady and has_room(known.outcome, told):
-                self._hear(draft, now, known, told, is_early=True)
+            if each.until > now.steady and has_room(known.pending, told):
+                self._count(draft, now, known, told, is_early=True)
 
     # ---- windows
 
     def _close_due(self, draft: Draft, now: Moment, due: Sequence[Decided]) -> None:
         """Close windows that are due, the first ones first; the rest later."""
         for decided in due:
-            known = self._recent.get(decided.outcome.event) or self.remember(decided)
-            if known.outcome.due is not None and known.outcome.due <= now.steady:
+            known = self._recent.get(decided.pending.event) or self.remember(decided)
+            if known.pending.due is not None and known.pending.due <= now.steady:
                 self._close(draft, now, known)
         self._has_more_due = len(due) == WINDOWS
         if self._has_more_due and not self._is_behind:
@@ -643,23 +638,8 @@ class LoopRunner:
             self._writer.later(self.settling(), self)
 
     def _close(self, draft: Draft, now: Moment, known: Recent) -> None:
-        """Learn the reward that came in time, or else the default."""
         first = len(draft.rows)
-        if self.rules.parts is not None:
-            known.outcome = close_parts(self, draft, now, known)
-            draft.change(known.outcome)
-            self.see(draft, known, first)
-            return
-        before = known.outcome
-        came = before.value is not None and self.rules.takes(before.value)  # there may be another range by now
-        value = before.value if came else self.rules.default
-        if value is None:
-            raise StoreError(f"a window of loop {self.name!r} closes without a default reward; go back to a backup")
-        source = "reward" if came else "default"
-        is_learned = learn(self, draft, now, known, before, value, expired=False, source=source)
-        phase: Phase = "expired" if not is_learned else "learned" if came else "default"
-        known.outcome = before._replace(phase=phase, value=value, due=None)
-        draft.change(known.outcome)
+        close(self, draft, now, known)
         self.see(draft, known, first)
 
     def settling(self) -> Chore[None]:
@@ -687,8 +667,8 @@ class LoopRunner:
 
     def drop(self, known: Recent) -> None:
         """Let go of a decision that was erased."""
-        del self._recent[known.outcome.event]
-        self._decided.pop(known.outcome.seq, None)
+        del self._recent[known.pending.event]
+        self._decided.pop(known.pending.seq, None)
 
     def drop_recent(self) -> None:
         """Let go of decisions in memory; the next call about one reads it again."""

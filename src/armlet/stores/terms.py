@@ -19,8 +19,8 @@ from armlet.errors import InvalidTypeError, InvalidValueError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.outcomes import Outcomes
 from armlet.inputs.settings import HUGE, number, one_of, positive, settle
-from armlet.stores.ledger import LoopRecord, Row
-from armlet.stores.rewards import Aggregation, RewardRules, Value
+from armlet.stores.ledger import REWARD, LoopRecord, Row
+from armlet.stores.rewards import Aggregation, PartRules, RewardRules, Value
 from armlet.types import Float64
 
 USUAL: Final = (-1.0, 1.0)  # rewards, if nobody says: one wild value ruins the sums of an arm
@@ -139,29 +139,27 @@ class Terms:
         """Return when a loop with this bandit learns a reward, and which."""
         default = self.last_default if self.window is None else self.default_reward
         several, budget = bandit._settings.outcomes, bandit._settings.budget
-        rules = RewardRules(
+        if several is None:
+            usual = bandit._settings.reward_range or USUAL
+            is_binary = bandit.policy.rewards == "binary"
+            parts = {REWARD: PartRules(default=_one_default(default), reward_range=usual, binary=is_binary)}
+            _check_default(parts[REWARD], "default_reward")
+        else:
+            defaults, parts = _defaults(default, several), {}
+            for name in several.learned:
+                parts[name] = PartRules(
+                    default=defaults.get(name),
+                    reward_range=several.ranges.get(name, USUAL),
+                    is_spent=budget is not None and budget.outcome == name,
+                )
+                _check_default(parts[name], f"default_reward[{name!r}]")
+        return RewardRules(
+            parts=parts,
+            is_number=several is None,
             window=None if self.window is None else round(self.window * SECOND),
-            default=_one_default(default) if several is None else None,
             early=None if self.early_window is None else round(self.early_window * SECOND),
             aggregation=self.aggregation,
-            reward_range=bandit._settings.reward_range or USUAL,
-            binary=bandit.policy.rewards == "binary",
         )
-        if several is None:
-            _check_default(rules, "default_reward")
-            return rules
-        defaults, parts = _defaults(default, several), {}
-        for name in several.learned:
-            part = replace(
-                rules,
-                default=defaults.get(name),
-                reward_range=several.ranges.get(name, USUAL),
-                binary=False,
-                is_spent=budget is not None and budget.outcome == name,
-            )
-            _check_default(part, f"default_reward[{name!r}]")
-            parts[name] = part
-        return replace(rules, parts=parts)
 
 
 def check_default(name: str, value: object) -> Value:
@@ -193,7 +191,7 @@ def _defaults(default: Value | None, several: Outcomes) -> Mapping[str, float]:
     return default
 
 
-def _check_default(rules: RewardRules, name: str) -> None:
+def _check_default(rules: PartRules, name: str) -> None:
     if rules.default is not None and not rules.takes(rules.default):
         raise InvalidValueError(
             f"{name} is {rules.default!r}, but rewards are from {rules.reward_range[0]} to "

@@ -15,7 +15,7 @@ from armlet.cast.cast import Cast
 from armlet.cast.model import read_cast
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.parallel import Progress, silent
-from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Outcome, Row, Told, Usage, View
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Pending, Row, Told, Usage, View
 from armlet.stores.rows.decisions import checked, had_of
 from armlet.stores.rows.replay import Replay
 from armlet.stores.rows.tables import table_of
@@ -297,7 +297,7 @@ def _check_outcome(told: Told) -> None:
         )
 
 
-def _holds_parts(outcome: Outcome, last: Row) -> bool:
+def _holds_parts(outcome: Pending, last: Row) -> bool:
     """Whether the parts of an outcome are those that the bandit has after the last row, or wait for it."""
     fields, parts = last.fields, outcome.parts or {}
     if last.kind == "reward":
@@ -313,7 +313,7 @@ def _holds_parts(outcome: Outcome, last: Row) -> bool:
     return outcome.phase in phases and outcome.given == given
 
 
-def _holds_bill(outcome: Outcome, cost: float) -> bool:
+def _holds_bill(outcome: Pending, cost: float) -> bool:
     """Whether an outcome has a bill: as such, as the cost that the bandit has, or until a cost that is held counts."""
     if outcome.billed is not None:
         return outcome.billed == cost

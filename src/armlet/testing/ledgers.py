@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
-from armlet.stores import Ledger, LoopRecord, Moment, Outcome, Row
+from armlet.stores import Ledger, LoopRecord, Moment, Pending, Row
 from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, Part, Want
 
@@ -63,7 +63,7 @@ def _fill(tx: Transaction, loop: int, ts: int = 5) -> None:
     draft = entered(tx, loop)
     t = draft.clock + 1
     seq = draft.append(_at(ts), "decide", t, {"arm": "a", "propensity": 0.1, "explored": False}, b"\0" * 8)
-    draft.insert(Outcome(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
+    draft.insert(Pending(t=t, event=f"event {t}", seq=seq, phase="open", due=ts + 10))
     draft.early.append(Early(f"early {t}", ts + 20, {"value": 0.5}))
     draft.snapshot = (seq, b"another model")
     draft.tally = f'{{"decisions": {t}}}'
@@ -101,7 +101,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
                 session.create("another", "{}", b"", 0)
             _fill(tx, record.id, ts=9)
             draft = entered(tx, record.id)
-            draft.change(Outcome(t=1, event="event 1", seq=1, phase="learned", value=0.5))
+            draft.change(Pending(t=1, event="event 1", seq=1, phase="learned", value=0.5))
             draft.arrived.append(("early 1", 1))
             tx.flush()
             raise _BrokenOffError
@@ -110,7 +110,7 @@ def check_transactions_are_whole_or_nothing(place: Place) -> None:
             draft = entered(tx, record.id)
             require(draft.clock == 1, "a transaction that was broken off kept its step of the clock")
             draft.append(_at(11), "learn", 1, {"reward": 0.1 + 0.2}, None)
-            draft.change(Outcome(t=1, event="event 1", seq=1, phase="learned", value=0.1 + 0.2))
+            draft.change(Pending(t=1, event="event 1", seq=1, phase="learned", value=0.1 + 0.2))
             draft.arrived.append(("early 1", 1))
         before = _all_of(ledger, record)
     with _opened(place) as ledger:
@@ -228,9 +228,9 @@ def check_outcomes_are_found(place: Place) -> None:
     """An outcome is found by event and when it is due; a new one takes the place of the old."""
     with _opened(place) as ledger:
         loops = _some_loop(ledger).id, _some_loop(ledger, "other").id
-        late = Outcome(t=1, event="late", seq=1, phase="open", due=30, rank=2, names=("a", "ü"), played="b")
-        early = Outcome(t=2, event="early", seq=2, phase="open", value=-0.0, due=20, played=7)
-        never = Outcome(t=3, event="never", seq=3, phase="learned", value=1e-300)
+        late = Pending(t=1, event="late", seq=1, phase="open", due=30, rank=2, names=("a", "ü"), played="b")
+        early = Pending(t=2, event="early", seq=2, phase="open", value=-0.0, due=20, played=7)
+        never = Pending(t=3, event="never", seq=3, phase="learned", value=1e-300)
         with transaction(ledger) as tx:
             draft = entered(tx, loops[0])
             for outcome in (late, early, never):
@@ -240,26 +240,26 @@ def check_outcomes_are_found(place: Place) -> None:
             session.enter([Want(loop) for loop in loops])
             for outcome in (late, early, never):
                 found = session.decided(loops[0], [outcome.event, "nobody"])
-                require([each.outcome for each in found] == [outcome], "an outcome is not found by its event")
+                require([each.pending for each in found] == [outcome], "an outcome is not found by its event")
                 require([each.row.seq for each in found] == [outcome.seq], "an outcome has the row of another")
             many = session.decided(loops[0], [*(f"nobody {i}" for i in range(700)), "late", "never"])
-            require({each.outcome for each in many} == {late, never}, "outcomes are not found among many events")
+            require({each.pending for each in many} == {late, never}, "outcomes are not found among many events")
             require(session.decided(loops[1], ["late"]) == [], "an event of one loop is found in another")
             require(list(session.due(loops[0], 19, 9)) == [], "an outcome is due before its time")
-            due = [each.outcome for each in session.due(loops[0], 30, 9)]
+            due = [each.pending for each in session.due(loops[0], 30, 9)]
             require(due == [early, late], "what is due is not found, the first one first")
-            due = [each.outcome for each in session.due(loops[0], 30, 1)]
+            due = [each.pending for each in session.due(loops[0], 30, 1)]
             require(due == [early], "more was found due than was asked for, or not the first")
             wanted = session.enter([Want(loops[0], events=["never", "nobody"], due=20, most=9)])[0]
             require(
-                wanted and [each.outcome for each in wanted.decided] == [never], "an event is not found on entering"
+                wanted and [each.pending for each in wanted.decided] == [never], "an event is not found on entering"
             )
-            require(wanted and [each.outcome for each in wanted.due] == [early], "what is due is not found on entering")
+            require(wanted and [each.pending for each in wanted.due] == [early], "what is due is not found on entering")
         with transaction(ledger) as tx:
             draft = entered(tx, loops[0])
-            draft.change(Outcome(t=2, event="early", seq=2, phase="learned", value=0.5))
+            draft.change(Pending(t=2, event="early", seq=2, phase="learned", value=0.5))
             tx.flush()
-            due = [each.outcome for each in tx.session.due(loops[0], 30, 9)]
+            due = [each.pending for each in tx.session.due(loops[0], 30, 9)]
             require(due == [late], "an outcome that was settled is still due")
         steps = [None if (row := ledger.decided(loops[0], t)) is None else row.seq for t in (1, 2, 3, 4)]
         require(steps == [1, 2, 3, None], "a decision is not found by its step")
@@ -314,7 +314,7 @@ def _decided(tx: Transaction, loop: int, *, explored: bool = False, due: int | N
     t = draft.clock + 1
     seq = draft.append(_at(t), "decide", t, {"explored": explored, "event": f"e {t}"}, b"\1" * 8)
     draft.append(_at(t), "learn", t, {"of": seq, "reward": 0.5}, None)
-    draft.insert(Outcome(t=t, event=f"e {t}", seq=seq, phase="learned", value=0.5, due=due))
+    draft.insert(Pending(t=t, event=f"e {t}", seq=seq, phase="learned", value=0.5, due=due))
 
 
 def check_old_rows_can_go(place: Place) -> None:
@@ -403,13 +403,13 @@ def _check_what_waits_stays(ledger: Ledger, loop: int) -> None:
         draft = entered(tx, loop)
         t = draft.clock + 1
         seq = draft.append(_at(t), "decide", t, {"explored": False, "event": "waits"}, None)
-        outcome = Outcome(t=t, event="waits", seq=seq, phase="open")
+        outcome = Pending(t=t, event="waits", seq=seq, phase="open")
         draft.insert(outcome)
         with tx.savepoint() as session:
             session.enter([Want(loop)])
             session.rebase(loop, seq, b"later still")
             piece = session.prune(loop, 100, t - 1, 3)
-        waiting = [each.outcome for each in piece.open]
+        waiting = [each.pending for each in piece.open]
         require((piece.n, waiting) == (0, [outcome]), f"pruning a decision that is waited for gave {piece}")
     with transaction(ledger) as tx:
         require(len(tx.session.decided(loop, ["waits"])) == 1, "a decision that is waited for was pruned")
@@ -462,20 +462,20 @@ def check_parts_are_kept(place: Place) -> None:
         record = _some_loop(ledger)
         with transaction(ledger) as tx:
             _fill(tx, record.id)
-            entered(tx, record.id).change(Outcome(t=1, event="event 1", seq=1, phase="open", due=15, parts=several))
+            entered(tx, record.id).change(Pending(t=1, event="event 1", seq=1, phase="open", due=15, parts=several))
     with _opened(place) as ledger, transaction(ledger) as tx:
         for found in (tx.session.decided(record.id, ["event 1"]), tx.session.due(record.id, 15, 9)):
-            _check_parts(found[0].outcome if found else None, several)
+            _check_parts(found[0].pending if found else None, several)
         other = {"cost": cost._replace(names=(*cost.names, "b"), rank=3)}
-        entered(tx, record.id).change(Outcome(t=1, event="event 1", seq=1, phase="learned", parts=other))
+        entered(tx, record.id).change(Pending(t=1, event="event 1", seq=1, phase="learned", parts=other))
         tx.flush()
-        _check_parts(tx.session.decided(record.id, ["event 1"])[0].outcome, other)
-        entered(tx, record.id).change(Outcome(t=1, event="event 1", seq=1, phase="open"))
+        _check_parts(tx.session.decided(record.id, ["event 1"])[0].pending, other)
+        entered(tx, record.id).change(Pending(t=1, event="event 1", seq=1, phase="open"))
         tx.flush()
-        require(tx.session.decided(record.id, ["event 1"])[0].outcome.parts is None, "parts are left that were dropped")
+        require(tx.session.decided(record.id, ["event 1"])[0].pending.parts is None, "parts are left that were dropped")
 
 
-def _check_parts(outcome: Outcome | None, expected: Mapping[str, Part]) -> None:
+def _check_parts(outcome: Pending | None, expected: Mapping[str, Part]) -> None:
     found = {} if outcome is None else dict(outcome.parts or {})
     require(found.keys() == expected.keys(), f"a reward has the parts {list(found)}, not {list(expected)}")
     for name, part in expected.items():

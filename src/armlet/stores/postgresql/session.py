@@ -449,19 +449,19 @@ class PostgreSQLSession:
         [(base,)], rows, head = self._ask(_BASE(loop), NEXT_STEPS(loop, after, most), HEAD(loop))
         found = [encoding.read_decided(each) for each in rows]
         spare = self._spare(loop, base, [each for each in found if _is_old(each, before, base)])
-        gone = [each for each in spare if each.outcome.phase != "open"]
+        gone = [each for each in spare if each.pending.phase != "open"]
         if gone:
             self.drop_rows(loop, [each.row.seq for each in gone])
-            self._drop(loop, self._read_head(loop, head), [each.outcome.t for each in gone])
-        waiting = tuple(each for each in spare if each.outcome.phase == "open")
-        return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
+            self._drop(loop, self._read_head(loop, head), [each.pending.t for each in gone])
+        waiting = tuple(each for each in spare if each.pending.phase == "open")
+        return Pruned(len(gone), found[-1].pending.t if len(found) == most else None, waiting)
 
     def _spare(self, loop: int, base: int, old: Sequence[Decided]) -> list[Decided]:
         """Leave out decisions that rows after the base are about."""
         if not old:
             return []
-        [needed] = self._ask(NEEDED([each.outcome.t for each in old], loop, base))
-        return [each for each in old if (each.outcome.t,) not in needed]
+        [needed] = self._ask(NEEDED([each.pending.t for each in old], loop, base))
+        return [each for each in old if (each.pending.t,) not in needed]
 
     def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
         self._put(DROP_EVENTS(seqs, loop))

@@ -76,7 +76,7 @@ def _read_decided(found: Sequence[Any]) -> Decided:
     decided = encoding.read_decided(found[1:])
     if found[0]:
         raise StoreError(
-            f"the outcome of step {decided.outcome.t} of the loop is older than its rows; go back to a backup"
+            f"the outcome of step {decided.pending.t} of the loop is older than its rows; go back to a backup"
         )
     return decided
 
@@ -255,18 +255,18 @@ class SQLiteSession:
         spare = [
             each
             for each in found
-            if each.outcome.due is None
+            if each.pending.due is None
             and each.row.ts < before
             and not each.row.fields.get("explored", True)
             and each.row.seq <= base
-            and not self._run(_NEEDED, (loop, each.outcome.t, base)).get
+            and not self._run(_NEEDED, (loop, each.pending.t, base)).get
         ]
-        gone = [each for each in spare if each.outcome.phase != "open"]
+        gone = [each for each in spare if each.pending.phase != "open"]
         if gone:
             self.drop_rows(loop, [each.row.seq for each in gone])
-            self._drop(loop, [each.outcome.t for each in gone])
-        waiting = tuple(each for each in spare if each.outcome.phase == "open")
-        return Pruned(len(gone), found[-1].outcome.t if len(found) == most else None, waiting)
+            self._drop(loop, [each.pending.t for each in gone])
+        waiting = tuple(each for each in spare if each.pending.phase == "open")
+        return Pruned(len(gone), found[-1].pending.t if len(found) == most else None, waiting)
 
     def drop_rows(self, loop: int, seqs: Sequence[int]) -> None:
         self._run_many("DELETE FROM event WHERE loop = ? AND seq = ?", [(loop, seq) for seq in seqs])

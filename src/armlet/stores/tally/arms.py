@@ -71,12 +71,14 @@ class ArmSums(Fold):
 
     def see(self, seen: Seen) -> None:
         """Count a decision, or what is learned of one."""
-        before, after, sums = seen.before, seen.after, self._sums[seen.place]
+        sums = self._sums[seen.place]
         if seen.row.kind == "decide":
             sums[DECIDED] += 1
             if seen.explored:
                 sums[EXPLORED] += 1
-        elif before is None:
+            return
+        before, after = seen.before, seen.after
+        if before is None:
             if after is not None:
                 self._learn(sums, after, seen)
         elif after is None:

@@ -145,10 +145,12 @@ class Cohorts(Fold):
 
     def see(self, seen: Seen) -> None:
         """Count a decision, or what is learned of one."""
-        before, after, at = seen.before, seen.after, seen.about.ts
+        at = seen.about.ts
         if seen.row.kind == "decide":
             self.decided(seen.place, at)
-        elif before is None:
+            return
+        before, after = seen.before, seen.after
+        if before is None:
             if after is not None:
                 self.learned(seen.place, after, seen.is_reported, at)
         elif after is None:

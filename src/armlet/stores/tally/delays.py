@@ -80,10 +80,11 @@ class Delays:
 
     def add(self, delay: int) -> None:
         """Count one."""
-        at = min((delay // SECOND).bit_length(), BINS - 1) if delay > 0 else 0
-        if at >= len(self.bins):
-            self.bins += [0] * (at + 1 - len(self.bins))
-        self.bins[at] += 1
+        at, bins = (delay // SECOND).bit_length() if delay > 0 else 0, self.bins
+        if at >= len(bins):
+            at = min(at, BINS - 1)
+            bins += [0] * (at + 1 - len(bins))
+        bins[at] += 1
         if delay > self.longest:
             self.longest = delay
 

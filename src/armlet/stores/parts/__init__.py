@@ -1,1 +1,0 @@
-"""Rewards of several parts, of loops with several outcomes: how each is judged, and how a row is learned from them."""
