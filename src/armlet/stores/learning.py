@@ -157,7 +157,8 @@ def give(
     fields = {"of": pending.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks, **billed}
     runner.cast.learn(decision, value)
     is_whole = decision.learned
-    fields |= _state_of(had, is_whole=is_whole, expired=expired, played=pending.played)
+    if expired or not is_number:
+        fields |= _state_of(had, is_whole=is_whole, expired=expired, played=pending.played)
     runner.append_about(draft, now, known, "learn", fields)
     after = dict(parts)
     for name in fresh:

@@ -180,11 +180,11 @@ def judge(rules: RewardRules, pending: Pending, reward: Reward) -> Judgement:
     >>> judge(several, pending, Reward({"quality": 0.5, "cost": 2.0}, rank=1)).status
     'out_of_range'
     """
-    known, is_open = pending.each, pending.is_open
+    known = pending.each
     verdicts: dict[str, Verdict] = {}
     statuses: list[Status] = []
     for name, value in reward.parts.items():
-        verdict = _judge_part(rules, rules.parts[name], known.get(name), value, reward, is_open)
+        verdict = _judge_part(rules, rules.parts[name], known.get(name), value, reward, pending)
         statuses.append(verdict.status)
         if verdict.act != "nothing":
             verdicts[name] = verdict
@@ -199,13 +199,13 @@ def _bill(rules: RewardRules, pending: Pending, reward: Reward) -> tuple[str, fl
     for name, value in reward.parts.items():
         if rules.parts[name].is_spent:
             free = replace(rules.parts[name], reward_range=(-math.inf, math.inf))
-            verdict = _judge_part(rules, free, pending.each.get(name), value, reward, pending.due is not None)
+            verdict = _judge_part(rules, free, pending.each.get(name), value, reward, pending)
             return (name, verdict.value) if verdict.value is not None and verdict.act != "note" else None
     return None
 
 
 def _judge_part(
-    rules: RewardRules, limits: PartRules, part: Part | None, value: float, reward: Reward, is_open: bool
+    rules: RewardRules, limits: PartRules, part: Part | None, value: float, reward: Reward, pending: Pending
 ) -> Verdict:
     is_sum = rules.aggregation == "sum"
     if part is None or (part.phase == "billed" and not is_sum):
@@ -219,7 +219,7 @@ def _judge_part(
     act: Act = "hold" if part.phase in ("held", "billed") else "correct"
     if is_sum and reward.rank == part.rank:
         total = (part.value if part.billed is None else part.billed) + value
-        is_late = rules.window is not None and not is_open
+        is_late = rules.window is not None and not pending.is_open
         return Verdict("late" if is_late else "accepted", act, total) if limits.takes(total) else OUT_OF_RANGE
     known = part.value if part.billed is None or not is_sum else part.billed
     if reward.rank == part.rank:

@@ -108,7 +108,8 @@ class ArmSums(Fold):
             sums[DRAWN_TOTAL] += value
         if seen.is_reported:
             sums[REWARDS] += 1
-            self._widen(value)
+            if self._range is not SEVERAL:
+                self._widen(value)
         else:
             sums[DEFAULTS] += 1
             self.defaulted_total += value
@@ -195,5 +196,6 @@ class ArmSums(Fold):
                 raise ValueError(f"there are {len(sums.labels)} arms, but {len(column)} numbers of them")
             for place, number in enumerate(column):
                 sums._sums[place][part] = whole(number) if part < TOTAL else finite(number)
-        sums._range = [finite(end) for end in state["range"]]
+        ends = [finite(end) for end in state["range"]]
+        sums._range = SEVERAL if ends == SEVERAL else ends
         return sums

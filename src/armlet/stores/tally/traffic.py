@@ -7,6 +7,7 @@ from collections import deque
 from itertools import accumulate
 from typing import Any, Final
 
+from armlet.stores.ledger import Row
 from armlet.stores.tally.delays import DecisionTimes, Delays, finite, least_delay, whole
 from armlet.stores.tally.folds import ERASE, Fold, Seen
 
@@ -92,9 +93,7 @@ class Traffic(Fold):
         """Count a decision, what was learned of one, and what a caller was answered."""
         row, fields = seen.row, seen.fields
         if row.kind == "decide":
-            self._decide(row.seq, row.ts)
-            if row.x is None:  # all about it was erased
-                self.forgotten_open += 1
+            self._see_decision(row)
             return
         if row.kind == "learn":
             if seen.after is not None:
@@ -108,14 +107,17 @@ class Traffic(Fold):
         if "status" in fields:
             self.answered(fields["status"], row.ts, None if "later" in fields else seen.about.ts)
 
-    def _decide(self, seq: int, ts: int) -> None:
+    def _see_decision(self, row: Row) -> None:
+        ts = row.ts
         if ts >= self._times.due:
             self._times.mark(ts, self.decisions)
         if not self.decisions:
             self.first_at = ts
         self.decisions += 1
         self.last_at = ts
-        self.last_rows.append(seq)
+        self.last_rows.append(row.seq)
+        if row.x is None:  # all about it was erased
+            self.forgotten_open += 1
 
     def answered(self, status: str, ts: int, decided_at: int | None = None) -> None:
         """Count a call that reported a reward, by what it was answered; a call of its own where no row says so.
