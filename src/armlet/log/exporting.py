@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, Self, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from armlet.record.arms import labels_of
 from armlet.record.events import Events
 from armlet.record.faults import reading
 from armlet.record.jsonl import carried, encode_checked
-from armlet.record.kinds import KINDS
+from armlet.record.kinds import KINDS, Compacted
 from armlet.record.outcomes import Prices, parts_of
 from armlet.record.parquet import Contexts, Labels, Layout, Rewarded, feature_names, names_of
 from armlet.record.values import Event
@@ -34,7 +34,7 @@ from armlet.types import Float64, Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs
 ROWS: Final = 2**14  # rows of a group
-_PARTS: Final = ("decision", "first reward", "last reward", "note")
+_PARTS: Final = get_args(Compacted)
 _DECISION, _FIRST, _LAST, _NOTE = range(4)
 _KINDS: Final = {name.encode(): _PARTS.index(kind.compacted) for name, kind in KINDS.items() if kind.compacted}
 _HEAD: Final = re.compile(rb'\{"seq":\d+,"kind":"(%b)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"' % b"|".join(_KINDS))

@@ -24,7 +24,7 @@ from armlet.record.faults import DamagedLineError, MissingFileError, check_ordin
 from armlet.record.jsonl import CHANGED, carried, encode_event, parse, read_lines
 from armlet.record.kinds import KINDS
 from armlet.record.outcomes import Prices
-from armlet.record.parquet import NOTE, Layout, Rewarded, Row, read_metadata
+from armlet.record.parquet import Layout, Rewarded, Row, read_metadata
 from armlet.record.values import Event
 
 _BATCH: Final = 2**12
@@ -46,7 +46,7 @@ class _Beside:
     def _take(self, event: Event) -> None:
         compacted = KINDS[event["kind"]].compacted
         if compacted == "note":
-            self._notes[event["id"]] = {field: event[field] for field in NOTE if field in event}
+            self._notes[event["id"]] = event
         elif compacted is not None and "played" not in event:
             self._rewards.setdefault(event["id"], []).append(event)
         elif event["kind"] == "start" and self._layout.outcomes:

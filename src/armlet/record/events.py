@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, get_args, runtime_checkable
 
 from armlet.disk import decode_model
 from armlet.errors import ArmletError, LogError
@@ -27,8 +27,7 @@ def _checks(of: Whose) -> Mapping[str, tuple[tuple[str, Check, bool], ...]]:
 
 
 _CHECKS: Final[Mapping[Whose, Mapping[str, tuple[tuple[str, Check, bool], ...]]]] = {
-    "arms": _checks("arms"),
-    "actions": _checks("actions"),
+    of: _checks(of) for of in get_args(Whose)
 }
 
 

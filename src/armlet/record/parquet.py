@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,7 +18,7 @@ from armlet.record.contradictions import Shape
 from armlet.record.events import check_event, check_start
 from armlet.record.faults import NotALogError
 from armlet.record.jsonl import parse
-from armlet.record.kinds import ACTION_DECIDE, DECIDE, DECISION, LEARN, OPTIONAL, Field, Fields
+from armlet.record.kinds import ACTION_DECIDE, DECIDE, DECISION, LEARN, OPTIONAL, Field
 from armlet.record.outcomes import FIRST, PART, Prices, folded
 from armlet.record.values import HEAD, Event
 from armlet.types import Arm
@@ -28,7 +28,6 @@ Contexts: TypeAlias = Literal["binary", "columns"]
 
 METADATA: Final = b"armlet"
 REWARD: Final = ("reward", "weight", "learned_seq", "rewarded_at", "learned_crc", "first_reward")
-NOTE: Final = ("outcomes", "source")
 OF_OUTCOMES: Final = ("outcomes", "learned")
 """Fields of a layout that one reward does without."""
 OF_ACTIONS: Final = ("action_dim", "action_features")
@@ -41,6 +40,10 @@ _PLAIN: Final[Mapping[type, str]] = {int: "int64", float: "double", bool: "bool"
 def column_of(field: Field) -> str:
     """Return how a field stands in columns: the name of a type of Arrow's, or of another form."""
     return field.column or _PLAIN[field.check.types[0]]
+
+
+_PACKED: Final = ("label", "labels", "pairs", "vector", "weights")  # forms that are no type of Arrow's
+_FORMS: Final = {name: form for name, field in DECISION.items() if (form := column_of(field)) in _PACKED}
 
 
 class Rewarded(NamedTuple):
@@ -80,15 +83,15 @@ class Layout:
         return Shape(self.dim, self.action_dim)
 
     @property
-    def _fields(self) -> Fields:
-        """The fields of decisions that have columns: those of arms are there in logs of actions, too."""
-        return {name: field for name, field in DECISION.items() if field.of != "actions" or self.action_dim is not None}
+    def _names(self) -> Iterable[str]:
+        """The fields that have columns: those of arms are there in logs of actions, too, and empty."""
+        return DECIDE if self.action_dim is None else DECISION
 
     def schema(self, about: Mapping[str, Any]) -> Any:
         """Return the pyarrow schema, with what the log says of itself as metadata."""
         pa = importlib.import_module("pyarrow")
         time = pa.timestamp("us", tz="UTC")
-        first, *others = (pair for name, field in self._fields.items() for pair in self._columns(name, field, pa))
+        first, *others = (pair for name in self._names for pair in self._columns(name, DECISION[name], pa))
         fields = [
             *(first, ("seq", pa.int64()), ("decided_at", time), *others),
             *((name, pa.float64()) for name in ("reward", "weight", "first_reward")),
@@ -166,13 +169,16 @@ class Layout:
     def row(self, event: Event, crc: int) -> dict[str, Any]:
         """Return the part of a row that a decision makes known."""
         row: dict[str, Any] = {"seq": event["seq"], "decided_at": event["at"], "crc": crc}
-        for name, field in self._fields.items():
-            row |= self._written(name, column_of(field), event.get(name))
+        for name in self._names:
+            if (form := _FORMS.get(name)) is None:
+                row[name] = event.get(name)
+            else:
+                row |= self._written(name, form, event.get(name))
         return row
 
-    def _written(self, name: str, column: str, value: Any) -> dict[str, Any]:
+    def _written(self, name: str, form: str, value: Any) -> dict[str, Any]:
         """Return the columns of a value."""
-        match column:
+        match form:
             case "label":
                 return {name: self._label(value)}
             case "labels":
@@ -216,16 +222,16 @@ class Layout:
         if row["line"] is not None:
             return parse(row["line"], None, name)
         event: Event = {"seq": row["seq"], "kind": "decide", "at": row["decided_at"]}
-        for field, each in DECISION.items():
-            if each.of in (None, "arms" if self.action_dim is None else "actions"):
-                value = self._value(field, column_of(each), row)
-                if value is not None or not each.is_optional:
-                    event[field] = value
+        for field in DECIDE if self.action_dim is None else ACTION_DECIDE:
+            form = _FORMS.get(field)
+            value = row[field] if form is None else self._value(field, form, row)
+            if value is not None or field not in OPTIONAL:
+                event[field] = value
         return event
 
-    def _value(self, name: str, column: str, row: dict[str, Any]) -> Any:
+    def _value(self, name: str, form: str, row: dict[str, Any]) -> Any:
         """Return a value that columns have."""
-        match column:
+        match form:
             case "label":
                 return self._arm(row[name])
             case "labels":
@@ -278,10 +284,9 @@ class Layout:
         self, decision: Event, rewarded: Rewarded, crc: int | None, note: Event | None, prices: Prices | None
     ) -> dict[str, Any]:
         """Return the columns that repeat what later events say of a decision: its reward, and its last note."""
-        row = self._reward_columns(rewarded, crc) | dict.fromkeys(NOTE)
-        if note is not None:
-            outcomes = json.dumps(note["outcomes"]) if "outcomes" in note else None
-            row |= {"outcomes": outcomes, "source": note.get("source")}
+        note = note or {}
+        outcomes = json.dumps(note["outcomes"]) if "outcomes" in note else None
+        row = self._reward_columns(rewarded, crc) | {"outcomes": outcomes, "source": note.get("source")}
         return row if prices is None else row | prices.columns(decision["seq"], decision["arm"], rewarded.parts)
 
     def _reward_columns(self, rewarded: Rewarded, crc: int | None) -> dict[str, Any]:

@@ -29,15 +29,12 @@ INTERNAL: Final = frozenset(
     name for shape in _SHAPES.values() for name, field in shape.fields.items() if field.is_internal
 )
 """Fields that only a store needs."""
+ROWS: Final = frozenset(_SHAPES)
+"""Kinds of rows that stores have."""
 PASSIVE: Final = frozenset(
     name for name in _SHAPES if KINDS[name].of == "actions" or KINDS[KINDS[name].logged_as or name].play is None
 )
 """Kinds of rows that change no bandit: tables of actions are rows of their own, which decisions name."""
-
-
-def is_row(kind: str) -> bool:
-    """Whether stores have rows of a kind."""
-    return kind in _SHAPES
 
 
 def damage(kind: str, fields: Mapping[str, Any]) -> str | None:

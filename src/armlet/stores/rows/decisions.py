@@ -16,7 +16,7 @@ from armlet.actions.decision import ActionDecision
 from armlet.errors import StoreError
 from armlet.kernel import Decision
 from armlet.policies.discounts import MINUTE
-from armlet.record.rows import damage, is_row
+from armlet.record.rows import ROWS, damage
 from armlet.record.values import ELIGIBLE
 from armlet.stores.ledger import Row
 from armlet.types import Arm, Float64, Reward
@@ -61,7 +61,7 @@ def checked(row: Row, kind: str | None = None) -> Row:
     Traceback (most recent call last):
     armlet.errors.StoreError: row 9 of the loop is not a valid 'learn': id is missing, or is not a step ...
     """
-    if not is_row(row.kind):
+    if row.kind not in ROWS:
         raise StoreError(
             f"row {row.seq} of the loop is of kind {row.kind!r}, which this version of Armlet does not know"
         )
