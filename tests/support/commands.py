@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 from unittest import mock
 
+from armlet.cli.command import Parser
+
 WIDTH = 92  # columns: what a page of the site shows without scrolling
 METAVARS = {
     "--arm": {"NAME"},
@@ -31,6 +33,8 @@ METAVARS = {
 
 
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    if isinstance(parser, Parser):
+        parser.complete()
     below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if not below:
         yield parser
