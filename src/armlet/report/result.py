@@ -16,7 +16,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -252,17 +251,6 @@ def shown_lines(text: str) -> str:
     if len(lines) <= LINES:
         return text
     return "\n".join([*lines[:LINES], f"... {len(lines) - LINES:,} more lines: print() shows them"])
-
-
-def paragraphs(text: str) -> str:
-    """Return a text of several lines as HTML, its columns kept.
-
-    Examples
-    --------
-    >>> paragraphs("a < b")
-    '<pre>a &lt; b</pre>'
-    """
-    return f"<pre>{escape(text)}</pre>"
 
 
 def _alike(values: Sequence[object]) -> list[object]:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass
 from datetime import UTC, datetime
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from armlet.actions.policies import ACTION_POLICIES
 from armlet.errors import InvalidValueError, choices
@@ -462,10 +462,6 @@ class ServerConfig:
     def is_database(self) -> bool:
         """Whether loops are in PostgreSQL rather than in a file."""
         return self.store.startswith(("postgresql://", "postgres://"))
-
-    def with_loops(self, loops: tuple[LoopConfig, ...]) -> Self:
-        """Return the same with other loops."""
-        return replace(self, loops=loops)
 
 
 # ---- checks

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from armlet.stores.ledger import Decided, Early, Found, Head, Ledger, Moment, Pending, Row, Session, Want
+from armlet.stores.ledger import Early, Found, Head, Ledger, Moment, Pending, Row, Session, Want
 
 _Table: TypeAlias = dict[int, Pending]
 _new = tuple.__new__  # quicker than the call of a class
@@ -99,11 +99,6 @@ class Draft:
         table = self.new if t in self.new else self.changed
         self._undo.append((table, t, table.get(t)))
         table[t] = pending
-
-    def overlaid(self, found: Sequence[Decided]) -> list[Decided]:
-        """Return outcomes as they are now, those of the ledger without what was gathered."""
-        changed = self.changed
-        return [each if each.pending.t not in changed else Decided(changed[each.pending.t], each.row) for each in found]
 
     def mark(self) -> Mark:
         """Remember how things are, before a call."""
