@@ -74,12 +74,14 @@ def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, reward: 
     """Let the parts of a reward count that do: they are held, corrected, or given to the bandit."""
     rules, start, status, verdicts = runner.rules, draft.seq, judgement.status, judgement.parts
     defaults: list[str] = []
-    is_first = not known.pending.each
+    each = known.pending.each
+    is_first = not each
     if judgement.is_moved:
-        defaults = [name for name in known.pending.each if name not in verdicts]
+        defaults = [name for name in each if name not in verdicts]
         _take_back(runner, draft, now, known)
+        each = known.pending.each
     before = after = known.pending
-    parts = counted(before.each, reward, verdicts)
+    parts = counted(each, reward, verdicts)
     if before.phase == "default" and any(part.phase == "learned" for part in parts.values()):
         after = after._replace(phase="learned")
     if reward.played is not None and (before.played is not None or reward.played != known.decision.arm):
