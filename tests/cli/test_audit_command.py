@@ -49,7 +49,7 @@ def without_model(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "code", "told"),
+    ("spoil", "code", "message"),
     [
         (Path.exists, 0, "12 events, 5 decisions, 1 checkpoints as written"),
         (without_checkpoint, 3, "incomplete: 11 events after the last checkpoint are not sealed"),
@@ -61,12 +61,12 @@ def without_model(path: Path) -> None:
     ],
 )
 def test_exit_code_says_what_was_found(
-    path: Path, spoil: Callable[[Path], object], code: int, told: str, capsys: pytest.CaptureFixture[str]
+    path: Path, spoil: Callable[[Path], object], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(path)
     assert audit(path) == code
     said = capsys.readouterr()
-    assert told in said.out + said.err
+    assert message in said.out + said.err
     assert said.err.count("\n") <= 1
     if code != 2:
         assert audit(path, "--json") == code

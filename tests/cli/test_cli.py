@@ -25,8 +25,8 @@ def ending(arguments: list[str]) -> int | str | None:
 
 def test_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["--version"]) == 0
-    told = capsys.readouterr().out
-    assert re.fullmatch(rf"armlet {re.escape(__version__)}, kernel (base|AVX2|AVX-512)\n", told)
+    output = capsys.readouterr().out
+    assert re.fullmatch(rf"armlet {re.escape(__version__)}, kernel (base|AVX2|AVX-512)\n", output)
 
 
 def test_the_package_itself_is_the_command() -> None:

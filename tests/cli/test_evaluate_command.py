@@ -34,10 +34,10 @@ def test_a_table_and_a_page_come_out(log: Path, capsys: pytest.CaptureFixture[st
     model = str(log.with_name("model.armlet"))
     words = ["evaluate", str(log), "--policy", model, "--policy", "always:north", "--policy", "own", "--out", str(page)]
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "always:north" in told
-    assert "weighted" in told
-    assert "difference in reward from logged (higher is better)" in told
+    output = capsys.readouterr().out
+    assert "always:north" in output
+    assert "weighted" in output
+    assert "difference in reward from logged (higher is better)" in output
     assert page.stat().st_size > 1000
 
 
@@ -129,9 +129,9 @@ def test_dials_give_a_pareto_curve(routed: Path, capsys: pytest.CaptureFixture[s
     page, model = routed.with_name("pareto.html"), str(routed.with_name("router.armlet"))
     words = ["evaluate", str(routed), "--policy", model, "--policy", "always:large"]
     assert main([*words, "--dials", "6", "--out", str(page)]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("On 400 decisions ")
-    assert "always:large" in told
+    output = capsys.readouterr().out
+    assert output.startswith("On 400 decisions ")
+    assert "always:large" in output
     assert "Pareto curve" in page.read_text()
     assert main([*words, "--dials", "cost=-5,-20", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -112,5 +112,5 @@ def test_groups_have_headings_and_no_line_of_argparse() -> None:
 
 
 def test_verdicts_are_coloured_where_they_stand_and_nowhere_else() -> None:
-    told = tinted("always:a  0.2  better\nthe better of two", {"better": "good"})
-    assert told == "always:a  0.2  \x1b[32mbetter\x1b[0m\nthe better of two"
+    text = tinted("always:a  0.2  better\nthe better of two", {"better": "good"})
+    assert text == "always:a  0.2  \x1b[32mbetter\x1b[0m\nthe better of two"

@@ -98,7 +98,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     Path("other.jsonl").write_bytes(b'{"a": 1}\n')
     with pytest.raises(SystemExit) as ended:
         cli.main(["log", *arguments])
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     assert ended.value.code == code
-    assert message in told
-    assert told.count("\n") == 1
+    assert message in errors
+    assert errors.count("\n") == 1

@@ -37,10 +37,10 @@ def log(tmp_path: Path) -> Path:
 def test_the_winner_and_its_coefficients_come_out(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["search", str(log), "--around", str(log.with_name("model.armlet")), "--reward-range", "0..1"]
     assert main([*words, "--policies", "50", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
     found, theta = search_around(log, armlet.load(log.with_name("model.armlet")), 50, seed=1, reward_range=(0, 1))
-    assert told["theta"] == theta
-    assert (told["winner"], told["interval"]) == (found.winner, list(found.interval))
+    assert answer["theta"] == theta
+    assert (answer["winner"], answer["interval"]) == (found.winner, list(found.interval))
     assert found.interval.low > 0.6  # it would have been 0.9 at best, and 0.5 by chance
     assert theta["north"][1] > theta["south"][1]  # the log and the model name arms in another order
     assert main(words) == 0

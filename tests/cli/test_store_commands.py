@@ -84,15 +84,15 @@ def test_list_names_loops_with_their_counts(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.usefixtures("shop")
 def test_show_says_what_a_loop_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "home") == 0
-    told = capsys.readouterr().out
-    lines = dict(line.split(maxsplit=1) for line in told.split("\n\n")[0].splitlines())
+    output = capsys.readouterr().out
+    lines = dict(line.split(maxsplit=1) for line in output.split("\n\n")[0].splitlines())
     assert lines["policy"] == repr(policy())
     assert lines["features"] == '["one", "age"]'
     assert lines["rewards"] == "40 accepted"
     assert lines["waiting"] == "20 decisions for a reward, 0 rewards for their decision"
     assert lines["digest"] == digest()
-    assert told.splitlines()[-2].endswith("  c, retired")
-    assert told.splitlines()[-1].startswith("gain: is the live policy better than random play? nothing to say; ")
+    assert output.splitlines()[-2].endswith("  c, retired")
+    assert output.splitlines()[-1].startswith("gain: is the live policy better than random play? nothing to say; ")
     found = shown(capsys)
     assert (found["arms"], found["retired"], found["open"]) == (["a", "b"], ["c"], 20)
     assert sum(each["decisions"] for each in found["counts"]) == N
@@ -163,12 +163,12 @@ def test_commands_that_read_a_log_read_that_of_a_loop(capsys: pytest.CaptureFixt
         ["rejection-replay", "--policy", "Uniform"],
         ["gate", "--candidate", "always:b", "--reward-range", "0..1", "--json"],
     ):
-        told = []
+        runs = []
         for log in (["shop.db", "--loop", "home"], ["home.jsonl"]):
             capsys.readouterr()
             assert ended(words[0], *log, *words[1:]) in (0, 4)  # not yet, says a gate
-            told.append(re.sub(r', "made": \{[^}]*\}', "", capsys.readouterr().out))  # it names the log and the command
-        assert told[0] == told[1] != ""
+            runs.append(re.sub(r', "made": \{[^}]*\}', "", capsys.readouterr().out))  # it names the log and the command
+        assert runs[0] == runs[1] != ""
 
 
 # ---- what writes
@@ -261,11 +261,11 @@ def test_outcomes_and_a_budget_are_shown_and_changed(capsys: pytest.CaptureFixtu
         loop.decide([1.0], event="r-1", eligible=[2])
         loop.reward("r-1", {"quality": 0.5})
     assert run("show", "router") == 0
-    told = capsys.readouterr().out
-    assert re.search(r"^outcomes +quality=1, cost=-40 \(known\)$", told, re.M)
-    assert re.search(r"^budget +.*0\.03 of 2\.5 cost spent, 2\.47 left for 999 decisions; price", told, re.M)
-    assert re.search(r"^ +1 +0\.5  quality$", told, re.M)
-    assert re.search(r"^ +1 +0\.03  cost of 2$", told, re.M)
+    output = capsys.readouterr().out
+    assert re.search(r"^outcomes +quality=1, cost=-40 \(known\)$", output, re.M)
+    assert re.search(r"^budget +.*0\.03 of 2\.5 cost spent, 2\.47 left for 999 decisions; price", output, re.M)
+    assert re.search(r"^ +1 +0\.5  quality$", output, re.M)
+    assert re.search(r"^ +1 +0\.03  cost of 2$", output, re.M)
     words = ("--outcomes", "cost=-20", "--known", "cost:2=0.02,tiny=0.0001", "--arms", "small,2,tiny")
     assert run("change", "router", *words, "--budget", "cost:total=5,horizon=2k") == 0
     assert capsys.readouterr().out == "router: changed outcomes, budget, arms, known\n"
@@ -288,13 +288,13 @@ def test_actions_are_shown_and_their_policy_changed(capsys: pytest.CaptureFixtur
             loop.reward(loop.decide([0.5], actions="all", baseline="Heat", defer=i == 3).id, 0.5)
     assert run("show", "films") == 0
     text = capsys.readouterr().out
-    for told in (
+    for line in (
         'action_features      ["genre"]',
         "tables               all",
         "4 decisions, the policy",
         "1 decisions that",
     ):
-        assert told in text
+        assert line in text
     assert run("change", "films", "--policy", "SharedThompson:draws=10") == 0
     assert run("change", "films", "--arms", "a,b") == 1
     assert run("freeze", "films") == 1

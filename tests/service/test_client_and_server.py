@@ -116,12 +116,12 @@ def test_a_server_killed_between_commit_and_answer_decides_and_counts_once(resta
 def test_a_killed_server_goes_on_with_its_price_its_units_and_what_has_come_of_a_reward(tmp_path: Path) -> None:
     (tmp_path / "armlet.toml").write_text('store = "router.db"\n' + ROUTER)
     arms: dict[str | None, armlet.types.Arm] = {}
-    told: list[Any] = []
+    budgets: list[Any] = []
     for part in range(3):
         with serving("armlet.toml", folder=tmp_path) as server, Client(server.url, timeout=PATIENCE) as client:
-            told.append(ask(server.url, "GET", "/v1/loops/router/stats").json["budget"])
+            budgets.append(ask(server.url, "GET", "/v1/loops/router/stats").json["budget"])
             if part:
-                assert told[-1] == told[-2]
+                assert budgets[-1] == budgets[-2]
                 assert client.reward("router", f"held-{part - 1}", {"quality": 0.5}) == "accepted"
             for at in range(30):
                 answer = client.decide(
@@ -132,10 +132,10 @@ def test_a_killed_server_goes_on_with_its_price_its_units_and_what_has_come_of_a
                 assert client.reward("router", answer.event, reward) == "accepted"
             client.decide("router", [1.0], event=f"held-{part}")
             assert client.reward("router", f"held-{part}", {"delay": 0.5}) == "accepted"  # a part that waits
-            told[-1] = ask(server.url, "GET", "/v1/loops/router/stats").json["budget"]
+            budgets[-1] = ask(server.url, "GET", "/v1/loops/router/stats").json["budget"]
             server.process.kill()
-    assert told[-1]["decisions_left"] == 200 - 3 * 31
-    assert told[-1]["price"] > 0.0
+    assert budgets[-1]["decisions_left"] == 200 - 3 * 31
+    assert budgets[-1]["price"] > 0.0
     with armlet.open_store(str(tmp_path / "router.db")) as store:
         assert store.loop("router").stats().learned == 3 * 30 + 2
 

@@ -202,7 +202,7 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("[limits]\nbody", "[limits]\nboddy", r"armlet.toml: \[limits\] boddy is not a setting; did you mean 'body'\?"),
         ("[limits]", "[limit]", r"armlet.toml: limit is not a setting; did you mean 'limits'\?"),
@@ -257,9 +257,9 @@ def test_secrets_may_have_files_of_their_own(tmp_path: Path) -> None:
         ("apprentice =", "apprentices =", r"\[personalizer\] apprentices is not a setting; did you mean 'apprentice'"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_named_with_its_value_and_the_fix(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_wrong_setting_is_named_with_its_value_and_the_fix(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in FULL
-    with pytest.raises(InvalidValueError, match=told):
+    with pytest.raises(InvalidValueError, match=message):
         read(tmp_path, FULL.replace(old, new))
 
 
@@ -271,7 +271,7 @@ def test_a_key_in_place_of_its_hash_is_not_repeated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "told"),
+    ("environ", "message"),
     [
         ({"ARMLET_LIMIT_BODY": "1"}, "ARMLET_LIMIT_BODY is not a setting; did you mean 'ARMLET_LIMITS_BODY'"),
         ({"ARMLET_LIMITS_BODY": "1 MB"}, "ARMLET_LIMITS_BODY is '1 MB'; give a whole number"),
@@ -282,8 +282,8 @@ def test_a_key_in_place_of_its_hash_is_not_repeated(tmp_path: Path) -> None:
         ({"ARMLET_LOOPS_SHOP_WINDOW": "1"}, "ARMLET_LOOPS_SHOP_WINDOW is not a setting"),
     ],
 )
-def test_a_wrong_variable_is_named(tmp_path: Path, environ: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidValueError, match=told):
+def test_a_wrong_variable_is_named(tmp_path: Path, environ: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
         read(tmp_path, FULL, environ)
 
 

@@ -40,12 +40,12 @@ def described() -> Any:
 
 
 def test_every_route_is_described_with_its_problems(caller: Caller) -> None:
-    told = caller.get("/openapi.json").json
-    assert told["openapi"] == "3.1.0"
-    listed = {(method.upper(), path) for path, operations in told["paths"].items() for method in operations}
+    description = caller.get("/openapi.json").json
+    assert description["openapi"] == "3.1.0"
+    listed = {(method.upper(), path) for path, operations in description["paths"].items() for method in operations}
     assert listed == {(route.method, route.path) for route in ROUTES}
     for route in ROUTES:
-        operation = told["paths"][route.path][route.method.lower()]
+        operation = description["paths"][route.path][route.method.lower()]
         statuses = {str(kind.status) for kind in problems_of(route)} | {str(route.status)}
         assert operation["responses"].keys() == statuses
         assert ("security" in operation) == (route.scope is not None)
@@ -54,8 +54,8 @@ def test_every_route_is_described_with_its_problems(caller: Caller) -> None:
 
 def test_problems_of_all_kinds_are_described() -> None:
     """But for a method that is not there, which no route can be asked for."""
-    told = {kind for route in ROUTES for kind in problems_of(route)}
-    assert {kind.slug for kind in KINDS if kind not in told} == {"method-not-allowed"}
+    kinds = {kind for route in ROUTES for kind in problems_of(route)}
+    assert {kind.slug for kind in KINDS if kind not in kinds} == {"method-not-allowed"}
     assert len({kind.slug for kind in KINDS}) == len(KINDS)
 
 

@@ -141,8 +141,8 @@ def test_a_body_is_refused_by_the_sentence_of_the_loop(store: Store, option: dic
             return await client.post(f"/v1/loops/{loop}/decide", json=body)
 
     answer = asyncio.run(post())
-    told = msgspec.json.decode(answer.content)
-    assert (answer.status_code, told["detail"], told["field"]) == (422, str(caught.value), next(iter(option)))
+    problem = msgspec.json.decode(answer.content)
+    assert (answer.status_code, problem["detail"], problem["field"]) == (422, str(caught.value), next(iter(option)))
 
 
 def test_probabilities_come_to_the_client(store: Store) -> None:
@@ -173,6 +173,6 @@ def test_one_action_that_is_no_baseline_is_named_by_its_item(store: Store) -> No
             items = [{"context": [1.0]}, {"context": [1.0], "baseline": "Up"}]
             return await client.post("/v1/loops/films/decide/batch", json={"items": items, "actions": FILMS})
 
-    told = msgspec.json.decode(asyncio.run(post()).content)
-    assert told["field"] == "items[1].baseline"
-    assert "'Up', which is not an action that could be played" in told["detail"]
+    problem = msgspec.json.decode(asyncio.run(post()).content)
+    assert problem["field"] == "items[1].baseline"
+    assert "'Up', which is not an action that could be played" in problem["detail"]

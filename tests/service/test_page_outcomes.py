@@ -34,12 +34,12 @@ def test_a_loop_with_one_reward_has_neither_outcomes_nor_a_budget() -> None:
 
 
 def test_every_outcome_has_its_weight_mean_and_count(found: Details) -> None:
-    told = shown(found).parts["outcomes"]
+    text = shown(found).parts["outcomes"]
     [quality] = [each for each in found.outcomes if each.outcome == "quality" and each.arm is None]
     assert quality.mean is not None
-    assert f"quality1{quality.mean:.4f}400" in told
-    assert "cost known−50.0" in told
-    assert "cost0.030.001" in told or "cost0.0010.03" in told  # by arm
+    assert f"quality1{quality.mean:.4f}400" in text
+    assert "cost known−50.0" in text
+    assert "cost0.030.001" in text or "cost0.0010.03" in text  # by arm
 
 
 @pytest.mark.parametrize(

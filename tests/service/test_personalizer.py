@@ -59,9 +59,9 @@ def hashed(store: Store) -> Store:
 def error(answer: Answer, status: int, code: str, target: str | None = None) -> str:
     """Check that an answer is an error as Azure writes it; return its message."""
     assert answer.headers["content-type"] == "application/json"
-    told = answer.json["error"]
-    assert (answer.status, told["code"], told.get("target")) == (status, code, target), told
-    message: str = told["message"]
+    fields = answer.json["error"]
+    assert (answer.status, fields["code"], fields.get("target")) == (status, code, target), fields
+    message: str = fields["message"]
     return message
 
 
@@ -73,7 +73,7 @@ def test_a_rank_is_the_decision_that_the_loop_makes(caller: Caller, path: str) -
     with Store(Memory()) as other:
         twin = other.open(ARTICLES.spec)
         for i in range(12):
-            told = caller.post(path, {**ASKED, "eventId": f"visit-{i}"})
+            answer = caller.post(path, {**ASKED, "eventId": f"visit-{i}"})
             same: Any = twin.decide(
                 {"timeOfDay": "morning", "user.age": 31, "user.visits": 4},
                 actions={
@@ -83,10 +83,10 @@ def test_a_rank_is_the_decision_that_the_loop_makes(caller: Caller, path: str) -
                 },
                 event=f"visit-{i}",
             )
-            assert told.status == 201
-            assert told.json["eventId"] == f"visit-{i}"
-            assert told.json["rewardActionId"] == told.json["ranking"][0]["id"] == same.arm
-            shares = {each["id"]: each["probability"] for each in told.json["ranking"]}
+            assert answer.status == 201
+            assert answer.json["eventId"] == f"visit-{i}"
+            assert answer.json["rewardActionId"] == answer.json["ranking"][0]["id"] == same.arm
+            shares = {each["id"]: each["probability"] for each in answer.json["ranking"]}
             assert shares.keys() == {"cup", "album", "vote"}
             assert sum(shares.values()) == pytest.approx(1.0)
             assert shares[same.arm] == same.propensity
@@ -111,9 +111,9 @@ def test_an_event_is_made_where_none_is_given_and_repeated_where_one_is(caller: 
 def test_excluded_actions_are_never_chosen_and_keep_their_places(caller: Caller) -> None:
     asked = {**ASKED, "excludedActions": ["cup", "unheard of"]}
     for _ in range(20):
-        told = caller.post(RANK, asked).json
-        assert told["ranking"][0] == {"id": "cup", "probability": 0.0}
-        assert told["rewardActionId"] == told["ranking"][1]["id"] != "cup"
+        answer = caller.post(RANK, asked).json
+        assert answer["ranking"][0] == {"id": "cup", "probability": 0.0}
+        assert answer["rewardActionId"] == answer["ranking"][1]["id"] != "cup"
     everything = {**ASKED, "excludedActions": ["cup", "album", "vote"]}
     error(caller.post(RANK, everything), 400, "InvalidRankRequest", "excludedActions")
 
@@ -122,9 +122,9 @@ def test_a_key_without_propensities_is_told_no_probability(store: Store) -> None
     grant = Grant(name="web", scopes=frozenset({"decide"}), propensity=False)
     service = Service(store, keyring=Keyring({digest("web"): grant}))
     with Caller(create_app(service), {"ocp-apim-subscription-key": "web"}) as caller:
-        told = caller.post(RANK, ASKED).json
-        assert {frozenset(each) for each in told["ranking"]} == {frozenset({"id"})}
-        assert told["rewardActionId"] == told["ranking"][0]["id"]
+        answer = caller.post(RANK, ASKED).json
+        assert {frozenset(each) for each in answer["ranking"]} == {frozenset({"id"})}
+        assert answer["rewardActionId"] == answer["ranking"][0]["id"]
     service.close()
 
 
@@ -138,16 +138,16 @@ def test_an_action_that_was_never_seen_is_known_by_its_features(caller: Caller) 
             {"id": name, "features": [{"topic": topic, "length": coin.random()}]} for name, topic in topics.items()
         ]
         context = [{"timeOfDay": hour}, {"user": {"age": coin.random(), "visits": 1}}]
-        told = caller.post(RANK, {"actions": actions, "contextFeatures": context, "eventId": f"v{i}"}).json
-        value = float(topics[told["rewardActionId"]] == wanted[hour])
+        answer = caller.post(RANK, {"actions": actions, "contextFeatures": context, "eventId": f"v{i}"}).json
+        value = float(topics[answer["rewardActionId"]] == wanted[hour])
         assert caller.post(f"{EVENTS}/v{i}/reward", {"value": value}).status == 204
     for hour, topic in wanted.items():
         actions = [
             {"id": name, "features": [{"topic": name, "length": 0.5}]} for name in ("politics", "music", "sport")
         ]
         context = [{"timeOfDay": hour}, {"user": {"age": 0.5, "visits": 1}}]
-        told = caller.post(RANK, {"actions": actions, "contextFeatures": context}).json
-        assert {each["id"]: each["probability"] for each in told["ranking"]}[topic] >= 0.8  # the greedy share
+        answer = caller.post(RANK, {"actions": actions, "contextFeatures": context}).json
+        assert {each["id"]: each["probability"] for each in answer["ranking"]}[topic] >= 0.8  # the greedy share
 
 
 # ---- features
@@ -188,8 +188,8 @@ def test_a_loop_without_a_context_takes_any_request(store: Store, caller: Caller
 
 
 def test_any_names_are_hashed_where_the_loop_says_so(hashed: Store, caller: Caller) -> None:
-    told = caller.post("/v1/loops/hashed/personalizer/v1.0/rank", {**ASKED, "contextFeatures": [{"a": {"b": "c"}}]})
-    assert told.status == 201
+    answer = caller.post("/v1/loops/hashed/personalizer/v1.0/rank", {**ASKED, "contextFeatures": [{"a": {"b": "c"}}]})
+    assert answer.status == 201
     [found] = [event for event in hashed.loop("hashed").log if event["kind"] == "decide"]
     assert found["x"] == armlet.HashedFeatures(8).encode({"a": {"b": "c"}}).tolist()
 
@@ -287,10 +287,10 @@ def test_an_apprentice_plays_the_first_action_and_keeps_what_the_policy_would_ha
     with Caller(create_app(service)) as caller:
         for i in range(10):
             asked = {**ASKED, "eventId": f"v{i}", "excludedActions": ["cup"] if i % 2 else []}
-            told = caller.post(RANK, asked).json
+            answer = caller.post(RANK, asked).json
             first = "album" if i % 2 else "cup"
-            assert told["rewardActionId"] == first
-            assert {each["id"]: each["probability"] for each in told["ranking"]}[first] == 1.0
+            assert answer["rewardActionId"] == first
+            assert {each["id"]: each["probability"] for each in answer["ranking"]}[first] == 1.0
             assert caller.post(f"{EVENTS}/v{i}/reward", {"value": 0.5}).status == 204
         found = store.loop("articles").stats().baseline
         assert found is not None
@@ -365,8 +365,8 @@ def test_keys_are_those_of_the_server(store: Store) -> None:
     service = Service(store, keyring=Keyring({digest(name): grant for name, grant in grants.items()}))
     with Caller(create_app(service)) as caller:
         keyed = {"ocp-apim-subscription-key": "all"}
-        told = caller.post(RANK, {**ASKED, "eventId": "visit"}, keyed)
-        assert told.status == 201
+        ranked = caller.post(RANK, {**ASKED, "eventId": "visit"}, keyed)
+        assert ranked.status == 201
         assert caller.post(RANK, ASKED, {"authorization": "Bearer all"}).status == 201
         assert caller.post(f"{EVENTS}/visit/reward", {"value": 1}, keyed).status == 204
         for headers in ({}, {"ocp-apim-subscription-key": "guess"}, {"ocp-apim-subscription-key": "old"}):

@@ -77,13 +77,13 @@ def request(**more: Any) -> RankRequest:
 def test_the_older_sdk_ranks_rewards_and_activates(server: ServerProcess) -> None:
     for url in (server.url, f"{server.url}/", f"{server.url}/v1/loops/articles"):
         client = older(url)
-        told = client.rank(request(excluded_actions=["election"]))
-        shares = {each.id: each.probability for each in told.ranking}
+        answer = client.rank(request(excluded_actions=["election"]))
+        shares = {each.id: each.probability for each in answer.ranking}
         assert shares.keys() == FEATURES.keys()
         assert sum(shares.values()) == pytest.approx(1.0)
         assert shares["election"] == 0.0
-        assert shares[told.reward_action_id] > 0.0
-        client.events.reward(event_id=told.event_id, value=1.0)
+        assert shares[answer.reward_action_id] > 0.0
+        client.events.reward(event_id=answer.event_id, value=1.0)
         later = client.rank(request(defer_activation=True))
         client.events.activate(event_id=later.event_id)
         client.events.reward(event_id=later.event_id, value=0.0)
@@ -92,12 +92,12 @@ def test_the_older_sdk_ranks_rewards_and_activates(server: ServerProcess) -> Non
 def test_the_newer_sdk_ranks_rewards_and_activates(server: ServerProcess) -> None:
     for url in (server.url, f"{server.url}/", f"{server.url}/v1/loops/articles"):
         client = newer(url)
-        told = client.rank(asked(excludedActions=["election"]))
-        shares = {each["id"]: each["probability"] for each in told["ranking"]}
+        answer = client.rank(asked(excludedActions=["election"]))
+        shares = {each["id"]: each["probability"] for each in answer["ranking"]}
         assert shares.keys() == FEATURES.keys()
         assert shares["election"] == 0.0
-        assert shares[told["rewardActionId"]] > 0.0
-        client.reward(told["eventId"], {"value": 1.0})
+        assert shares[answer["rewardActionId"]] > 0.0
+        client.reward(answer["eventId"], {"value": 1.0})
         later = client.rank(asked(deferActivation=True))
         client.activate(later["eventId"])
         client.reward(later["eventId"], {"value": 0.0})
@@ -107,9 +107,9 @@ def test_the_newer_sdk_works_without_a_thread_of_its_own(server: ServerProcess) 
     async def work() -> None:
         transport = AsyncioRequestsTransport()
         async with NewerAsync(server.url, AzureKeyCredential(KEY), transport=transport) as client:
-            told = await client.rank(asked(eventId="awaited/1 é"))
-            await client.activate(told["eventId"])
-            await client.reward(told["eventId"], {"value": 0.5})
+            answer = await client.rank(asked(eventId="awaited/1 é"))
+            await client.activate(answer["eventId"])
+            await client.reward(answer["eventId"], {"value": 0.5})
 
     asyncio.run(work())
 
@@ -192,5 +192,5 @@ def test_the_page_works_as_it_stands(
         assert (stats["decisions"], stats["rewards"], stats["baseline"]["decisions"]) == (2, 2, 2)
         assert b"armlet_personalizer" not in ask(server.url, "GET", "/metrics").body  # all features fit
         newer(server.url, "any text").rank(asked(contextFeatures=[{"timeOfDay": "noon", "weather": "fine"}]))
-        told = ask(server.url, "GET", "/metrics").body.decode()
-        assert 'armlet_personalizer_features_total{loop="articles",of="context",what="unknown"} 1' in told
+        metrics = ask(server.url, "GET", "/metrics").body.decode()
+        assert 'armlet_personalizer_features_total{loop="articles",of="context",what="unknown"} 1' in metrics

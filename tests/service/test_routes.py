@@ -29,16 +29,16 @@ def test_a_decision_is_the_one_that_the_loop_makes(caller: Caller) -> None:
         for i in range(20):
             answer = caller.post(DECIDE, {"context": CONTEXT, "event": f"visit-{i}"})
             same = twin.decide(CONTEXT, event=f"visit-{i}")
-            told = {"event": f"visit-{i}", "arm": same.arm, "propensity": same.propensity, "explored": same.explored}
+            body = {"event": f"visit-{i}", "arm": same.arm, "propensity": same.propensity, "explored": same.explored}
             assert answer.status == 200
-            assert answer.json == told
+            assert answer.json == body
             assert type(answer.json["arm"]) is type(same.arm)  # 1 and "1" are two arms
 
 
 def test_a_context_may_be_a_list_and_an_event_is_made_up(caller: Caller, store: Store) -> None:
-    told = caller.post(DECIDE, {"context": [31, 2.5]}).json
-    assert told["event"] == list(store.loop("home").log)[1]["id"]
-    assert caller.post("/v1/rewards", {"items": [{"loop": "home", "event": told["event"], "value": 1}]}).json == {
+    answer = caller.post(DECIDE, {"context": [31, 2.5]}).json
+    assert answer["event"] == list(store.loop("home").log)[1]["id"]
+    assert caller.post("/v1/rewards", {"items": [{"loop": "home", "event": answer["event"], "value": 1}]}).json == {
         "items": [{"status": "accepted"}]
     }
 
@@ -59,11 +59,11 @@ def test_only_eligible_arms_are_played(caller: Caller) -> None:
 
 
 def test_probabilities_are_told_by_arm(caller: Caller) -> None:
-    told = caller.post(DECIDE, {"context": CONTEXT, "probabilities": "all"}).json
-    shares = {(type(each["arm"]), each["arm"]): each["probability"] for each in told["probabilities"]}
+    answer = caller.post(DECIDE, {"context": CONTEXT, "probabilities": "all"}).json
+    shares = {(type(each["arm"]), each["arm"]): each["probability"] for each in answer["probabilities"]}
     assert shares.keys() == {(str, "sale"), (str, "new"), (int, 1), (str, "1")}
     assert sum(shares.values()) == pytest.approx(1.0)
-    assert shares[type(told["arm"]), told["arm"]] == told["propensity"]
+    assert shares[type(answer["arm"]), answer["arm"]] == answer["propensity"]
     caller.post("/v1/loops/home/arms", {"action": "retire", "arm": "sale"})
     caller.post("/v1/loops/home/arms", {"action": "add", "arm": "later"})
     items = [{"context": CONTEXT}, {"context": CONTEXT}]
@@ -161,11 +161,11 @@ def test_a_batch_is_decided_as_one_by_one(caller: Caller) -> None:
         twin = store.loop("home", arms=["sale", "new", 1, "1"], features=["age", "basket"], seed=7)
         expected = [twin.decide(x, event=f"v{i}") for i, x in enumerate(contexts)]
     items = [{"context": x, "event": f"v{i}"} for i, x in enumerate(contexts)]
-    told = caller.post(BATCH, {"items": items}).json["items"]
-    assert [(each["event"], each["arm"], each["propensity"]) for each in told] == [
+    answers = caller.post(BATCH, {"items": items}).json["items"]
+    assert [(each["event"], each["arm"], each["propensity"]) for each in answers] == [
         (f"v{i}", decision.arm, decision.propensity) for i, decision in enumerate(expected)
     ]
-    assert caller.post(BATCH, {"items": items}).json["items"] == told
+    assert caller.post(BATCH, {"items": items}).json["items"] == answers
 
 
 def test_a_batch_is_decided_all_or_none(caller: Caller, store: Store) -> None:
@@ -197,11 +197,11 @@ def test_each_reward_has_its_own_answer(caller: Caller, store: Store) -> None:
     ]
     answer = caller.post("/v1/rewards", {"items": items})
     assert answer.status == 200
-    told = answer.json["items"]
+    answers = answer.json["items"]
     statuses = ["accepted", "accepted", "conflict", "no_loop", "unknown", "out_of_range", "refused"]
-    assert [each["status"] for each in told[:-1]] == statuses
-    assert told[-1]["status"] in ("accepted", "counted")  # by the arm that was drawn
-    assert "'nothing'" in told[6]["detail"]
+    assert [each["status"] for each in answers[:-1]] == statuses
+    assert answers[-1]["status"] in ("accepted", "counted")  # by the arm that was drawn
+    assert "'nothing'" in answers[6]["detail"]
     again = caller.post("/v1/rewards", {"items": items[:2]}).json["items"]
     assert again == [{"status": "duplicate"}, {"status": "duplicate"}]
 
@@ -386,11 +386,11 @@ def test_what_was_deleted_but_not_cleared_from_all_files_is_not_called_refused(
 def test_a_control_plays_its_share_from_the_start(caller: Caller) -> None:
     asked = {"name": "new", "arms": ["a", "b"], "dim": 1, "control": {"arm": "a", "share": 0.5}}
     assert caller.post("/v1/loops", asked).status == 201
-    told = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
-    assert [each["probability"] for each in told] == [0.75, 0.25]
+    shares = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
+    assert [each["probability"] for each in shares] == [0.75, 0.25]
     assert caller.post("/v1/loops/new/change", {"control": None}).status == 200
-    told = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
-    assert sum(each["probability"] for each in told) == pytest.approx(1.0)
+    shares = caller.post("/v1/loops/new/decide", {"context": [1], "probabilities": "all"}).json["probabilities"]
+    assert sum(each["probability"] for each in shares) == pytest.approx(1.0)
     detail = problem(caller.post("/v1/loops/new/change", {"control": {"share": 0.5}}), 422, "invalid", "control")
     assert "neither arm nor policy" in detail
     problem(caller.post("/v1/loops", {**asked, "name": "x", "control": {"arm": "c"}}), 422, "invalid", "control")
@@ -406,10 +406,10 @@ def test_a_shadow_runs_along_and_is_promoted(caller: Caller, store: Store) -> No
     assert caller.send("POST", f"{path}/freeze").status == 200
     problem(caller.post(f"{path}/promote", {"gate": "off"}), 409, "conflict")
     assert caller.send("POST", f"{path}/thaw").status == 200
-    told = caller.post(f"{path}/promote", {}).json
-    assert told["promoted"] is False
-    told = caller.post(f"{path}/promote", {"gate": "off", "control": 0.1}).json
-    assert told["promoted"] is True
+    answer = caller.post(f"{path}/promote", {}).json
+    assert answer["promoted"] is False
+    answer = caller.post(f"{path}/promote", {"gate": "off", "control": 0.1}).json
+    assert answer["promoted"] is True
     assert store.loop("home").model().policy == armlet.LinUCB(alpha=0.5)
 
 

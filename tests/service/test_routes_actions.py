@@ -61,10 +61,10 @@ def put(caller: Caller, path: str, actions: object) -> Answer:
 
 def test_a_decision_is_the_one_that_the_loop_makes(films: Caller, twin: Any) -> None:
     for i in range(12):
-        told = films.post(DECIDE, {**ASKED, "event": f"visit-{i}", "probabilities": "all"}).json
+        answer = films.post(DECIDE, {**ASKED, "event": f"visit-{i}", "probabilities": "all"}).json
         same = twin.decide({"age": 31.0}, actions=FILMS, event=f"visit-{i}")
-        assert (told["event"], told["arm"], told["propensity"]) == (f"visit-{i}", same.arm, same.propensity)
-        shares = {each["arm"]: each["probability"] for each in told["probabilities"]}
+        assert (answer["event"], answer["arm"], answer["propensity"]) == (f"visit-{i}", same.arm, same.propensity)
+        shares = {each["arm"]: each["probability"] for each in answer["probabilities"]}
         assert shares == (dict(same.support) if same.support is not None else dict.fromkeys(FILMS, same.propensity))
         films.post("/v1/rewards", {"items": [{"loop": "films", "event": f"visit-{i}", "value": float(i % 2)}]})
         twin.reward(f"visit-{i}", float(i % 2))
@@ -74,23 +74,23 @@ def test_a_decision_is_the_one_that_the_loop_makes(films: Caller, twin: Any) -> 
 def test_a_table_with_a_name_is_chosen_from_and_replaced(films: Caller, store: Store) -> None:
     problem(films.post(DECIDE, {"context": [31.0], "actions": "all"}), 422, "invalid", "actions")
     assert put(films, TABLE, FILMS).json == {"status": "done"}
-    told = films.post(DECIDE, {"context": [31.0], "actions": "all", "event": "first"}).json
-    assert told["arm"] in FILMS
+    answer = films.post(DECIDE, {"context": [31.0], "actions": "all", "event": "first"}).json
+    assert answer["arm"] in FILMS
     assert put(films, TABLE, {"Up": FILMS["Up"]}).status == 200
     assert films.post(DECIDE, {"context": [31.0], "actions": "all"}).json["arm"] == "Up"
-    assert films.post(DECIDE, {"context": [31.0], "actions": "all", "event": "first"}).json["arm"] == told["arm"]
+    assert films.post(DECIDE, {"context": [31.0], "actions": "all", "event": "first"}).json["arm"] == answer["arm"]
     assert list(store.loop("films").tables()) == ["all"]
 
 
 def test_a_removed_table_leaves_its_decisions(films: Caller, store: Store) -> None:
     put(films, TABLE, FILMS)
     asked = {"context": [31.0], "actions": "all", "event": "first"}
-    told = films.post(DECIDE, asked).json
+    answer = films.post(DECIDE, asked).json
     assert films.send("DELETE", TABLE).json == {"status": "done"}
     assert store.loop("films").tables() == {}
     problem(films.post(DECIDE, {**asked, "event": "second"}), 422, "invalid", "actions")
     problem(films.send("DELETE", TABLE), 404, "not-found", "table")
-    assert films.post(DECIDE, asked).json == told
+    assert films.post(DECIDE, asked).json == answer
     paid = films.post("/v1/rewards", {"items": [{"loop": "films", "event": "first", "value": 1.0}]}).json
     assert paid["items"][0]["status"] == "accepted"
 
@@ -103,10 +103,10 @@ def test_only_eligible_actions_are_played(films: Caller) -> None:
 
 def test_a_batch_is_decided_as_one_by_one(films: Caller, twin: Any) -> None:
     items = [{"context": {"age": float(i)}, "event": f"v{i}"} for i in range(8)]
-    told = films.post(BATCH, {"items": items, "actions": FILMS, "probabilities": "all"}).json["items"]
+    answers = films.post(BATCH, {"items": items, "actions": FILMS, "probabilities": "all"}).json["items"]
     same = [twin.decide({"age": float(i)}, actions=FILMS, event=f"v{i}") for i in range(8)]
-    assert [(each["arm"], each["propensity"]) for each in told] == [(each.arm, each.propensity) for each in same]
-    assert all(sum(p["probability"] for p in each["probabilities"]) == pytest.approx(1.0) for each in told)
+    assert [(each["arm"], each["propensity"]) for each in answers] == [(each.arm, each.propensity) for each in same]
+    assert all(sum(p["probability"] for p in each["probabilities"]) == pytest.approx(1.0) for each in answers)
     assert put(films, TABLE, FILMS).status == 200
     assert len(films.post(BATCH, {"items": items[:2], "actions": FILMS}).json["items"]) == 2
     assert films.post(BATCH, {"items": [{"context": [1.0]}], "actions": "all"}).status == 200
@@ -114,8 +114,8 @@ def test_a_batch_is_decided_as_one_by_one(films: Caller, twin: Any) -> None:
 
 def test_a_baseline_is_played_and_the_agreement_is_counted(films: Caller) -> None:
     for _ in range(5):
-        told = films.post(DECIDE, {**ASKED, "baseline": "Heat"}).json
-        assert (told["arm"], told["propensity"]) == ("Heat", 1.0)
+        answer = films.post(DECIDE, {**ASKED, "baseline": "Heat"}).json
+        assert (answer["arm"], answer["propensity"]) == ("Heat", 1.0)
     found = films.get("/v1/loops/films/stats").json["baseline"]
     assert found["decisions"] == 5
     assert "what you play" in films.get("/loops/films").text

@@ -150,8 +150,8 @@ def test_a_store_that_fails_is_a_503_that_says_what_was_kept(
         assert "secret" not in answer.text
         problem(answer, 503, slug)
         assert answer.headers["retry-after"] == "1"
-    told = caller.post("/v1/rewards", {"items": [reward, {**reward, "loop": "other"}]}).json["items"]
-    assert [each["status"] for each in told] == [status, "accepted"]
+    items = caller.post("/v1/rewards", {"items": [reward, {**reward, "loop": "other"}]}).json["items"]
+    assert [each["status"] for each in items] == [status, "accepted"]
 
 
 def test_rewards_of_which_one_may_have_been_kept_are_not_called_lost(
@@ -230,9 +230,9 @@ def test_fault_inside_the_store_is_a_500_that_is_counted(
         assert "secret" not in answer.text + caplog.text
     assert [item["status"] for item in mixed.json["items"]] == ["failed", "unknown"]
     assert caplog.text.count("rolled back: ValueError at armlet.stores") == 4
-    told = caller.get("/metrics").text
-    assert "armlet_faults_total 4" in told
-    assert 'route="/v1/loops/{name}/decide",status="500"} 1' in told
+    metrics = caller.get("/metrics").text
+    assert "armlet_faults_total 4" in metrics
+    assert 'route="/v1/loops/{name}/decide",status="500"} 1' in metrics
     assert caller.post(DECIDE, {"context": CONTEXT, "event": "f"}).status == 200
     assert caller.post("/v1/rewards", {"items": [reward]}).json["items"] == [{"status": "accepted"}]
 

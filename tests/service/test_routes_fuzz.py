@@ -262,8 +262,8 @@ def test_what_a_context_holds_is_in_no_answer_and_in_no_log(
             body = json.dumps(asked).encode()
             answer = caller.send("POST", f"/v1/loops/{name}/{path}", body if whole else body[:-cut], headers)
             check(answer)
-            told = answer.text + caplog.text
-            assert not any(secret in told for secret in SECRETS), told
+            text = answer.text + caplog.text
+            assert not any(secret in text for secret in SECRETS), text
 
 
 def test_a_key_is_in_no_answer_and_in_no_log(

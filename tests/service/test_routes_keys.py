@@ -76,8 +76,8 @@ def test_a_key_is_bound_to_its_loops(locked: Caller) -> None:
     problem(locked.post("/v1/loops/other/decide", {"context": [1]}, shop), 403, "forbidden")
     problem(locked.post("/v1/loops/nowhere/decide", {"context": [1]}, shop), 403, "forbidden")
     items = [{"loop": name, "event": "e", "value": 1} for name in ("home", "other", "nowhere")]
-    told = locked.post("/v1/rewards", {"items": items}, shop).json["items"]
-    assert [each["status"] for each in told] == ["unknown", "forbidden", "forbidden"]
+    answers = locked.post("/v1/rewards", {"items": items}, shop).json["items"]
+    assert [each["status"] for each in answers] == ["unknown", "forbidden", "forbidden"]
     answer = locked.post("/v1/loops", {"name": "x", "arms": ["a"], "dim": 1}, {"authorization": "Bearer root"})
     assert answer.status == 201
 
@@ -90,8 +90,8 @@ def test_who_administers_a_loop_is_logged_by_the_name_of_the_key(
     assert locked.post("/v1/loops/home/arms", {"action": "retire", "arm": "sale"}, root).status == 200
     assert locked.post("/v1/loops/home/arms", {"action": "retire", "arm": "nothing"}, root).status == 422
     assert locked.get("/v1/loops/home/stats", root).status == 200
-    told = [record.getMessage() for record in caplog.records if record.name == "armlet.service"]
-    assert told == ["key root: POST /v1/loops/{name}/arms 'home'"]
+    messages = [record.getMessage() for record in caplog.records if record.name == "armlet.service"]
+    assert messages == ["key root: POST /v1/loops/{name}/arms 'home'"]
 
 
 def test_a_key_sees_only_its_loops(store: Store) -> None:
@@ -110,8 +110,8 @@ def test_a_key_sees_only_its_loops(store: Store) -> None:
 def test_a_key_without_propensities_gets_none(locked: Caller, store: Store) -> None:
     web = {"authorization": "Bearer web"}
     assert locked.post(DECIDE, {"context": CONTEXT, "event": "e"}, web).json.keys() == {"event", "arm"}
-    told = locked.post(BATCH, {"items": [{"context": CONTEXT}]}, web).json["items"]
-    assert told[0].keys() == {"event", "arm"}
+    items = locked.post(BATCH, {"items": [{"context": CONTEXT}]}, web).json["items"]
+    assert items[0].keys() == {"event", "arm"}
     asked = {"context": CONTEXT, "probabilities": "all"}
     problem(locked.post(DECIDE, asked, web), 403, "forbidden", "probabilities")
     assert all("propensity" in event for event in store.loop("home").log if event["kind"] == "decide")

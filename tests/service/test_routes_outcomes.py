@@ -56,10 +56,10 @@ def test_a_decision_with_weights_is_the_one_that_the_loop_makes(caller: Caller) 
         for i in range(60):
             dial = {"cost": -4000.0 * (i % 2)} if i % 3 else None
             asked = {"context": [float(i % 5)], "event": f"r-{i}", **({} if dial is None else {"weights": dial})}
-            told = caller.post(DECIDE, asked).json
+            body = caller.post(DECIDE, asked).json
             same = loop.decide([float(i % 5)], event=f"r-{i}", weights=dial)
-            assert (told["arm"], told["propensity"], told.get("weights")) == (same.arm, same.propensity, same.weights)
-            reward = {"quality": 0.5 if told["arm"] == "large" else 0.4, "delay": 1.0}
+            assert (body["arm"], body["propensity"], body.get("weights")) == (same.arm, same.propensity, same.weights)
+            reward = {"quality": 0.5 if body["arm"] == "large" else 0.4, "delay": 1.0}
             assert statuses(caller, item(f"r-{i}", reward)) == [loop.reward(f"r-{i}", reward)] == ["accepted"]
         digest = loop.model().digest()
     assert armlet.from_bytes(caller.get("/v1/loops/router/model").body).digest() == digest
@@ -67,8 +67,8 @@ def test_a_decision_with_weights_is_the_one_that_the_loop_makes(caller: Caller) 
 
 def test_weights_of_a_batch_are_for_all_of_it(caller: Caller) -> None:
     make(caller)
-    told = caller.post(BATCH, {"items": [{"context": [1]}, {"context": [2]}], "weights": {"cost": -9}}).json["items"]
-    assert [one["weights"] for one in told] == [{"quality": 1.0, "cost": -9.0, "delay": -0.1}] * 2
+    items = caller.post(BATCH, {"items": [{"context": [1]}, {"context": [2]}], "weights": {"cost": -9}}).json["items"]
+    assert [one["weights"] for one in items] == [{"quality": 1.0, "cost": -9.0, "delay": -0.1}] * 2
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_rewards_that_do_not_fit_a_loop_are_refused_one_by_one(caller: Caller) -
     make(caller)
     for loop in ("router", "home"):
         caller.post(f"/v1/loops/{loop}/decide", {"context": [1] if loop == "router" else [1, 2], "event": "r"})
-    told = caller.post(
+    items = caller.post(
         REWARDS,
         {
             "items": [
@@ -152,8 +152,8 @@ def test_rewards_that_do_not_fit_a_loop_are_refused_one_by_one(caller: Caller) -
             ]
         },
     ).json["items"]
-    assert [one["status"] for one in told] == ["refused"] * 4 + ["accepted"]
-    for one, words in zip(told, ("has outcomes", "no outcome", "is known", "one reward"), strict=False):
+    assert [one["status"] for one in items] == ["refused"] * 4 + ["accepted"]
+    for one, words in zip(items, ("has outcomes", "no outcome", "is known", "one reward"), strict=False):
         assert words in one["detail"]
     answer = caller.post(REWARDS, {"items": [item("r", {})]})
     problem(answer, 422, "invalid", "items[0].value")
@@ -190,8 +190,8 @@ def test_a_bill_releases_what_a_hard_budget_keeps_back(caller: Caller) -> None:
         assert caller.post(path, {"event": "first", "cost": 0}).json == {"billed": True}
     assert caller.post(DECIDE, {"context": [1], "event": "second"}).status == 200
     assert caller.post(path, {"event": "second", "cost": 2.5}).json == {"billed": True}
-    told = caller.get("/v1/loops/router/stats").json
-    assert (told["budget"]["spent"], told["learned"]) == (2.5, 0)
+    stats = caller.get("/v1/loops/router/stats").json
+    assert (stats["budget"]["spent"], stats["learned"]) == (2.5, 0)
     assert caller.post(path, {"event": "unheard of", "cost": 1}).json == {"billed": False}
     problem(caller.post(path, {"event": "first", "cost": "1"}), 422, "invalid", "cost")
     assert "has no budget" in problem(caller.post("/v1/loops/home/bill", {"event": "e", "cost": 1}), 422, "invalid")
@@ -210,20 +210,20 @@ def test_a_restarted_server_goes_on_with_the_same_price(tmp_path: Path) -> None:
                         make(caller, **cheap)
                     for i in range(40 * part, 40 * part + 40):
                         context, event = [float(i % 7)], f"r-{i}"
-                        told = caller.post(DECIDE, {"context": context, "event": event}).json
+                        answer = caller.post(DECIDE, {"context": context, "event": event}).json
                         same = loop.decide(context, event=event)
-                        assert (told["arm"], told["propensity"]) == (same.arm, same.propensity)
+                        assert (answer["arm"], answer["propensity"]) == (same.arm, same.propensity)
                         reward = {"quality": (0.9 if same.arm == "large" else 0.2), "delay": float(i % 3)}
                         assert statuses(caller, item(event, reward)) == [loop.reward(event, reward)]
                     spending = loop.model().budget
                     assert spending is not None
-                    told = caller.get("/v1/loops/router/stats").json["budget"]
-                    assert (told["price"], told["spent"], told["left"]) == (
+                    budget = caller.get("/v1/loops/router/stats").json["budget"]
+                    assert (budget["price"], budget["spent"], budget["left"]) == (
                         spending.price,
                         spending.spent,
                         spending.left,
                     )
-                    assert told["decisions_left"] == 300 - 40 * (part + 1)
+                    assert budget["decisions_left"] == 300 - 40 * (part + 1)
                     assert spending.price > 0.0
                 service.close()
 
@@ -234,12 +234,12 @@ def test_stats_details_and_metrics_show_outcomes_and_budget(caller: Caller) -> N
         caller.post(DECIDE, {"context": [1], "event": f"r-{i}"})
         assert statuses(caller, item(f"r-{i}", {"quality": 0.5, "delay": 3})) == ["accepted"]
     stats, details = caller.get("/v1/loops/router/stats").json, caller.get("/v1/loops/router").json
-    for told in (stats, details):
-        means = {one["outcome"]: (one["values"], one["mean"]) for one in told["outcomes"] if one["arm"] is None}
+    for answer in (stats, details):
+        means = {one["outcome"]: (one["values"], one["mean"]) for one in answer["outcomes"] if one["arm"] is None}
         assert means["quality"] == (10, 0.5)
         assert means["delay"] == (10, 3.0)
         assert means["cost"][0] == 10
-        assert told["budget"]["spent"] == pytest.approx(10 * means["cost"][1])
+        assert answer["budget"]["spent"] == pytest.approx(10 * means["cost"][1])
     assert stats["budget"]["decisions_left"] == 290
     metrics = caller.get("/metrics").text
     assert 'armlet_budget_spent{loop="router"' in metrics
@@ -306,10 +306,10 @@ def test_what_does_not_fit_is_refused_with_its_field(
 ) -> None:
     asked = {"name": "router", **LOOP, "known": {"cost": PRICES}, "budget": BUDGET, **wrong}
     answer = caller.post("/v1/loops", asked)
-    told = answer.json
+    body = answer.json
     assert answer.status == 422
-    assert words in told["detail"], told
-    assert told.get("field") == field, told
+    assert words in body["detail"], body
+    assert body.get("field") == field, body
     assert "router" not in store.loops
 
 

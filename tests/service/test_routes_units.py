@@ -26,10 +26,10 @@ def test_a_unit_keeps_its_arm_and_the_answer_says_in_which_epoch(sticky: Caller)
         twin = store.loop("sticky", arms=ARMS, dim=1, seed=7, epoch=50)
         for i in range(120):
             unit = f"session-{i % 7}"
-            told = sticky.post(DECIDE, {"context": [1.0], "unit": unit}).json
+            answer = sticky.post(DECIDE, {"context": [1.0], "unit": unit}).json
             same = twin.decide([1.0], unit=unit)
-            assert (told["arm"], told["propensity"], told["unit"]) == (same.arm, same.propensity, unit)
-            assert told["epoch"] == same.epoch == i // 50
+            assert (answer["arm"], answer["propensity"], answer["unit"]) == (same.arm, same.propensity, unit)
+            assert answer["epoch"] == same.epoch == i // 50
         counts = twin.stats().units
         assert counts is not None
         assert sticky.get("/v1/loops/sticky/stats").json["units"] == {
@@ -43,11 +43,11 @@ def test_a_unit_keeps_its_arm_and_the_answer_says_in_which_epoch(sticky: Caller)
 def test_units_of_a_batch_are_those_of_its_items(sticky: Caller) -> None:
     units = ["a", None, "b", "a", "b"]
     items = [{"context": [1.0], **({} if unit is None else {"unit": unit})} for unit in units]
-    told = sticky.post(BATCH, {"items": items}).json["items"]
-    assert [one.get("unit") for one in told] == units
-    assert [one.get("epoch") for one in told] == [0, None, 0, 0, 0]
-    assert told[0]["arm"] == told[3]["arm"]
-    assert told[2]["arm"] == told[4]["arm"]
+    answers = sticky.post(BATCH, {"items": items}).json["items"]
+    assert [one.get("unit") for one in answers] == units
+    assert [one.get("epoch") for one in answers] == [0, None, 0, 0, 0]
+    assert answers[0]["arm"] == answers[3]["arm"]
+    assert answers[2]["arm"] == answers[4]["arm"]
 
 
 def test_a_unit_of_a_loop_without_epochs_is_refused_and_changes_nothing(caller: Caller, store: Store) -> None:

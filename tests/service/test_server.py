@@ -108,11 +108,11 @@ def test_a_file_of_settings_with_keys(tmp_path: Path) -> None:
         assert decision.keys() == {"event", "arm"}  # the key is made without propensities
         assert run_line(f"export ARMLET_KEY={key}; {reward}", tmp_path) == {"items": [{"status": "accepted"}]}
         assert server.stop() == 0
-    told = server.errors.read_text()
-    assert re.search(r"stopping\n.*stopped\n$", told)
-    assert "POST /v1/loops/home/decide" in told  # access is logged, but not with what
-    assert key not in told
-    assert "context" not in told
+    errors = server.errors.read_text()
+    assert re.search(r"stopping\n.*stopped\n$", errors)
+    assert "POST /v1/loops/home/decide" in errors  # access is logged, but not with what
+    assert key not in errors
+    assert "context" not in errors
     assert (tmp_path / "shop.db").exists()
     assert not (tmp_path / "missing.db").exists()
 
@@ -135,9 +135,9 @@ def test_logs_of_json_are_one_object_a_line_without_contexts(
             raise ValueError("context['age'] is 31")
         except ValueError:
             logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
-    told = capsys.readouterr()
-    assert told.out == ""  # no lines to paste
-    lines = [json.loads(line) for line in told.err.splitlines()]
+    output = capsys.readouterr()
+    assert output.out == ""  # no lines to paste
+    lines = [json.loads(line) for line in output.err.splitlines()]
     assert [line["message"].partition(" at ")[0] for line in lines if line["logger"] == "armlet.service"] == [
         "listening",
         "ready",
@@ -145,7 +145,7 @@ def test_logs_of_json_are_one_object_a_line_without_contexts(
         "stopped",
     ]
     assert [line["error"] for line in lines if "error" in line] == ["ValueError"]
-    assert "context" not in told.err
+    assert "context" not in output.err
 
 
 def test_a_unix_socket(tmp_path: Path) -> None:
@@ -346,17 +346,17 @@ def fails(folder: Path, *arguments: str, **environ: str) -> tuple[int, str]:
 def test_a_port_that_is_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        code, told = fails(tmp_path, *SHOP, "--port", str(port))
+        code, errors = fails(tmp_path, *SHOP, "--port", str(port))
     assert code == 1
-    assert f"cannot listen at 127.0.0.1 port {port}: Address already in use; choose another" in told
+    assert f"cannot listen at 127.0.0.1 port {port}: Address already in use; choose another" in errors
     assert not (tmp_path / "shop.db").exists()
 
 
 def test_a_store_that_is_open_elsewhere(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db"):
-        code, told = fails(tmp_path, *SHOP, "--port", "0")
+        code, errors = fails(tmp_path, *SHOP, "--port", "0")
     assert code == 1
-    assert "armlet serve: error: shop.db is open already" in told
+    assert "armlet serve: error: shop.db is open already" in errors
 
 
 def test_a_store_that_only_a_new_start_can_mend_ends_the_server(
@@ -390,13 +390,13 @@ def test_a_full_disk_does_not_end_the_server(tmp_path: Path, monkeypatch: pytest
 def test_a_loop_that_was_made_otherwise(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db") as store:
         store.loop("home", arms=["sale", "new"], features=["age"])
-    code, told = fails(tmp_path, *SHOP, "--port", "0")
+    code, errors = fails(tmp_path, *SHOP, "--port", "0")
     assert code == 1
-    assert "features is ('age', 'basket'), but loop 'home' has ('age',)" in told
+    assert "features is ('age', 'basket'), but loop 'home' has ('age',)" in errors
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "PLACE is missing; give armlet.toml, or a store such as shop.db"),
         (("nothing.toml",), "nothing.toml: no such file or directory"),
@@ -417,13 +417,13 @@ def test_a_wrong_call_ends_with_a_line_that_says_how(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
-    told: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         main(["serve", *arguments])
-    assert end.value.code == (1 if "no such file" in told else 2)
-    assert told in capsys.readouterr().err
+    assert end.value.code == (1 if "no such file" in message else 2)
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -446,9 +446,9 @@ def test_check_says_what_would_change(
 
 def test_a_new_key_comes_with_the_lines_that_allow_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--new-key", "decide,reward", "--key-loops", "home", "--without-propensity"]) == 0
-    told = capsys.readouterr().out
-    key = re.findall(r"shown this once: (armlet_\S+)$", told, re.M)[0]
-    config = load(None, {}, store="shop.db", **tomllib.loads(told))
+    output = capsys.readouterr().out
+    key = re.findall(r"shown this once: (armlet_\S+)$", output, re.M)[0]
+    config = load(None, {}, store="shop.db", **tomllib.loads(output))
     grant = config.keyring.find(key)
     assert grant is not None
     assert grant.scopes == frozenset({"decide", "reward"})
@@ -487,14 +487,14 @@ def test_outcomes_and_a_budget_are_options_too(
     [router] = load(Path("armlet.toml"), {}).loops
     assert (router.outcomes, router.known) == ({"quality": 1, "cost": -40}, {"cost": {"small": 1, "large": 2}})
     assert main(["serve", *ROUTER, "--check"]) == 0
-    told = capsys.readouterr().out
-    assert "loop 'router' would be made" in told
-    assert "loop 'router' weighs quality=1, cost=-40 (known)" in told
-    assert "loop 'router' spends 250 cost within 100,000 decisions" in told
+    output = capsys.readouterr().out
+    assert "loop 'router' would be made" in output
+    assert "loop 'router' weighs quality=1, cost=-40 (known)" in output
+    assert "loop 'router' spends 250 cost within 100,000 decisions" in output
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "told"),
+    ("option", "given", "message"),
     [
         ("--outcomes", "quality", "invalid values: 'quality'; write them as in"),
         ("--known", "cost", "invalid values: 'cost'; write the outcome and its value for every arm"),
@@ -513,12 +513,12 @@ def test_outcomes_and_a_budget_are_options_too(
     ],
 )
 def test_wrong_options_of_outcomes_are_refused(
-    capsys: pytest.CaptureFixture[str], option: str, given: str, told: str
+    capsys: pytest.CaptureFixture[str], option: str, given: str, message: str
 ) -> None:
     with pytest.raises(SystemExit) as end:
         main(["serve", *ROUTER, option, given, "--print-config"])
     assert end.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_lines_of_the_banner_decide_and_reward_where_there_are_outcomes(tmp_path: Path) -> None:
@@ -558,14 +558,14 @@ def test_options_of_actions_are_those_of_a_file(tmp_path: Path, capsys: pytest.C
         (tmp_path / "armlet.toml").write_text(capsys.readouterr().out)
         loop = load(tmp_path / "armlet.toml", {}).loops[0]
         assert loop.spec.cast().live.settings.action_features == names  # type: ignore[union-attr]
-    for wrong, told in (
+    for wrong, message in (
         (("shop.db", "--action-features", "year"), "--action-features is given, but --loop is not"),
         ((*FILMS, "--arms", "a,b"), "arms and action_features are given"),
         ((*FILMS, "--action-categories", "genre"), "--action-categories is 'genre'; give a column and its values"),
     ):
         with pytest.raises(SystemExit):
             main(["serve", *wrong, "--print-config"])
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_loops_that_personalizer_cannot_use_are_told_at_the_start_and_before(
@@ -577,9 +577,9 @@ def test_loops_that_personalizer_cannot_use_are_told_at_the_start_and_before(
     store, loops = open_loops(config)
     store.close()
     assert [loop.name for loop in loops] == ["home"]
-    for told in (caplog.text, capsys.readouterr().out):
-        assert "personalizer names loop 'home', which has arms" in told
-        assert "personalizer names loop 'homes', which is not there; did you mean 'home'?" in told
+    for text in (caplog.text, capsys.readouterr().out):
+        assert "personalizer names loop 'home', which has arms" in text
+        assert "personalizer names loop 'homes', which is not there; did you mean 'home'?" in text
 
 
 @pytest.mark.parametrize(("given", "epoch"), [("10k", 10_000), ("12h", timedelta(hours=12)), ("90s", timedelta(0, 90))])

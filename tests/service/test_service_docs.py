@@ -58,27 +58,27 @@ def test_every_scope_is_on_the_page() -> None:
 
 def test_every_limit_is_on_the_page_with_its_default() -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.*?) \|", section("What happens beyond the limits"), re.M)
-    told: dict[str, str] = {}
+    limits: dict[str, str] = {}
     for names, values in rows:
         listed = re.findall(r"\w+", names)
-        told |= zip(listed, values.split(", ", len(listed) - 1), strict=True)
+        limits |= zip(listed, values.split(", ", len(listed) - 1), strict=True)
     probes = section("Start, stop, probes")
-    assert {each.name for each in fields(Limits)} - told.keys() == set(re.findall(r"`(\w+_seconds)`", probes))
+    assert {each.name for each in fields(Limits)} - limits.keys() == set(re.findall(r"`(\w+_seconds)`", probes))
     units = {"KiB": KIB, "MiB": MIB}
-    for name, text in told.items():
+    for name, text in limits.items():
         number, unit = re.search(r"([\d,]+)(?: (\w+))?", text).groups()  # type: ignore[union-attr] # or it fails
         assert int(number.replace(",", "")) * units.get(unit, 1) == getattr(Limits(), name), name
 
 
 def test_every_route_is_on_the_page_with_its_scope() -> None:
-    told = {}
+    scopes = {}
     for cell, scope in re.findall(r"^\| (`[A-Z].*?) \| (.*?) \|", section("Routes"), re.M):
         method, path = "", ""
         for route in re.findall(r"`(.*?)`", cell):
             method, _, path = route.rpartition(" ") if " " in route else (method, "", _joined(path, route))
-            told[method, path] = None if scope == "none" else scope.split()[0].strip("`")
-    pages = {place for place in told if place[1].startswith("/loops")}
-    assert {place: told[place] for place in told if place not in pages} == {
+            scopes[method, path] = None if scope == "none" else scope.split()[0].strip("`")
+    pages = {place for place in scopes if place[1].startswith("/loops")}
+    assert {place: scopes[place] for place in scopes if place not in pages} == {
         (route.method, route.path): route.scope for route in ROUTES
     }
 
@@ -128,5 +128,5 @@ def test_every_promise_names_a_test_that_exists() -> None:
 
 def test_every_kind_of_problem_is_on_the_page() -> None:
     rows = section("Events and retries").split("| answer |")[1]
-    told = {int(status) for status in re.findall(r"\b[45]\d\d\b", re.sub(r"^(\|[^|]*\|).*$", r"\1", rows, flags=re.M))}
-    assert {kind.status for kind in KINDS} <= told
+    codes = {int(status) for status in re.findall(r"\b[45]\d\d\b", re.sub(r"^(\|[^|]*\|).*$", r"\1", rows, flags=re.M))}
+    assert {kind.status for kind in KINDS} <= codes

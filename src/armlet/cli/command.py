@@ -127,9 +127,9 @@ def level(what: str = "how often intervals cover the true value") -> Argument:
     return arg("--level", type=float, default=0.95, metavar="SHARE", help=f"{what}; default: 0.95")
 
 
-def seed(what: str, default: int | None = None, told: str = "drawn at random") -> Argument:
-    """Declare the seed of what is drawn; `told` says what None stands for."""
-    shown = told if default is None else default
+def seed(what: str, default: int | None = None, fallback: str = "drawn at random") -> Argument:
+    """Declare the seed of what is drawn; `fallback` says what None stands for."""
+    shown = fallback if default is None else default
     return arg("--seed", type=int, default=default, metavar="N", help=f"of {what}; default: {shown}")
 
 
@@ -351,12 +351,12 @@ def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) 
     below.help = argparse.SUPPRESS  # it is shown by its groups
 
 
-def _told(word: str) -> str:
+def _public_word(word: str) -> str:
     """Return a word of a command as a page may repeat it: an address of a database without its password.
 
     Examples
     --------
-    >>> _told("shop.db"), _told("--store=postgresql://u:p@h/db")
+    >>> _public_word("shop.db"), _public_word("--store=postgresql://u:p@h/db")
     ('shop.db', '--store=postgresql://u:***@h/db')
     """
     if (address := re.search(r"\w+://", word)) is None:
@@ -370,7 +370,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     """Parse a command line, run its command, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     arguments = parser.parse_args(words)
-    arguments.line = shlex.join([parser.prog, *map(_told, words)])
+    arguments.line = shlex.join([parser.prog, *map(_public_word, words)])
     try:
         arguments.command(arguments)
         sys.stdout.flush()

@@ -41,8 +41,8 @@ def dials(text: str) -> int | list[dict[str, float]]:
     >>> dials("20"), dials("cost=-5,-20")
     (20, [{'cost': -5.0}, {'cost': -20.0}])
     """
-    name, told, values = text.partition("=")
-    if not told:
+    name, equals, values = text.partition("=")
+    if not equals:
         return count(text)
     try:
         return [{name: float(value)} for value in values.split(",")]
@@ -132,9 +132,9 @@ def _save(a: argparse.Namespace, result: Result) -> list[str]:
 
 def _target(option: str, word: str, arms: tuple[str | int, ...], *words: str) -> TargetLike:
     """Read a policy: always:ARM is the arm of that name, a number if arms have numbers for names."""
-    kind, told, label = word.partition(":")
+    kind, colon, label = word.partition(":")
     by_name = {str(arm): arm for arm in arms}
-    if kind == "always" and told:
+    if kind == "always" and colon:
         if label not in by_name:
             raise InvalidValueError(f"{option} is {word}, but the log has no such arm; {choices(label, by_name)}")
         return by_name[label]

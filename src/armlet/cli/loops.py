@@ -98,6 +98,6 @@ def said(a: argparse.Namespace, declaration: type) -> dict[str, Any]:
 def _category(option: str, text: str) -> tuple[str, tuple[str, ...]]:
     column, equals, values = text.partition("=")
     if not equals:
-        told = "{" + option + "} is {given!r}; give a column and its values, such as country=de,fr"
-        raise ArgumentError(told, given=text)
+        message = "{" + option + "} is {given!r}; give a column and its values, such as country=de,fr"
+        raise ArgumentError(message, given=text)
     return column.strip(), names(values)

@@ -60,11 +60,11 @@ def ends(text: str) -> tuple[float, float] | dict[str, tuple[float, float]]:
     found = {name.strip(): between(span) for name, _, span in pairs}
     if len(found) < len(pairs) or ("" in found and len(pairs) > 1):  # a name twice, or none
         found = {}
-    told = {name: pair for name, pair in found.items() if isinstance(pair, tuple)}
-    if not told or len(told) < len(found):
+    ranges = {name: pair for name, pair in found.items() if isinstance(pair, tuple)}
+    if not ranges or len(ranges) < len(found):
         fix = "write two numbers as in 0..1, or two for each outcome as in quality=0..1,cost=0..0.1"
         raise argparse.ArgumentTypeError(f"invalid range: {text!r}; {fix}")
-    return told.get("", told)
+    return ranges.get("", ranges)
 
 
 def known(text: str) -> dict[str, dict[str, float]]:

@@ -118,8 +118,8 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     if found.deferred:
         yield "deferred", f"{found.deferred:,} decisions that were not activated"
     if found.baseline is not None:
-        told = found.baseline
-        yield "baseline", f"{told.decisions:,} decisions, the policy would have played it in {told.agreed:,} of these"
+        tally = found.baseline
+        yield "baseline", f"{tally.decisions:,} decisions, the policy would have played it in {tally.agreed:,} of these"
     yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
 
 
@@ -128,13 +128,13 @@ def _arm_lines(found: Details) -> Iterator[str]:
     counts = {each.arm: each for each in found.counts}
     for arm in (*found.arms, *found.retired):
         each = counts.get(arm)
-        told = "" if each is None else f"{each.decisions:13,}{each.explored:13,}{each.rewards:13,}{each.defaults:13,}"
+        cells = "" if each is None else f"{each.decisions:13,}{each.explored:13,}{each.rewards:13,}{each.defaults:13,}"
         mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
         retired = ", retired" if arm in found.retired else ""
-        yield f"{told or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
+        yield f"{cells or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
     if (rest := found.others) is not None:
-        told = f"{rest.decisions:13,}{rest.explored:13,}{rest.rewards:13,}{rest.defaults:13,}"
-        yield f"{told}{'-' if rest.mean is None else f'{rest.mean:.4g}':>13}  all others"
+        cells = f"{rest.decisions:13,}{rest.explored:13,}{rest.rewards:13,}{rest.defaults:13,}"
+        yield f"{cells}{'-' if rest.mean is None else f'{rest.mean:.4g}':>13}  all others"
 
 
 def _outcome_lines(found: Details) -> Iterator[str]:

@@ -184,12 +184,12 @@ class _Calls:
 
     def _rewards(self, items: Iterable[Mapping[str, object]]) -> Steps[list[Judgement]]:
         """Send rewards; those whose loop could not write are sent again alone."""
-        told = [item if item.get("name") is not None else {**item, "name": secrets.token_urlsafe(8)} for item in items]
+        batch = [item if item.get("name") is not None else {**item, "name": secrets.token_urlsafe(8)} for item in items]
         judged: dict[int, Judgement] = {}
-        end, left = self._end(), list(range(len(told)))
+        end, left = self._end(), list(range(len(batch)))
         for attempt in count():
             try:
-                found = yield from self._post("/v1/rewards", {"items": [told[at] for at in left]}, end)
+                found = yield from self._post("/v1/rewards", {"items": [batch[at] for at in left]}, end)
             except ServiceError as error:
                 if not judged:
                     raise
@@ -201,7 +201,7 @@ class _Calls:
             if not left or time.monotonic() + pause >= end:
                 break
             yield pause
-        return [judged[at] for at in range(len(told))]
+        return [judged[at] for at in range(len(batch))]
 
     def _end(self) -> float:
         return time.monotonic() + self._timeout

@@ -331,8 +331,8 @@ def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, A
             given.pop(f"{of}features", None)
             given[f"{of}encoder"] = encoder
     if isinstance(control := said.get("control"), Mapping | ControlConfig):
-        told = control if isinstance(control, ControlConfig) else ControlConfig(**control)
-        given["control"] = told.control
+        config = control if isinstance(control, ControlConfig) else ControlConfig(**control)
+        given["control"] = config.control
     if said.keys() >= {"shadow", "shadows"}:
         raise InvalidValueError("shadow and shadows are given; give one shadow, or several by name")
     if isinstance(shadow := said.get("shadow"), Mapping):

@@ -89,7 +89,7 @@ async def decide(service: Service, request: Request) -> Response:
         rows = [("context", loop.reader, body.context), *action_rows(loop, body.actions)]
         raise refused_decision(loop, rows, error, _fields(options, body.actions, loop)) from error
     wants = await _with_later_labels(service, loop, wants, [decision])
-    return Response(_encode(_told(decision, ask.get("event"), wants)))
+    return Response(_encode(_decision_body(decision, ask.get("event"), wants)))
 
 
 class _Wants(NamedTuple):
@@ -157,8 +157,8 @@ async def decide_many(service: Service, request: Request) -> Response:
     wants = await _with_later_labels(service, loop, wants, decisions)
     events = ask.get("events") or [None] * len(decisions)
     made: list[Decision | ActionDecision] = [*decisions]
-    told = [_told(*pair, wants) for pair in zip(made, events, strict=True)]
-    return Response(_encode(DecidedMany(told)))
+    answers = [_decision_body(*pair, wants) for pair in zip(made, events, strict=True)]
+    return Response(_encode(DecidedMany(answers)))
 
 
 def _places(own: Sequence[Mapping[str, object]]) -> dict[str, str]:
@@ -187,35 +187,35 @@ async def with_any_dates(
     return await ask(dated, dict(zip(actions, rows, strict=True)) if isinstance(actions, dict) and rows else actions)
 
 
-def _told(decision: Decision | ActionDecision, event: str | None, wants: _Wants) -> Decided:
+def _decision_body(decision: Decision | ActionDecision, event: str | None, wants: _Wants) -> Decided:
     name = decision.id if event is None else event
     if not wants.propensity:
         return Decided(name, decision.arm)
-    told = Decided(name, decision.arm, decision.propensity, decision.explored)
+    answer = Decided(name, decision.arm, decision.propensity, decision.explored)
     if wants.labels and decision.probabilities is not None:
         shares = zip(wants.labels, decision.probabilities.tolist(), strict=False)
-        told.probabilities = [Probability(*share) for share in shares]
+        answer.probabilities = [Probability(*share) for share in shares]
     if isinstance(decision, ActionDecision):
         if wants.actions is not None:
-            _tell_support(told, decision, wants.actions)
+            _add_support(answer, decision, wants.actions)
     elif wants.dial:
-        _tell_dial(told, decision)
-    return told
+        _add_dial(answer, decision)
+    return answer
 
 
-def _tell_support(told: Decided, decision: ActionDecision, actions: Iterable[Arm]) -> None:
+def _add_support(answer: Decided, decision: ActionDecision, actions: Iterable[Arm]) -> None:
     """Add the probability of every action that had one; of a prepared table, not if all of it had the same."""
     chances = dict.fromkeys(actions, decision.propensity) if decision.support is None else decision.support
     if chances:
-        told.probabilities = [Probability(*share) for share in chances.items()]
+        answer.probabilities = [Probability(*share) for share in chances.items()]
 
 
-def _tell_dial(told: Decided, decision: Decision) -> None:
+def _add_dial(answer: Decided, decision: Decision) -> None:
     """Add what only decisions for a unit, or with weights, have."""
     if decision.unit is not None and decision.epoch is not None:
-        told.unit, told.epoch = decision.unit, decision.epoch
+        answer.unit, answer.epoch = decision.unit, decision.epoch
     if decision.weights is not None:
-        told.weights = decision.weights
+        answer.weights = decision.weights
 
 
 async def _labels(service: Service, loop: Loop) -> Sequence[Arm]:
@@ -277,8 +277,8 @@ def refused_decision(
 
 async def rewards(service: Service, request: Request) -> Response:
     """Record rewards of any loops; each has its own answer."""
-    told = decode(_rewards, await request.body(service.limits.batch_body), request)
-    items = told.items
+    body = decode(_rewards, await request.body(service.limits.batch_body), request)
+    items = body.items
     if len(items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
     refused = await _refused_loops(service, request, {item.loop for item in items})

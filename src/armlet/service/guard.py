@@ -223,8 +223,8 @@ def error_response(status: HTTPStatus, detail: str) -> bytes:
 
 def error_parts(status: HTTPStatus, detail: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Return the headers and the body of an answer that ends its connection."""
-    told = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
-    body = json.dumps(told).encode()
+    problem = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+    body = json.dumps(problem).encode()
     headers = [
         (b"content-type", b"application/problem+json"),
         (b"content-length", str(len(body)).encode()),

@@ -380,7 +380,7 @@ class Route:
         return self.path.endswith(f"/{REST}")
 
 
-class Found:
+class PathRoutes:
     """What a path leads to: routes by method, and the names of its parts."""
 
     __slots__ = ("methods", "places")
@@ -408,14 +408,14 @@ class Router:
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._found: dict[tuple[str, ...], Found] = {}
-        self._rest: dict[tuple[str, ...], Found] = {}  # of paths that end with a star, without it
+        self._found: dict[tuple[str, ...], PathRoutes] = {}
+        self._rest: dict[tuple[str, ...], PathRoutes] = {}  # of paths that end with a star, without it
         for route in routes:
             parts = route.path.removesuffix(f"/{REST}").split("/")
             places = {part[1:-1]: at for at, part in enumerate(parts) if part.startswith("{")}
             key = tuple(ANY if at in places.values() else part for at, part in enumerate(parts[1:], 1))
             known = self._rest if route.has_rest else self._found
-            found = known.setdefault(key, Found(places))
+            found = known.setdefault(key, PathRoutes(places))
             if route.method in found.methods or found.places != places:
                 raise ValueError(f"route {route.method} {route.path} is there twice")
             found.methods[route.method] = route
@@ -449,7 +449,7 @@ class Router:
             named[REST] = "/".join(parts[route.path.count("/") :])
         return route, named
 
-    def _begins(self, parts: list[str]) -> Found | None:
+    def _begins(self, parts: list[str]) -> PathRoutes | None:
         """Return what has all paths that begin like this one."""
         for n in self._rest_lengths:
             found = _look_up(parts[:n], self._rest, self._rest_masks) if n < len(parts) else None
@@ -458,13 +458,13 @@ class Router:
         return None
 
 
-def _masks(found: Mapping[tuple[str, ...], Found]) -> tuple[tuple[int, ...], ...]:
+def _masks(found: Mapping[tuple[str, ...], PathRoutes]) -> tuple[tuple[int, ...], ...]:
     return tuple({tuple(each.places.values()) for each in found.values() if each.places})
 
 
 def _look_up(
-    parts: list[str], known: Mapping[tuple[str, ...], Found], masks: tuple[tuple[int, ...], ...]
-) -> Found | None:
+    parts: list[str], known: Mapping[tuple[str, ...], PathRoutes], masks: tuple[tuple[int, ...], ...]
+) -> PathRoutes | None:
     for mask in masks:
         if mask[-1] < len(parts):
             key = parts[1:]

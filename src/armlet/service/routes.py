@@ -84,8 +84,8 @@ def _features(service: Service) -> str:
         for name, counts in sorted(service.features.items())
         for (side, fault), n in sorted(counts.totals.items())
     ]
-    told = "Features sent but not read by a loop (unknown), or read but not sent (missing)."
-    return exposed(Metric("armlet_personalizer_features_total", "counter", told, found)) if found else ""
+    description = "Features sent but not read by a loop (unknown), or read but not sent (missing)."
+    return exposed(Metric("armlet_personalizer_features_total", "counter", description, found)) if found else ""
 
 
 async def openapi(_: Service, __: Request) -> Response:

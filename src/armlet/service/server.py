@@ -345,15 +345,15 @@ class JSONFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a line."""
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            told["error"] = record.exc_info[0].__name__  # what it says may hold a context
-        return json.dumps(told, ensure_ascii=False)
+            fields["error"] = record.exc_info[0].__name__  # what it says may hold a context
+        return json.dumps(fields, ensure_ascii=False)
 
 
 class TextFormatter(logging.Formatter):

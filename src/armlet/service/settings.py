@@ -383,8 +383,8 @@ def _value(value: object) -> str:
     if isinstance(value, timedelta):
         value = epoch_json(value)
     if isinstance(value, (ControlConfig, Budget)):
-        told = {each.name: getattr(value, each.name) for each in fields(value)}
-        value = {name: each for name, each in told.items() if each is not None}
+        members = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {name: each for name, each in members.items() if each is not None}
     if isinstance(value, Mapping) and not all(isinstance(name, str) for name in value):
         value = list(value.items())  # an arm that is a number
     if isinstance(value, Mapping):

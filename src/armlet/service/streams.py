@@ -80,7 +80,7 @@ class Streams:
         is_ending
             Whether the server is about to stop.
         """
-        started = told = time.monotonic()
+        started = sent_at = time.monotonic()
         last: str | None = None
         self.open += 1
         try:
@@ -90,9 +90,9 @@ class Streams:
                     found = await self.version(name, read)
                 except Problem:  # the loop is gone, or the store is busy: the browser asks again, and is told
                     return
-                if found != last or time.monotonic() - told >= BEAT:
+                if found != last or time.monotonic() - sent_at >= BEAT:
                     yield BEATING if found == last else b"event: version\ndata: %s\n\n" % found.encode()
-                    last, told = found, time.monotonic()
+                    last, sent_at = found, time.monotonic()
                 await self._pause(is_ending)
         finally:
             self.open -= 1

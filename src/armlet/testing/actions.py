@@ -109,9 +109,9 @@ def check_replay(policy: ActionPolicy, kind: Kind) -> None:
     for step, made in enumerate(decisions):
         record = json.loads(json.dumps(made.to_dict()))
         again = twin.decide(record["x"], table_of(step), t=record["t"], propensity="marginal")
-        told = {name: value for name, value in record.items() if name not in ("reward", "weight")}
-        require(again.to_dict() == told, f"step {again.t} is decided otherwise in a replay")
-        twin.learn(ActionDecision.from_dict(told), record["reward"])
+        fields = {name: value for name, value in record.items() if name not in ("reward", "weight")}
+        require(again.to_dict() == fields, f"step {again.t} is decided otherwise in a replay")
+        twin.learn(ActionDecision.from_dict(fields), record["reward"])
     require(same(bandit.state, twin.state), "replaying the records gave another model")
 
 
@@ -191,14 +191,14 @@ def check_propensities(policy: ActionPolicy, kind: Kind) -> None:
         decision = bandit.decide(x, table, eligible=eligible, propensity="marginal")
         bandit.learn(decision, reward_of(decision.x, decision.z, step))
         support = decision.support or dict.fromkeys(eligible, 1.0 / len(eligible))
-        told = np.array([support.get(label, 0.0) for label in table.labels])
+        shares = np.array([support.get(label, 0.0) for label in table.labels])
         require(abs(chances.sum() - 1) < 1e-12, f"probabilities sum to {chances.sum()} at step {decision.t}")
         require(
             not np.delete(chances, some).any(), f"an action that is not eligible can be played at step {decision.t}"
         )
         require(decision.arm in eligible, f"an action that is not eligible was played at step {decision.t}")
         require(decision.marginal, f"the propensity of step {decision.t} is not marginal, though it was asked for")
-        require(np.array_equal(told, chances), f"the support of step {decision.t} is not what predict_proba says")
+        require(np.array_equal(shares, chances), f"the support of step {decision.t} is not what predict_proba says")
         at = table.place(decision.arm)
         require(decision.propensity == chances[at], f"the propensity of step {decision.t} is another's")
         require(np.array_equal(decision.z, table.features[at]), f"step {decision.t} has the features of another action")

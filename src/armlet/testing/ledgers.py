@@ -201,7 +201,7 @@ def check_the_clock_goes_forward_only(place: Place) -> None:
     require(steps == [41, 42, 43, 44, 45, 46], f"steps {steps} were decided, not 41 to 46")
 
 
-def check_memories_are_told(place: Place) -> None:
+def check_changes_count_epochs(place: Place) -> None:
     """What changes a loop without a row counts up its epoch, so that nobody goes on with what he remembers."""
     with _opened(place) as ledger:
         record = _some_loop(ledger)
@@ -490,7 +490,7 @@ LEDGER_CHECKS: tuple[StoreCheck, ...] = (
     check_rows_keep_their_order_and_their_values,
     check_nobody_reads_half_a_transaction,
     check_the_clock_goes_forward_only,
-    check_memories_are_told,
+    check_changes_count_epochs,
     check_outcomes_are_found,
     check_parts_are_kept,
     check_early_rewards_wait,

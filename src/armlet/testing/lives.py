@@ -54,8 +54,8 @@ class Case:
         return names + (["hard"] if "budget" in names and self.options["budget"].hard else [])
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"case {self.number}: {self.kind}({told})"
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        return f"case {self.number}: {self.kind}({options})"
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Clock:
 
 
 @dataclass(slots=True)
-class Rows:
+class EventRecorder:
     """A recorder that keeps events in memory: kinds and fields."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -140,21 +140,21 @@ class Life:
     def call(self, name: str, method: Callable[..., T], /, *given: Any, **options: Any) -> T | None:
         """Make a public call; return its answer, or None where it is refused. Any other error is a fault."""
         before = None if method.__name__ == "decide" else self.state()
-        told = f"{method.__name__}({', '.join([*map(_text, given), *(f'{k}={_text(v)}' for k, v in options.items())])})"
+        line = f"{method.__name__}({', '.join([*map(_text, given), *(f'{k}={_text(v)}' for k, v in options.items())])})"
         try:
             answer = method(*given, **options)
         except Exception as error:
             inner = [key for value in (*given, *options.values()) if isinstance(value, Mapping) for key in value]
             fault = fault_of(error, {*arguments_of(method), *options, *map(str, inner), *NOUNS})
             if fault is not None:
-                raise AssertionError(f"{told} raised {type(error).__name__}: {error}; {fault}") from error
+                raise AssertionError(f"{line} raised {type(error).__name__}: {error}; {fault}") from error
             if before is not None and self.state() != before:
-                raise AssertionError(f"{told} was refused ({error}), but changed something") from error
-            self.answers.append(f"{told}: {type(error).__name__}: {error}")
+                raise AssertionError(f"{line} was refused ({error}), but changed something") from error
+            self.answers.append(f"{line}: {type(error).__name__}: {error}")
             self.met[f"{name} refused"] += 1
             return None
         self.met[name] += 1
-        self.answers.append(f"{told}: {_text(answer)}")
+        self.answers.append(f"{line}: {_text(answer)}")
         return answer
 
     def happen(self, happenings: Mapping[str, Callable[[str], object]]) -> None:
@@ -231,7 +231,7 @@ class MemoryLife(Life):
         self._path = None if folder is None or not case.has_log else folder / f"{case.number}.jsonl"
         self._is_durable = folder is not None
         self.log = None if self._path is None else Log(self._path)
-        self.rows = Rows()  # of a life in memory
+        self.rows = EventRecorder()  # of a life in memory
         held = self.rows if case.has_log and folder is None else None
         self.bandit = self.kind(**case.options, log=self.log or held)
         self.start = self.bandit.copy()
@@ -348,7 +348,7 @@ class MemoryLife(Life):
 
     def _merge(self, name: str) -> None:
         """Let a worker learn some rows, and merge what it learned; one of its rewards comes later."""
-        base, rows = self.bandit.copy(), Rows()
+        base, rows = self.bandit.copy(), EventRecorder()
         twin = self.bandit.copy(seed=int(self.rng.integers(2**40)))
         worker = from_bytes(twin.to_bytes(), log=rows, kind=self.kind)
         how = {"at": self.clock.now} if self._is_timed else {}

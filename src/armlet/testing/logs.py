@@ -51,17 +51,17 @@ def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool
     T, n_arms = rewards.shape
     bandit = Bandit(range(n_arms), X.shape[1], policy=policy, seed=seed)
     sets = None if eligible is None or eligible.all() else [np.flatnonzero(plays).tolist() for plays in eligible]
-    told: list[tuple[Any, ...]] = []
+    decisions: list[tuple[Any, ...]] = []
     for i, (x, paid) in enumerate(zip(X, rewards.tolist(), strict=True)):
         d = bandit.decide(x, eligible=None if sets is None else sets[i], propensity="marginal")
         bandit.learn(d, paid[int(d.arm)])
         explored = (d.exploration_rate, d.exploration_propensity, d.min_exploration_probability)
-        told.append((d.arm, d.propensity, d.explored, *explored, d.greedy, d.design))
-    return _rows(X, rewards, told, np.ones((T, n_arms), dtype=np.bool_) if eligible is None else eligible), bandit
+        decisions.append((d.arm, d.propensity, d.explored, *explored, d.greedy, d.design))
+    return _rows(X, rewards, decisions, np.ones((T, n_arms), dtype=np.bool_) if eligible is None else eligible), bandit
 
 
-def _rows(X: Float64, rewards: Float64, told: list[tuple[Any, ...]], eligible: Bool) -> Rows:
-    arm, propensity, explored, rate, given, smallest, greedy, design = zip(*told, strict=True)
+def _rows(X: Float64, rewards: Float64, decisions: list[tuple[Any, ...]], eligible: Bool) -> Rows:
+    arm, propensity, explored, rate, given, smallest, greedy, design = zip(*decisions, strict=True)
     arms = np.array(arm, dtype=np.int64)
     return Rows(
         t=np.arange(1, len(arms) + 1),

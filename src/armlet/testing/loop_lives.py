@@ -219,8 +219,8 @@ class LoopLife(Life):
             self._refit(name, shadow={"shadow": policy, "other": self.pick(OTHERS)})
 
     def _many_rewards(self, name: str) -> None:
-        told = [{"event": self.event(), "value": self.reward(), "rank": int(self.rng.integers(2))} for _ in range(3)]
-        self.call(name, self.loop.reward_many, told)
+        rewards = [{"event": self.event(), "value": self.reward(), "rank": int(self.rng.integers(2))} for _ in range(3)]
+        self.call(name, self.loop.reward_many, rewards)
 
     def _many(self, name: str) -> None:
         X = np.array([self.context() for _ in range(3)])
@@ -231,7 +231,7 @@ class LoopLife(Life):
             self._ids |= {event: each.id for event, each in zip(events, made, strict=True)}
 
 
-def told_of(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+def plain_events(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return rows as events that `Plain` takes: contexts as arrays, times in minutes, the live policy's own choices."""
     for row in rows:
         fields = dict(row.fields)
@@ -239,11 +239,11 @@ def told_of(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             yield from ({"kind": "replace", **each} for each in fields["replaces"])
         elif row.kind == "decide":
             control = fields.get("control", {})
-            told = {"live": control.get("live", fields["arm"]), "is_own": not control.get("played", False)}
+            choice = {"live": control.get("live", fields["arm"]), "is_own": not control.get("played", False)}
             x = np.frombuffer(row.x or b"")
             parts = {"z": x[fields["dim"] :]} if "dim" in fields else {}
             x = x[: fields.get("dim")]
-            yield {"kind": "decide", "t": row.t, "x": x, **parts, **fields, "tag": row.ts // 60_000_000, **told}
+            yield {"kind": "decide", "t": row.t, "x": x, **parts, **fields, "tag": row.ts // 60_000_000, **choice}
         else:
             yield {"kind": row.kind, **fields}
 

@@ -51,7 +51,7 @@ def play(bandit: Bandit, X: Float64, values: Float64, dial: Row | None = None) -
         yield decision, outcomes
 
 
-def told(decision: Decision) -> tuple[object, ...]:
+def key(decision: Decision) -> tuple[object, ...]:
     """Return what two decisions are compared by."""
     return decision.arm, decision.propensity, decision.explored, decision.optimistic
 
@@ -77,13 +77,13 @@ def check_dial(policy: Policy, n_arms: int, dim: int) -> None:
     X, values = sample_outcomes(n_arms, dim)
     for (one, outcomes), x in zip(play(later, X, values, DIAL), X, strict=True):
         other = always.decide(x, propensity="marginal")
-        require(told(one) == told(other), f"at step {one.t} a dial gave {one!r}, and from the start {other!r}")
+        require(key(one) == key(other), f"at step {one.t} a dial gave {one!r}, and from the start {other!r}")
         always.learn(other, outcomes)
         if "ridge" in always.state.arrays():
             always.state.restore_arrays(later.state.arrays())
     together = later.decide_many(X, propensity="marginal", weights=DIAL), always.decide_many(X, propensity="marginal")
     require(
-        all(told(one) == told(other) for one, other in zip(*together, strict=True)),
+        all(key(one) == key(other) for one, other in zip(*together, strict=True)),
         "many decisions by a dial differ from those of one that was there from the start",
     )
     usual = later.predict_expectations(X), later.predict_expectations(X, weights=WEIGHTS)
@@ -173,12 +173,12 @@ def check_budget(policy: Policy, n_arms: int, dim: int) -> None:
     twin = from_bytes(bandit.to_bytes(), policy=policy)
     pairs = zip(*(play(each, X[half:], values[half:], DIAL) for each in (bandit, twin)), strict=True)
     for (one, _), (other, _) in pairs:
-        require(told(one) == told(other), f"after save and load step {one.t} is {other!r}, not {one!r}")
+        require(key(one) == key(other), f"after save and load step {one.t} is {other!r}, not {one!r}")
         require(bandit.budget == twin.budget, f"after save and load the budget is {twin.budget}, not {bandit.budget}")
         now = [each.decide(X[0], unit="session-17", weights=DIAL) for each in (bandit, twin)]
-        require(told(now[0]) == told(now[1]), f"after save and load a unit has {now[1]!r}, not {now[0]!r}")
+        require(key(now[0]) == key(now[1]), f"after save and load a unit has {now[1]!r}, not {now[0]!r}")
         if now[0].epoch == first.epoch:
-            require(told(now[0]) == told(first), f"within epoch {first.epoch} a unit had {first!r}, then {now[0]!r}")
+            require(key(now[0]) == key(first), f"within epoch {first.epoch} a unit had {first!r}, then {now[0]!r}")
 
 
 def _require_sums(found: State, expected: State, promise: str) -> None:

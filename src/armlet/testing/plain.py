@@ -118,8 +118,8 @@ class Plain:
             rows[event["id"]] = row
 
     def _learn(self, event: Event) -> None:
-        told = event["reward"] if event["kind"] == "learn" else event["new_reward"]
-        values = told if isinstance(told, Mapping) else {"reward": told}
+        reward = event["reward"] if event["kind"] == "learn" else event["new_reward"]
+        values = reward if isinstance(reward, Mapping) else {"reward": reward}
         row = self._decided.get(event["id"])
         if row is None:  # made elsewhere
             row = _row_of(event["decision"])
@@ -371,8 +371,8 @@ class _Sums:
 
     def _require(self, name: str, found: Any, expected: Any, scale: Any) -> None:
         ok = np.abs(found - expected) <= CLOSE * (1.0 + scale)
-        told = f"{name} of the state is {found}, and rows add up to {expected}"
-        require(bool(np.all(ok)), told)
+        message = f"{name} of the state is {found}, and rows add up to {expected}"
+        require(bool(np.all(ok)), message)
 
     def scores(self, x: Float64, t: int, minutes: int, weights: Mapping[str, float]) -> Float64:
         """Return the estimates of every arm at a context, weighed, but for what all arms share."""

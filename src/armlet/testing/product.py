@@ -31,7 +31,7 @@ from armlet.policies import POLICIES
 from armlet.policies.discounts import MayFade
 from armlet.stores.verify import verify
 from armlet.testing.lives import ActionLife, BanditLife, Case, Life
-from armlet.testing.loop_lives import NAME, ActionLoopLife, LoopLife, told_of
+from armlet.testing.loop_lives import NAME, ActionLoopLife, LoopLife, plain_events
 from armlet.testing.plain import Plain
 from armlet.testing.promises import require, same
 from armlet.testing.refusals import fault_of
@@ -253,7 +253,7 @@ def _judge(life: Any) -> Counter[str]:
     if not isinstance(life, LoopLife) and not life.case.has_log:
         return Counter({"no log": life.met["decide"]})
     plain, merged = Plain(life.start), iter(getattr(life, "merged", ()))
-    for event in told_of(life.rows) if isinstance(life, LoopLife) else life.rows.events:
+    for event in plain_events(life.rows) if isinstance(life, LoopLife) else life.rows.events:
         if event["kind"] == "decide" and event["id"] in life.before:
             plain.judge(life.before[event["id"]], event, life.asked[event["id"]])
         if event["kind"] == "merge":

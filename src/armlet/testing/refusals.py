@@ -105,6 +105,6 @@ def fault_of(error: BaseException, names: Iterable[str]) -> str | None:
         return f"{found[0]!r} is not a text of Armlet's"
     listed = sorted(set(names))
     words = {*listed, *(also for name in listed for also in SAID.get(name, ()))}
-    told = re.findall(r"[A-Za-z_]\w*", text)
-    is_named = any(word.rstrip("s") in {each.rstrip("s") for each in words} for word in told)
+    tokens = re.findall(r"[A-Za-z_]\w*", text)
+    is_named = any(word.rstrip("s") in {each.rstrip("s") for each in words} for word in tokens)
     return None if is_named else f"the text names none of {', '.join(listed)}"

@@ -74,23 +74,23 @@ def _answer(gain: Gain, pace: float | None, place: int) -> str:
     return (
         f'<section class="card" aria-labelledby="{key}"><h2 id="{key}">{asked}</h2>'
         f'<p class="answer {SIGNS[gain.answer]}">{sign(SIGNS[gain.answer])}<span>{BIG[gain.answer]}</span></p>'
-        f"{_told(gain, pace)}{_scale(gain)}</section>"
+        f"{_gain_text(gain, pace)}{_scale(gain)}</section>"
     )
 
 
-def _told(gain: Gain, pace: float | None) -> str:
+def _gain_text(gain: Gain, pace: float | None) -> str:
     if gain.interval is None or gain.answer == "nothing to say":
         return text(words.visible(gain.note), "told")
     low, high = gain.interval
     ends = f"<b>{words.gain_between(low, high)}</b>"
     who = "It" if gain.against != "shadow" else f"The{escape(_shadow(gain))[3:]}"
     if gain.answer == "yes":
-        told = f"{who} gains {ends} per decision, so far, on average."
+        line = f"{who} gains {ends} per decision, so far, on average."
     elif gain.answer == "no":
-        told = f"{who} loses: the gain is {ends} per decision, so far, on average."
+        line = f"{who} loses: the gain is {ends} per decision, so far, on average."
     else:
-        told = f"The gain is {ends} per decision, so far, on average, so it may still be none. {_longer(gain, pace)}"
-    return html_text(told, "told")
+        line = f"The gain is {ends} per decision, so far, on average, so it may still be none. {_longer(gain, pace)}"
+    return html_text(line, "told")
 
 
 def _longer(gain: Gain, pace: float | None) -> str:

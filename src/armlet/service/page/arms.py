@@ -42,8 +42,8 @@ def arms_card(found: Details) -> str:
     ]
     if len(arms) > ARMS:
         rest = sum(each.decisions for each in arms[ARMS:])
-        told = f"And {words.count(len(arms) - ARMS)} more arms, with {words.count(rest)} decisions together."
-        parts.append(text(told, "soft"))
+        sentence = f"And {words.count(len(arms) - ARMS)} more arms, with {words.count(rest)} decisions together."
+        parts.append(text(sentence, "soft"))
     return card("arms", "Arms", [*parts, _coefficients(arms[:COLUMNS])])
 
 
@@ -94,20 +94,20 @@ def _value(arm: ArmDetails, scale: tuple[float, float]) -> str:
 
 
 def _coefficients(arms: Sequence[ArmDetails]) -> str:
-    told = [arm for arm in arms if arm.coefficients]
-    if not told:
+    shown = [arm for arm in arms if arm.coefficients]
+    if not shown:
         return ""
-    by_arm = [dict(arm.coefficients) for arm in told]
+    by_arm = [dict(arm.coefficients) for arm in shown]
     sizes = {name: max(abs(each[name]) for each in by_arm) for name in by_arm[0]}
     kept = set(sorted(sizes, key=lambda name: -sizes[name])[:FEATURES])
     decimals = words.decimals_of(0.1 * max(sizes.values()))  # three digits of the largest
-    rows = [("of a context of zeros", *(words.number(arm.intercept or 0.0, decimals) for arm in told))]
+    rows = [("of a context of zeros", *(words.number(arm.intercept or 0.0, decimals) for arm in shown))]
     rows += [
         (words.label(name, 40), *(words.number(each[name], decimals) for each in by_arm))
         for name in sizes
         if name in kept
     ]
-    columns = (Column("feature"), *(Column(words.shorten(words.visible(arm.arm), 24), "n") for arm in told))
+    columns = (Column("feature"), *(Column(words.shorten(words.visible(arm.arm), 24), "n") for arm in shown))
     note = "What an arm is expected to earn of a context of zeros, and for one more of each feature"
     some = f"; the {FEATURES} features of {len(sizes)} with the largest numbers" if len(sizes) > FEATURES else ""
     parts = [text(f"{note}{some}.", "soft small"), wide_table("Coefficients by feature", columns, rows)]

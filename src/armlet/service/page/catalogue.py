@@ -58,11 +58,11 @@ def baseline_card(found: Details) -> str:
     if counts is None:
         return card("exploring", "Exploring", [text(EXPLORING), *_deferred(found)], width="half")
     share = f"<small>of {words.count(counts.decisions)} decisions with a baseline</small>"
-    told = (
+    sentence = (
         f"In {words.count(counts.agreed)} of them the policy would have played what you play anyway. What it would "
         "have earned by playing something else is not known: your own choice was shown."
     )
-    parts = [html_text(f"{words.percent(counts.share)} {share}", "figure"), text(told), *_deferred(found)]
+    parts = [html_text(f"{words.percent(counts.share)} {share}", "figure"), text(sentence), *_deferred(found)]
     return card("exploring", "Agreement with the baseline", parts, width="half")
 
 

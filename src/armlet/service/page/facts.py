@@ -73,9 +73,9 @@ def _explored_over_time(found: Exploring) -> str:
     values = [span.explored / span.decisions for span in found.spans if span.decisions]
     if len(values) < 2:
         return ""
-    told = f"The share of explored decisions over time: {words.percent(values[0])} at first, "
-    told += f"{words.percent(values[-1])} of late."
-    caption = f'<figcaption class="small soft">{told}</figcaption>'
+    summary = f"The share of explored decisions over time: {words.percent(values[0])} at first, "
+    summary += f"{words.percent(values[-1])} of late."
+    caption = f'<figcaption class="small soft">{summary}</figcaption>'
     return f'<figure class="inline">{svg.shares(values, "uniform")}{caption}</figure>'
 
 
@@ -139,7 +139,7 @@ def health_card(alarms: tuple[Alarm, ...], decisions: int, now: int) -> str:
         return card("health", HEALTH, [text("There is nothing to check yet.", "soft")], width="half")
     faulty = {alarm.rule for alarm in alarms}
     found = [_item("fault", _alarm(alarm, now)) for alarm in alarms]
-    found += [_item("fine", escape(told)) for rules, told in _FINE if not faulty.intersection(rules)]
+    found += [_item("fine", escape(sentence)) for rules, sentence in _FINE if not faulty.intersection(rules)]
     return card("health", HEALTH, [f'<ul class="list signed">{"".join(found)}</ul>'], width="half")
 
 
@@ -156,13 +156,13 @@ def _alarm(alarm: Alarm, now: int) -> str:
 
 def notice(found: Details) -> str:
     """Return what a reader must know first: alarms, and that the loop is frozen; nothing if all is well."""
-    told = [escape(words.visible(alarm.text)) for alarm in found.alarms]
+    notices = [escape(words.visible(alarm.text)) for alarm in found.alarms]
     if found.guards.is_frozen:
-        told.insert(0, FROZEN)
-    if not told:
+        notices.insert(0, FROZEN)
+    if not notices:
         return '<div id="notice" data-part hidden></div>'
-    head = "The loop is frozen" if not found.alarms else _things(len(told))
-    items = "".join(f"<li>{each}</li>" for each in told)
+    head = "The loop is frozen" if not found.alarms else _things(len(notices))
+    items = "".join(f"<li>{each}</li>" for each in notices)
     return card("notice", head, [f"<ul>{items}</ul>"], kind="notice")
 
 
@@ -235,8 +235,8 @@ def _rewards(found: Details) -> str:
 def _feature_ranges(ranges: FeatureRanges) -> Iterator[str]:
     for name, (low, high, *_) in list(ranges.items())[:FEATURES]:
         counts = (f"{words.count(n)} {word}" for word, n in ranges.counts[name].items() if n)
-        told = f"{words.label(name, 40)} {words.plain(low)} to {words.plain(high)}"
-        yield f"{told} ({', '.join(counts)} by this process)" if any(ranges.counts[name].values()) else told
+        line = f"{words.label(name, 40)} {words.plain(low)} to {words.plain(high)}"
+        yield f"{line} ({', '.join(counts)} by this process)" if any(ranges.counts[name].values()) else line
 
 
 def _window(rules: Mapping[str, Any]) -> str:

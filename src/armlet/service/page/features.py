@@ -21,7 +21,7 @@ def features_card(counts: FeatureCounts | None, viewer: Viewer) -> str:
     if counts is None or not counts.totals:
         return '<div id="features" data-part hidden></div>'  # which the script may replace
     totals = {what: sum(n for (_, fault), n in counts.totals.items() if fault == what) for what in WHAT}
-    told = (
+    summary = (
         f"Since the server started, {words.count(totals['unknown'])} values were sent that the loop does not read, and "
         f"{words.count(totals['missing'])} that it reads were not sent. A name that is always unknown is misspelt, or "
         "missing in the settings of the loop."
@@ -30,7 +30,7 @@ def features_card(counts: FeatureCounts | None, viewer: Viewer) -> str:
         (words.label(name, 60), OF[side], WHAT[fault], words.count(n))
         for (side, fault, name), n in counts.names.most_common(NAMES)
     ]
-    parts = [text(told)]
+    parts = [text(summary)]
     if viewer.is_admin:
         parts.append(more("feature-names", "Which ones", [table(_COLUMNS, rows)]))
     else:

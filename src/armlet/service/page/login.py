@@ -74,14 +74,14 @@ def show_problem(request: Request | None, problem: Problem) -> Response:
 
 
 def _ask(target: str, refusal: str = "", status: int = 200) -> Response:
-    told = f'<p class="refused" id="refused" role="alert">{escape(refusal)}</p>' if refusal else ""
+    alert = f'<p class="refused" id="refused" role="alert">{escape(refusal)}</p>' if refusal else ""
     about = ' aria-describedby="refused" aria-invalid="true"' if refusal else ""
     form = (
         '<form method="post" action="/login">'
         '<input name="user" value="armlet" autocomplete="username" hidden>'  # by which browsers remember keys
         '<label for="key">Key</label>'
         f'<input id="key" name="key" type="password" required autocomplete="current-password" autofocus{about}>'
-        f'<input name="next" type="hidden" value="{escape(target)}">{told}<button>Log in</button></form>'
+        f'<input name="next" type="hidden" value="{escape(target)}">{alert}<button>Log in</button></form>'
     )
     parts = [
         text("Pages show what a key with the scope “read” may see; contexts of decisions need “admin”.", "soft"),

@@ -85,10 +85,10 @@ def _budget(found: Spending, weights: Mapping[str, float]) -> str:
         html_text(_price(found, weights)),
     ]
     if found.budget.hard:
-        told = (
+        sentence = (
             "The budget is hard: arms that could exceed it are not played, and where none is left nothing is decided."
         )
-        parts.append(text(told, "soft"))
+        parts.append(text(sentence, "soft"))
     return card("budget", "Budget", parts, width="half")
 
 

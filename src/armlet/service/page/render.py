@@ -68,12 +68,12 @@ def loop_page(found: Details, now: int, version: str, viewer: Viewer, features: 
 
 
 def _title(found: Details, now: int) -> str:
-    told = [f"<strong>{words.count(found.decisions)}</strong> decisions"]
+    facts = [f"<strong>{words.count(found.decisions)}</strong> decisions"]
     if found.last_decision is not None:
-        told.append(f"the last one {words.when(found.last_decision, now)}")
+        facts.append(f"the last one {words.when(found.last_decision, now)}")
     arms = f"{len(found.arms)} arms" if found.action_dim is None else "actions with each decision"
-    told += [arms, f"<code>{words.label(policy_words(found.policy), 80)}</code>"]
-    line = " · ".join(["<strong>Frozen</strong>", *told] if found.guards.is_frozen else told)
+    facts += [arms, f"<code>{words.label(policy_words(found.policy), 80)}</code>"]
+    line = " · ".join(["<strong>Frozen</strong>", *facts] if found.guards.is_frozen else facts)
     return (
         f'<header class="title" id="title" data-part><h1>{words.label(found.name, 80)}</h1>{html_text(line)}</header>\n'
     )

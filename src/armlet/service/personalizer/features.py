@@ -56,9 +56,9 @@ def columns_of(reader: Reader) -> Columns:
     saved = encoder.to_dict()
     if "columns" not in saved:  # it hashes names
         return Columns(None)
-    told = [each for each in saved["columns"] if each["kind"] != "constant"]
-    usual = {each["column"]: None if "missing" in each else _USUAL.get(each["kind"]) for each in told}
-    return Columns(usual, any(each["kind"] == "date" for each in told))
+    columns = [each for each in saved["columns"] if each["kind"] != "constant"]
+    usual = {each["column"]: None if "missing" in each else _USUAL.get(each["kind"]) for each in columns}
+    return Columns(usual, any(each["kind"] == "date" for each in columns))
 
 
 class FeatureCounts:

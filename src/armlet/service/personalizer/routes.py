@@ -108,8 +108,8 @@ async def rank(service: Service, request: Request) -> Response:
         raise refused_decision(loop, rows, error, {"actions": "actions", "event": "eventId"}) from error
     chances = _chances(decision, allowed) if request.grant.propensity else None
     event = decision.id if asked.event_id is None else asked.event_id
-    told = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, cast("str", decision.arm))
-    return Response(_encode(told), 201)
+    answer = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, cast("str", decision.arm))
+    return Response(_encode(answer), 201)
 
 
 async def _readers(service: Service, loop: Loop) -> tuple[Reader, Reader]:
@@ -200,10 +200,10 @@ async def activate(service: Service, request: Request) -> Response:
 async def reward(service: Service, request: Request) -> Response:
     """Record a reward."""
     loop = await _loop_of(service, request, "reward")
-    told = decode(_reward, await request.body(service.limits.body), request)
+    body = decode(_reward, await request.body(service.limits.body), request)
     attempt = request.headers.get(REQUEST, b"").decode("latin-1")[:256]
     try:
-        status = await loop.areward(request.parts["event"], told.value, name=attempt or None)
+        status = await loop.areward(request.parts["event"], body.value, name=attempt or None)
     except ArmletError as error:
         _let_go(service, loop, error)
         raise refusal(error, field="value") from error
