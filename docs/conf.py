@@ -59,7 +59,7 @@ default_role = "code"
 nitpick_ignore_regex = [
     ("py:.*", r"(?!armlet\.).*"),  # types of others: without a network there is nothing to link to
     ("py:.*", r"armlet\.(core|_kernel|\w+\.\w+)\..*"),  # types from within, which no page has
-    ("py:class", r"armlet\.\w+\.(StateT|T|R)"),  # variables of types
+    ("py:class", r"armlet\.\w+\.(StateT|T|R|EitherBandit)"),  # variables of types
 ]
 
 myst_enable_extensions = ["dollarmath"]

@@ -76,10 +76,18 @@ def _read(app: Sphinx, *_: object) -> None:
     app.config.kernel_signatures = dict(signatures(STUB.read_text()))
 
 
-def _drop_overloads(_: Sphinx) -> None:
-    """Show a method whose signature is made of declared options by that signature, not by what checkers read."""
+def _show_made_signatures(_: Sphinx) -> None:
+    """Show a method whose signature is made of declared options by that signature, not by what its source says."""
+    from sphinx.ext.autodoc._dynamic import _signatures
     from sphinx.pycode import ModuleAnalyzer
 
+    read_defaults = _signatures.update_default_value
+
+    def update_default_value(thing: object, bound_method: bool) -> None:
+        if "__signature__" not in getattr(thing, "__dict__", {}):
+            read_defaults(thing, bound_method)
+
+    _signatures.update_default_value = update_default_value
     analyzer = ModuleAnalyzer.for_module(Loop.__module__)
     analyzer.analyze()
     for name in [name for name in analyzer.overloads if hasattr(attrgetter(name)(loops), "__signature__")]:
@@ -88,7 +96,7 @@ def _drop_overloads(_: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Return compiled methods the signatures of their stub."""
-    app.connect("builder-inited", _drop_overloads)
+    app.connect("builder-inited", _show_made_signatures)
     app.add_config_value("kernel_signatures", {}, "", dict)
     app.connect("config-inited", _read)
     app.connect("autodoc-process-signature", _on_signature, priority=BEFORE_NUMPYDOC)
