@@ -65,8 +65,8 @@ def test_memory_does_not_grow_with_the_log(path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(replaying, "RECENT", 16)
     monkeypatch.setattr("armlet.log.reader.STRIDE", 8)
     bandit = lived(path, 200)
-    told = [event["hash"] for event in LogFile(path) if event["kind"] == "actions"]
-    assert len(told) > len(set(told))  # some came back after they were dropped
+    hashes = [event["hash"] for event in LogFile(path) if event["kind"] == "actions"]
+    assert len(hashes) > len(set(hashes))  # some came back after they were dropped
     assert armlet.audit(path, start_of(path)).digest == bandit.digest()
 
 
@@ -290,9 +290,9 @@ def test_a_log_can_be_shown(honest: Path, capsys: pytest.CaptureFixture[str]) ->
     from armlet.cli import main
 
     assert main(["log", "show", str(honest)]) == 0
-    told = capsys.readouterr().out
-    assert "SharedOptimism()" in told
-    assert "action_dim   3" in told
+    text = capsys.readouterr().out
+    assert "SharedOptimism()" in text
+    assert "action_dim   3" in text
     assert main(["log", "tail", str(honest), "-n", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "checkpoint"
     assert main(["audit", str(honest)]) == 0

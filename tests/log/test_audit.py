@@ -71,8 +71,8 @@ def test_everything_else_that_changes_a_bandit_is_replayed_too(tmp_path: Path) -
     bandit.partial_fit({name: [row[name]] for name in ("t", "x", "arm", "reward", "propensity", "explored", "tag")})
     life.live(50)
     log.close()
-    told = {event["kind"] for event in log}
-    assert {"merge", "partial_fit", "advance", "learn", "learn_logged"} <= told
+    kinds = {event["kind"] for event in log}
+    assert {"merge", "partial_fit", "advance", "learn", "learn_logged"} <= kinds
     for path in (tmp_path / "a.jsonl", compact(tmp_path / "a.jsonl")):
         found = armlet.audit(path, tmp_path / "a.start.armlet")
         assert (found.mismatch, found.digest) == (None, bandit.digest())

@@ -87,8 +87,8 @@ def test_a_dial_turns_every_member(kind: str) -> None:
     cheap = {"quality": 0.0, "delay": 0.0, "cost": -1e6}
     plays = [cast.decide([0.5, 0.5, 0.0], t=41 + i, weights=cheap) for i in range(200)]
     assert all(decision.weights == cheap for decision, _ in plays)
-    assert {each["arm"] for _, told in plays[-50:] for each in shadows_of(told).values()} <= {"small"}
-    live = [one for one, told in plays if not (told.get("control") or {}).get("played")]
+    assert {each["arm"] for _, fields in plays[-50:] for each in shadows_of(fields).values()} <= {"small"}
+    live = [one for one, fields in plays if not (fields.get("control") or {}).get("played")]
     assert {one.arm for one in live if not one.explored and not one.optimistic} == {"small"}
 
 

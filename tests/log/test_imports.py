@@ -190,10 +190,10 @@ def test_a_model_is_valued_on_raw_columns_by_its_own_encoder(frame: Any, tmp_pat
     assert armlet.evaluate(log, {"m": model}, estimator="ips", reward_range=(0, 1))["m"].value == pytest.approx(by_hand)
     assert found["model"].value == found["file"].value
     assert gate(log, model, against="a", reward_range=(0, 1)).rows == 400
-    told = from_table(
+    encoded = from_table(
         frame(raw), Roles(features=(), arm="ad", reward="click", propensity="prob"), encoder=model.settings.encoder
     )
-    assert told.about["features"] == list(model.settings.features or ())
+    assert encoded.about["features"] == list(model.settings.features or ())
 
 
 def test_models_with_different_encoders_are_valued_apart() -> None:
@@ -276,11 +276,11 @@ def test_events_with_half_a_surrogate_pair_are_refused(tmp_path: Path) -> None:
 
 def test_a_propensity_may_be_the_same_in_every_row() -> None:
     table = {"age": [31.0, 44.0], "ad": ["a", "b"], "click": [1.0, None], "prob": [0.25, 0.25]}
-    told, constant = (
+    column, constant = (
         list(from_table(table, Roles(features=("age",), arm="ad", reward="click", propensity=chance)))
         for chance in ("prob", 0.25)
     )
-    assert told == constant
+    assert column == constant
     for wrong in (0.0, 1.5, True, [0.5]):
         with pytest.raises(ArgumentError, match=r"propensity is .*; give the name of a column, or a number"):
             Roles(features=("age",), arm="ad", reward="click", propensity=wrong)  # type: ignore[arg-type]

@@ -200,8 +200,8 @@ def test_a_line_cut_by_a_crash_is_cut_off_and_said_so(tmp_path: Path) -> None:
     path.write_bytes(data[:-25])  # as if the process had been killed while it wrote
     lost = len(data[:-25]) - data[:-25].rfind(b"\n") - 1
     log = armlet.Log(path)
-    told = rf"a\.jsonl ended in the middle of a line.*: its last {lost} bytes were cut off"
-    with pytest.warns(UserWarning, match=told):
+    warning = rf"a\.jsonl ended in the middle of a line.*: its last {lost} bytes were cut off"
+    with pytest.warns(UserWarning, match=warning):
         armlet.log.resume(log)
     log.close()
     assert armlet.audit(path, tmp_path / "a.start.armlet").ok

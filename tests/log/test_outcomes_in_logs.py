@@ -113,9 +113,9 @@ def test_a_table_of_decisions_with_outcomes_is_learned_as_they_were(form: str) -
     for _ in range(20):
         decision = one.decide([1.0, 0.5, 0.0])
         one.learn(decision, {"quality": 0.5, "cost": 0.1 * decision.t})
-        told = decision.to_dict()
-        row = {name: [told[name]] for name in ("t", "x", "arm", "propensity", "explored", "tag", "weight")}
-        other.partial_fit(FORMS[form](row, told["reward"]))
+        fields = decision.to_dict()
+        row = {name: [fields[name]] for name in ("t", "x", "arm", "propensity", "explored", "tag", "weight")}
+        other.partial_fit(FORMS[form](row, fields["reward"]))
     other.replace(t=one.t)
     assert other.digest() == one.digest()
 

@@ -64,7 +64,7 @@ HOT: dict[str, tuple[Statement, Sequence[Any]]] = {
     "tally": (session.TALLY, (LOOP,)),
     "tallies": (session.NEW_TALLIES, ([LOOP], ["{}"], [1])),
     "snapshots": (session.NEW_SNAPSHOTS, ([LOOP], [1], [b"model"], [1])),
-    "page of outcomes": (view.TOLD, (LOOP, 500, 4)),
+    "page of outcomes": (view.OUTCOME_RECORDS, (LOOP, 500, 4)),
     "counted rows": (view.COUNT_ROWS, (LOOP, 500, 4)),
     "counted outcomes": (view.COUNT_OUTCOMES, (LOOP, 500, 4)),
 }

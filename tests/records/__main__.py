@@ -23,13 +23,13 @@ def main(arguments: list[str]) -> int:
             new = leave(PARTS[name])
             texts = PARTS[name].make()
             write(texts)
-            told = f"{len(texts)} texts in {DATA}" + (f", and new: {', '.join(new)}" if new else "")
+            result = f"{len(texts)} texts in {DATA}" + (f", and new: {', '.join(new)}" if new else "")
         else:
             lines = differences(PARTS[name])
             print(*lines, sep="\n", end="\n" if lines else "")
             failed += bool(lines)
-            told = "differs" if lines else "as on record"
-        print(f"{name}: {told}, {time.process_time() - began:.1f} s of CPU")
+            result = "differs" if lines else "as on record"
+        print(f"{name}: {result}, {time.process_time() - began:.1f} s of CPU")
     return 1 if failed else 0
 
 

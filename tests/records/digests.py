@@ -62,8 +62,8 @@ class Cell:
         """Live; return the line of the cell."""
         for i in range(1, STEPS + 1):
             self.step(i)
-        told = f"{self.bandit.digest()[:16]} {short(' '.join(self.played))}"
-        return "; ".join([told, *(f"{name}: {text}" for name, text in self.refused.items())])
+        digest = f"{self.bandit.digest()[:16]} {short(' '.join(self.played))}"
+        return "; ".join([digest, *(f"{name}: {text}" for name, text in self.refused.items())])
 
     def step(self, i: int) -> None:
         """Decide, learn, and let happen what is due."""

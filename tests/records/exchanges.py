@@ -214,8 +214,8 @@ def _admin(talk: Exchanges) -> None:
     talk.post("/v1/loops", {"name": "worse", "arms": ["a"], "action_dim": 1, "dim": 1})
     talk.get("/v1/loops")
     for i in range(3):
-        told = {"context": {"age": 200.0, "country": "fr"}, "event": f"m{i}", "unit": "user 1"}
-        talk.post("/v1/loops/made/decide", told)
+        body = {"context": {"age": 200.0, "country": "fr"}, "event": f"m{i}", "unit": "user 1"}
+        talk.post("/v1/loops/made/decide", body)
         talk.post("/v1/loops/worth/decide", {"context": [1], "event": f"w{i}"})
     talk.post(f"{HOME}/change", {"policy": "ContextualEpsilonGreedy", "policy_settings": {"p": 9.0, "floor": 0.2}})
     talk.post(f"{HOME}/change", {"window": 60, "default_reward": 0.0})

@@ -322,8 +322,8 @@ def _answer(caller: Caller, path: str, body: object) -> str:
     if answer.status < 400:
         statuses = [each for each in answer.json.get("items", ()) if "status" in each]
         return f"{answer.status} {json.dumps(statuses)}" if statuses else f"{answer.status}"
-    told = answer.json
-    return f"{answer.status} {told['type'].rpartition(':')[2]} {told.get('field')}: {portable(told['detail'])}"
+    problem = answer.json
+    return f"{answer.status} {problem['type'].rpartition(':')[2]} {problem.get('field')}: {portable(problem['detail'])}"
 
 
 def _json(value: object) -> str:
@@ -450,5 +450,5 @@ def _called(call: str) -> str:
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
     lines = [line for line in errors.getvalue().splitlines() if line and not line.startswith((" ", "usage:"))]
-    told = portable(" | ".join(lines))
-    return f"ends with {code}: {told}" if code else f"ends with 0, {len(out.getvalue()) > 0}"
+    text = portable(" | ".join(lines))
+    return f"ends with {code}: {text}" if code else f"ends with 0, {len(out.getvalue()) > 0}"

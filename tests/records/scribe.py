@@ -37,8 +37,8 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(shown, value)) + "]"
     if is_dataclass(value) and not isinstance(value, type | enum.Enum):
-        told = (f"{each.name}={shown(getattr(value, each.name))}" for each in fields(value))
-        return f"{type(value).__name__}({', '.join(told)})"
+        values = (f"{each.name}={shown(getattr(value, each.name))}" for each in fields(value))
+        return f"{type(value).__name__}({', '.join(values)})"
     return repr(value)
 
 
@@ -63,8 +63,8 @@ class Scribe:
 
     def call(self, text: str, method: Callable[..., Any], /, *given: Any, **options: Any) -> Any:
         """Call a method; return its answer, or None where it is refused."""
-        told = ", ".join([*map(shown, given), *(f"{name}={shown(value)}" for name, value in options.items())])
-        line = f"{len(self.lines) + 1:03} {text}({told})"
+        arguments = ", ".join([*map(shown, given), *(f"{name}={shown(value)}" for name, value in options.items())])
+        line = f"{len(self.lines) + 1:03} {text}({arguments})"
         try:
             answer = method(*given, **options)
         except ArmletError as error:

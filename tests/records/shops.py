@@ -470,7 +470,7 @@ class Sticky(Life):
 # ---- what is recorded
 
 
-def told(store: Store, name: str) -> dict[str, Any]:
+def facts_of(store: Store, name: str) -> dict[str, Any]:
     """Return all that a store says of a loop; sizes in bytes are left out."""
     loop = store.loop(name)
     return {

@@ -10,7 +10,7 @@ from typing import Final
 from armlet.stores import SQLite, Store
 from records.record import Texts, facts, left
 from records.scribe import Scribe
-from records.shops import FILMS, Opener, Shop, context, told
+from records.shops import FILMS, Opener, Shop, context, facts_of
 from support.stores.lived import START, Ticks
 
 FILE: Final = "shop.db.xz"
@@ -36,7 +36,7 @@ def lived(opener: Opener) -> Texts:
     with shop.store as store:
         texts = {f"stores_{life.name}.txt": life.scribe.text for life in shop.lives}
         for life in shop.lives:
-            found = {"looks": life.looks, "before pruning": shop.before[life.name], "told": told(store, life.name)}
+            found = {"looks": life.looks, "before pruning": shop.before[life.name], "told": facts_of(store, life.name)}
             texts[f"stores_{life.name}.json"] = facts(found)
     texts["stores_rows.txt"] = "".join(f"{name} {line}\n" for name, lines in shop.rows.items() for line in lines)
     return {**texts, "stores_tallies.json": facts({life.name: life.tallies for life in shop.lives})}
@@ -59,7 +59,7 @@ def opened(path: Path) -> Texts:
     ticks = Ticks()
     ticks.now = END
     with Store(SQLite(path, synchronous="NORMAL"), wall=ticks, elapsed=ticks) as store:
-        found = {name: told(store, name) for name in NAMES}
+        found = {name: facts_of(store, name) for name in NAMES}
         scribe = Scribe()
         for name in NAMES:
             go_on(store, ticks, name, scribe)

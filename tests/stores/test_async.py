@@ -140,8 +140,8 @@ def test_what_is_asked_for_at_once_is_not_all_in_one_commit(place: Place) -> Non
             commits = store._writer.counts.commits
             ledger.let_go()
             await asyncio.gather(begun, *tasks)
-            told = await store.areward_many([{"loop": "homepage", "event": "nobody", "value": 0.5}] * 2500)
-            assert told == ["unknown"] * 2500
+            statuses = await store.areward_many([{"loop": "homepage", "event": "nobody", "value": 0.5}] * 2500)
+            assert statuses == ["unknown"] * 2500
             return [store._writer.counts.commits - commits, store._writer.counts.largest]
 
         assert asyncio.run(main()) == [1 + 2 + 3, 1024]
@@ -314,8 +314,8 @@ def test_rewards_of_several_loops_are_answered_one_by_one(place: Place) -> None:
             {"loop": ["home"], "event": "e", "value": 0.5},
         ]
         found = asyncio.run(store.areward_many(rewards))
-        told = [each if isinstance(each, str) else type(each).__name__ for each in found]
-        assert told == [
+        statuses = [each if isinstance(each, str) else type(each).__name__ for each in found]
+        assert statuses == [
             "accepted",
             "UnknownNameError",
             "EventError",

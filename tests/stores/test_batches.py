@@ -35,10 +35,10 @@ def test_many_are_the_same_as_one_by_one(place: Place, policy: armlet.Policy | N
             together = many.decide_many(X, events=events)
             assert commits(store) == before + 1
             assert [facts(each) for each in alone] == [facts(each) for each in together]
-            told = [(event, reward(i)) for i, event in enumerate(events)]
-            statuses = [one.reward(*each) for each in told]
+            rewards = [(event, reward(i)) for i, event in enumerate(events)]
+            statuses = [one.reward(*each) for each in rewards]
             before = commits(store)
-            assert many.reward_many(told) == statuses
+            assert many.reward_many(rewards) == statuses
             assert commits(store) == before + 1
         assert one.model().to_bytes() == many.model().to_bytes()
         assert_replays(store, many)
@@ -140,14 +140,14 @@ def test_ten_thousand_fit_into_one_batch(place: Place) -> None:
 # --- probabilities ---------------------------------------------------------------------------------------------------
 
 
-def told(decision: armlet.Decision) -> list[float]:
+def probabilities_of(decision: armlet.Decision) -> list[float]:
     assert decision.probabilities is not None
     return list(decision.probabilities)
 
 
 def sums(loop: Loop, decision: armlet.Decision, eligible: set[str]) -> None:
     arms = loop.model().arms
-    chances = dict(zip(arms, told(decision), strict=True))
+    chances = dict(zip(arms, probabilities_of(decision), strict=True))
     assert sum(chances.values()) == pytest.approx(1.0, abs=1e-12)  # of at most 3 numbers, each rounded once
     assert {arm for arm in arms if chances[arm] > 0} <= eligible
     assert chances[decision.arm] == decision.propensity
@@ -169,12 +169,12 @@ def test_the_probabilities_of_all_arms_are_told_logged_and_told_again(place: Pla
         for each in many:
             sums(loop, each, {"a", "b", "c"})
         again = loop.decide(context(20, 2), event="some", eligible=["c", "a"], probabilities="all")
-        assert told(again) == told(some)
+        assert probabilities_of(again) == probabilities_of(some)
         logged = {event["event"]: event for event in loop.log if event["kind"] == "decide"}
-        assert list(logged["some"]["probabilities"]) == told(some)
+        assert list(logged["some"]["probabilities"]) == probabilities_of(some)
         assert logged["plain"].get("probabilities") is None
         assert_replays(store, loop)
     with Store(place()) as store:
         loop = store.loop("homepage", **(MADE | {"policy": policy}))
         again = loop.decide(context(23, 2), event="m1")
-        assert told(again) == told(many[1])
+        assert probabilities_of(again) == probabilities_of(many[1])

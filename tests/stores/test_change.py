@@ -283,8 +283,8 @@ def test_an_encoder_can_learn_a_new_category(place: Place) -> None:
         loop.reward("e8", reward(8))
         assert_replays(store, loop)
         cities = ["Oslo", "Rome"] * 4 + ["Bern"]
-        told = [{"city": city, "age": i / 8} for i, city in enumerate(cities)]
-        X = [dict(zip(large.features, x, strict=True)) for x in large.matrix(told)]
+        contexts = [{"city": city, "age": i / 8} for i, city in enumerate(cities)]
+        X = [dict(zip(large.features, x, strict=True)) for x in large.matrix(contexts)]
         names = loop.model().settings.features or ()
         rows = [Learned([X[i][name] for name in names], arms[i], reward(i)) for i in arms]
         assert set(names) == set(large.features)

@@ -52,7 +52,7 @@ def sums_of(loop: Loop) -> dict[str, GainSums]:
     return {against: one.sums for against, one in loop._runner.tally.comparisons.between.items()}
 
 
-def told(loop: Loop, against: Against = "uniform") -> tuple[int, int]:
+def rows_of_gain(loop: Loop, against: Against = "uniform") -> tuple[int, int]:
     one = loop._runner.tally.comparisons.between[against]
     return one.sums.rows, one.compared
 
@@ -218,10 +218,10 @@ def test_a_decision_counts_once_whatever_becomes_of_its_reward() -> None:
         for i in range(30):
             loop.decide(context(i, 2), event=f"e{i}")
         loop.reward("e0", 1.0)
-        assert told(loop)[0] == 0  # its window is open
+        assert rows_of_gain(loop)[0] == 0  # its window is open
         ticks.now += 11.0
         loop.stats()
-        assert told(loop)[0] == 30
+        assert rows_of_gain(loop)[0] == 30
         before = loop._runner.tally.comparisons.state()
         other = next(arm for arm in ("a", "b", "c") if arm != loop.decide(context(2, 2), event="e2").arm)
         assert loop.reward("e1", 1.0) == "late"
@@ -236,7 +236,7 @@ def test_a_reward_for_another_arm_than_decided_leaves_the_sums() -> None:
         loop = make(store, policy=armlet.OccasionalOptimism(floor=0.25))
         decision = loop.decide([1.0, 0.0], event="e")
         loop.reward("e", 1.0, played=next(arm for arm in ("a", "b", "c") if arm != decision.arm))
-        assert told(loop)[0] == 0
+        assert rows_of_gain(loop)[0] == 0
 
 
 # ---- starting again
@@ -280,10 +280,10 @@ def test_freezing_goes_on_with_the_comparisons_and_is_told_in_words() -> None:
     with Store(Memory()) as store:
         loop = make(store, control=Control(arm="a", share=0.3))
         decide_and_reward(loop, 0, 30)
-        before = told(loop, "control")
+        before = rows_of_gain(loop, "control")
         loop.freeze()
         loop.thaw()
-        assert told(loop, "control") == before
+        assert rows_of_gain(loop, "control") == before
         assert [change.text for change in loop._runner.tally.changes] == ["frozen", "thawed"]
 
 
@@ -301,10 +301,10 @@ def test_a_loop_that_was_written_before_compares_from_now_on() -> None:
     with Store(ledger) as store:
         loop = store.loop("home")
         loop.reward("open", 1.0)
-        assert told(loop)[0] == 0
+        assert rows_of_gain(loop)[0] == 0
         assert loop._runner.tally.comparisons.between["uniform"].seq == 61
         decide_and_reward(loop, 100, 20)
-        assert told(loop)[0] == 20
+        assert rows_of_gain(loop)[0] == 20
         assert loop.details().gains[0].answer == "not yet"
 
 

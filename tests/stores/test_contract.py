@@ -11,7 +11,7 @@ import pytest
 
 from armlet.stores import Ledger, LoopRecord, Memory, Pending, Row, SQLite
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Decided, Early, Found, Want
+from armlet.stores.ledger import Decided, Early, Entered, Want
 from armlet.stores.memory import MemorySession, _Book
 from armlet.testing import STORE_CHECKS, check_store
 from armlet.testing.stores import Place, StoreCheck
@@ -111,7 +111,7 @@ class ForgetsEvents(MemorySession):
 
 
 class ForgetsEventsOnEntering(MemorySession):
-    def _found(self, want: Want) -> Found | None:
+    def _found(self, want: Want) -> Entered | None:
         return super()._found(want._replace(events=()))
 
 
@@ -126,7 +126,7 @@ class NeverCloses(MemorySession):
 
 
 class NeverClosesOnEntering(MemorySession):
-    def _found(self, want: Want) -> Found | None:
+    def _found(self, want: Want) -> Entered | None:
         return super()._found(want._replace(due=None))
 
 
@@ -145,7 +145,7 @@ class ForgetsTheEpoch(MemorySession):
 
 
 class HidesTheRowsOfOthers(MemorySession):
-    def _found(self, want: Want) -> Found | None:
+    def _found(self, want: Want) -> Entered | None:
         return super()._found(want._replace(after=None))
 
 
@@ -219,9 +219,9 @@ class LosesParts(MemorySession):
     def write(self, drafts: Sequence[Draft]) -> None:
         super().write(drafts)
         for draft in drafts:
-            for outcome in (*draft.new.values(), *draft.changed.values()):
-                some = dict(list((outcome.parts or {}).items())[:1]) or None
-                self._put(self._books[draft.loop].outcomes, outcome.t, outcome._replace(parts=some))
+            for pending in (*draft.new.values(), *draft.changed.values()):
+                some = dict(list((pending.parts or {}).items())[:1]) or None
+                self._put(self._books[draft.loop].outcomes, pending.t, pending._replace(parts=some))
 
 
 def without(field: str, value: Any) -> type[MemorySession]:
@@ -231,9 +231,9 @@ def without(field: str, value: Any) -> type[MemorySession]:
         def decided(self, loop: int, events: Sequence[str]) -> Sequence[Decided]:
             return [each._replace(pending=_without(each.pending)) for each in super().decided(loop, events)]
 
-    def _without(outcome: Pending) -> Pending:
-        parts = {name: part._replace(**{field: value}) for name, part in (outcome.parts or {}).items()}
-        return outcome._replace(parts=parts or None)
+    def _without(pending: Pending) -> Pending:
+        parts = {name: part._replace(**{field: value}) for name, part in (pending.parts or {}).items()}
+        return pending._replace(parts=parts or None)
 
     return Loses
 
@@ -277,9 +277,9 @@ class ActivatesAll(MemorySession):
         super().write(drafts)
         for draft in drafts:
             outcomes = self._books[draft.loop].outcomes
-            for outcome in (*draft.new.values(), *draft.changed.values()):
-                if outcome.phase == "deferred":
-                    self._put(outcomes, outcome.t, outcome._replace(phase="open"))
+            for pending in (*draft.new.values(), *draft.changed.values()):
+                if pending.phase == "deferred":
+                    self._put(outcomes, pending.t, pending._replace(phase="open"))
 
 
 @pytest.mark.parametrize(

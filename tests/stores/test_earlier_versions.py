@@ -23,7 +23,7 @@ from support.stores.files import check_values, edit, tools
 from support.stores.lived import LOOPS, Ticks, context, live, opened, play, tell
 
 DATA = Path(__file__).parent / "data"
-TOLD: dict[str, Any] = json.loads((DATA / "told.json").read_text())
+ANSWERS: dict[str, Any] = json.loads((DATA / "told.json").read_text())
 ONWARDS = 1000  # the number of the next decision
 
 
@@ -45,27 +45,27 @@ def path(version: int, tmp_path: Path) -> Path:
 def later() -> Ticks:
     """Return the clock as it was when the file was left."""
     ticks = Ticks()
-    ticks.now = TOLD["now"]
+    ticks.now = ANSWERS["now"]
     return ticks
 
 
 def test_the_same_calls_are_answered_as_by_the_version_before(tmp_path: Path) -> None:
     """Arms, probabilities, ids and what was learned, bit for bit."""
-    assert json.loads(json.dumps(live(tmp_path / "shop.db", Ticks()))) == TOLD
+    assert json.loads(json.dumps(live(tmp_path / "shop.db", Ticks()))) == ANSWERS
 
 
 def test_a_file_of_an_earlier_version_is_opened_with_all_that_it_knew(path: Path) -> None:
     with opened(path, later()) as store:
         assert store.loops == list(LOOPS)
-        for name, told in TOLD["loops"].items():
+        for name, record in ANSWERS["loops"].items():
             loop = store.loop(name)
-            assert json.loads(json.dumps(tell(loop, told["answers"]))) == told
-            assert rebuilt(store, name).digest() == told["digest"]
-            assert armlet.audit(loop.log.replayable, loop.log.start).digest == told["digest"]
-            for event, answer in told["answers"].items():
+            assert json.loads(json.dumps(tell(loop, record["answers"]))) == record
+            assert rebuilt(store, name).digest() == record["digest"]
+            assert armlet.audit(loop.log.replayable, loop.log.start).digest == record["digest"]
+            for event, answer in record["answers"].items():
                 again = loop.decide(context(int(event[1:])), event=event)
                 assert [again.id, again.arm, again.propensity, again.explored] == answer
-            assert loop.model().t == told["t"]
+            assert loop.model().t == record["t"]
 
 
 def test_it_goes_on_exactly_as_a_file_that_was_never_brought_up_to_date(path: Path, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_it_goes_on_exactly_as_a_file_that_was_never_brought_up_to_date(path: Pa
     live(new, Ticks())
     answers, digests = [], []
     for file in (path, new):
-        ticks.now = TOLD["now"]
+        ticks.now = ANSWERS["now"]
         with opened(file, ticks) as store:
             answers.append(go_on(store, ticks))
         with opened(file, ticks) as store:
@@ -86,11 +86,11 @@ def test_it_goes_on_exactly_as_a_file_that_was_never_brought_up_to_date(path: Pa
 def go_on(store: Store, ticks: Ticks) -> list[Any]:
     """Reward what was decided before, let windows close, forget, prune, and play on."""
     plain, late = (store.loop(name) for name in LOOPS)
-    told: list[Any] = [loop.reward(f"e{i}", 0.5, name="later") for loop in (plain, late) for i in range(30, 48)]
-    told += [plain.reward("e52", 0.25, name="m52"), plain.forget("e46"), late.forget("e30")]
-    told += [play(loop, ticks, ONWARDS) for loop in (plain, late)]  # so that all windows of before close
-    told += [store.prune(ticks.now - 100.0), late.reward("e40", 1.0, rank=2)]
-    return told
+    answers: list[Any] = [loop.reward(f"e{i}", 0.5, name="later") for loop in (plain, late) for i in range(30, 48)]
+    answers += [plain.reward("e52", 0.25, name="m52"), plain.forget("e46"), late.forget("e30")]
+    answers += [play(loop, ticks, ONWARDS) for loop in (plain, late)]  # so that all windows of before close
+    answers += [store.prune(ticks.now - 100.0), late.reward("e40", 1.0, rank=2)]
+    return answers
 
 
 def test_windows_that_were_open_close_when_they_would_have(path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(
     assert connection.pragma("user_version") == version
     connection.close()
     with opened(path, later()) as store:
-        assert store.loop("plain").model().digest() == TOLD["loops"]["plain"]["digest"]
+        assert store.loop("plain").model().digest() == ANSWERS["loops"]["plain"]["digest"]
 
 
 @pytest.mark.parametrize(

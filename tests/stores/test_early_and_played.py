@@ -162,8 +162,8 @@ def test_an_early_reward_of_no_arm_is_refused_and_its_decision_is_not(place: Pla
 def test_early_rewards_that_cannot_count_do_not_stop_their_decision(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", **EARLY, aggregation="sum", reward_range=(0.0, 2000.0))
-        told = [{"event": "e", "value": 1.0, "name": f"n{i}"} for i in range(1005)]
-        assert set(loop.reward_many(told)) == {"early"}
+        rewards = [{"event": "e", "value": 1.0, "name": f"n{i}"} for i in range(1005)]
+        assert set(loop.reward_many(rewards)) == {"early"}
         assert loop.reward("e", 9999.0) == "early"
         arm = loop.decide(context(1, 2), event="e").arm
         assert_learned(loop.model(), [Learned(context(1, 2), arm, 1000.0)])

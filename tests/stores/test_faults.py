@@ -67,9 +67,9 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
         record = [loop.decide([1.0, i / 8], event=f"e{i}").id for i in range(20)]
         pages = ledger._connection.pragma("page_count")
         ledger._connection.pragma("max_page_count", pages)
-        told = fill(loop, record)
-        assert "nothing of this call was kept" in told
-        assert "full" in told
+        refusal = fill(loop, record)
+        assert "nothing of this call was kept" in refusal
+        assert "full" in refusal
         with pytest.raises(armlet.errors.StoreError, match="full"):
             loop.decide([0.0, 0.0], event="still full" * 20)
         before = loop.model()
@@ -279,8 +279,8 @@ def test_a_child_of_a_fork_is_told_to_open_its_own(tmp_path: Path) -> None:
             finally:
                 os._exit(0)
         os.close(write)
-        with os.fdopen(read, "rb") as told:
-            assert b"opened before a fork" in told.read()
+        with os.fdopen(read, "rb") as answer:
+            assert b"opened before a fork" in answer.read()
         os.waitpid(child, 0)
         assert loop.decide([1.0, 0.5]).t == 1
 

@@ -76,20 +76,20 @@ def test_propensities_are_those_of_the_mixture(place: Place, policy: Policy) -> 
             x = context(i, 2)
             live = loop.model().decide(x, probabilities="all", propensity="marginal")
             decision = loop.decide(x, event=f"e{i}", probabilities="all")
-            told = rows_of(loop, "decide")[-1].fields["control"]
+            control = rows_of(loop, "decide")[-1].fields["control"]
             is_due = coins(SEED ^ CONTROL, i + 1).coin < share
             mixed = live.design != "turn"
-            assert told["share"] == (share if mixed else 0.0)
-            assert (told["live"], told["arm"], told["propensity"]) == (live.arm, "old", live.propensity)
-            assert told["played"] == (is_due and mixed)
-            assert decision.arm == ("old" if told["played"] else live.arm)
+            assert control["share"] == (share if mixed else 0.0)
+            assert (control["live"], control["arm"], control["propensity"]) == (live.arm, "old", live.propensity)
+            assert control["played"] == (is_due and mixed)
+            assert decision.arm == ("old" if control["played"] else live.arm)
             p = np.asarray(live.probabilities)
             expected = p if not mixed else (1 - share) * p + share * np.array([1.0, 0.0, 0.0])
             found = np.asarray(decision.probabilities)
             np.testing.assert_array_equal(found, expected)
             assert abs(found.sum() - 1.0) < 1e-12
             assert decision.propensity == found[ARMS.index(str(decision.arm))]
-            assert decision.explored == (live.explored and not told["played"])
+            assert decision.explored == (live.explored and not control["played"])
             if mixed and live.exploration_rate is not None:
                 assert decision.exploration_rate == (1 - share) * live.exploration_rate
             loop.reward(f"e{i}", reward(i))
@@ -163,9 +163,9 @@ def test_a_control_comes_changes_and_goes_by_rows(place: Place) -> None:
         loop.change(control=None, window=None, default_reward=None)
         play(loop, 50, 10, dim=3)
         changes = [row.fields for row in rows_of(loop, "change")]
-        told = [next((each["guards"] for each in row["replaces"] if "guards" in each), None) for row in changes]
+        guards = [next((each["guards"] for each in row["replaces"] if "guards" in each), None) for row in changes]
         first, second = {"arm": "new", "share": 0.5}, {"arm": "third", "share": 0.25}
-        assert told == [{"control": first}, {"control": second}, None, {}]
+        assert guards == [{"control": first}, {"control": second}, None, {}]
         controls = [row.fields.get("control", {}).get("arm") for row in rows_of(loop, "decide")]
         assert controls == [None] * 20 + ["new"] * 20 + ["third"] * 11 + [None] * 10
         assert_guarded(store, loop)
@@ -286,8 +286,8 @@ def test_evaluation_and_health_believe_the_log_of_a_loop_with_a_control(policy: 
         assert any(unknown) == (not isinstance(policy, armlet.FixedEpsilon))
         assert loop.health() == []
         checks = armlet.evaluate(loop.log, {"old": "old", "new": "new"}).checks
-        told = {check.name: check.word for check in checks}
-        assert {told[name] for name in ("possible", "propensities", "explored share")} == {"fine"}
+        words = {check.name: check.word for check in checks}
+        assert {words[name] for name in ("possible", "propensities", "explored share")} == {"fine"}
 
 
 def test_an_audit_names_a_control_that_was_changed(place: Place) -> None:
@@ -340,10 +340,10 @@ def test_a_decision_asked_for_again_is_the_one_that_was_played(place: Place) -> 
         loop = made(store, policy=armlet.LinUCB(), control=Control(arm="old", share=0.5))
         first = [loop.decide(context(i, 2), event=f"e{i}") for i in range(20)]
         again = [loop.decide(context(i, 2), event=f"e{i}") for i in range(20)]
-        assert [_told(decision) for decision in again] == [_told(decision) for decision in first]
+        assert [_fields(decision) for decision in again] == [_fields(decision) for decision in first]
 
 
-def _told(decision: Decision) -> dict[str, Any]:
+def _fields(decision: Decision) -> dict[str, Any]:
     return decision.to_dict()
 
 

@@ -25,7 +25,7 @@ MADE: dict[str, Any] = {
 VALUES = ("secret", "0.3125", "1234.5", "987654321")
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return what was said since the last time."""
     lines = [f"{record.levelname} {record.getMessage()}" for record in caplog.records if record.name == "armlet.store"]
     caplog.clear()
@@ -37,35 +37,35 @@ def test_a_store_tells_what_happened_to_its_loops(place: Place, caplog: pytest.L
     ticks = Ticks()
     with ticking(place(), ticks) as store:
         loop = store.loop("homepage", **MADE)
-        assert told(caplog) == ["INFO loop homepage: made"]
+        assert lines_of(caplog) == ["INFO loop homepage: made"]
         for i in range(20):
             loop.decide([1.0, 1234.5], event=f"event-secret-{i}")
             loop.reward(f"event-secret-{i}", 0.3125, name="name-secret")
-        assert told(caplog) == []
+        assert lines_of(caplog) == []
         store.loop("homepage", **MADE)
         loop.model()
-        assert told(caplog) == []
+        assert lines_of(caplog) == []
         loop.change(aggregation="last", reward_range=(0.0, 0.3125))
         before: Any = {"aggregation": "first", "reward_range": (-1.0, 1.0)}
         store.loop("homepage", **MADE, **before, on_change="apply")
-        assert told(caplog) == ["INFO loop homepage: changed aggregation, reward_range"] * 2
+        assert lines_of(caplog) == ["INFO loop homepage: changed aggregation, reward_range"] * 2
         loop.add_arm("another-secret")
         loop.retire_arm("another-secret")
-        assert told(caplog) == ["INFO loop homepage: add_arm", "INFO loop homepage: retire_arm"]
+        assert lines_of(caplog) == ["INFO loop homepage: add_arm", "INFO loop homepage: retire_arm"]
         assert loop.forget_many(["event-secret-1", "event-secret-2", "nobody"]) == 2
         assert loop.forget("nobody") is False
-        assert told(caplog) == ["INFO loop homepage: 2 decisions forgotten"]
+        assert lines_of(caplog) == ["INFO loop homepage: 2 decisions forgotten"]
         ticks.now += 10.0
         pruned = store.prune(ticks.now - 5.0)
         assert pruned > 0
-        assert told(caplog) == [f"INFO loop homepage: {pruned} decisions pruned"]
+        assert lines_of(caplog) == [f"INFO loop homepage: {pruned} decisions pruned"]
         loop.change(policy=armlet.LinUCB(), how="refit")
         again = "INFO loop homepage: {} rewards learned again by another policy"
         left = sum(event["kind"] == "learn" for event in loop.log)
-        assert told(caplog) == [again.format(left), "INFO loop homepage: changed policy"]
+        assert lines_of(caplog) == [again.format(left), "INFO loop homepage: changed policy"]
         store.delete("homepage")
         store.delete("homepage")
-        assert told(caplog) == ["INFO loop homepage: deleted"]
+        assert lines_of(caplog) == ["INFO loop homepage: deleted"]
 
 
 def test_a_transaction_that_failed_is_told_and_what_it_did_is_not(
@@ -85,7 +85,7 @@ def test_a_transaction_that_failed_is_told_and_what_it_did_is_not(
         ):
             with pytest.raises(StoreError):
                 call()
-            assert told(caplog) == ["WARNING a transaction failed: OSError: no space left"]
+            assert lines_of(caplog) == ["WARNING a transaction failed: OSError: no space left"]
         failing.fails = False
 
 

@@ -105,9 +105,9 @@ def test_the_log_does_not_tell_the_seed(tmp_path: Path) -> None:
     with armlet.open_store(tmp_path / "shop.db") as store:
         loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), seed=seed)
         loop.decide([1.0])
-        told = str(list(loop.log))
-    assert str(seed) not in told
-    assert base64.b64encode(seed.to_bytes(16, "little")).decode() not in told
+        text = str(list(loop.log))
+    assert str(seed) not in text
+    assert base64.b64encode(seed.to_bytes(16, "little")).decode() not in text
 
 
 def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:

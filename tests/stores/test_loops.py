@@ -265,28 +265,28 @@ def test_judging_keeps_to_a_plain_model_of_it(aggregation: Aggregation, window: 
     rules = RewardRules(window=window, aggregation=aggregation, parts=parts)
     seen = set()
     for _ in range(300):
-        told: list[float] = []
-        outcome = Pending(t=1, event="e", seq=1, phase="open", due=window)
+        values: list[float] = []
+        pending = Pending(t=1, event="e", seq=1, phase="open", due=window)
         closes = rng.randrange(5)
         for i in range(5):
             if i == closes and window is not None:  # as a loop does when the window closes
-                phase = "learned" if told else "default"
-                outcome = Pending(t=1, event="e", seq=1, phase=phase, value=outcome.value or 0.0)  # type: ignore[arg-type]
+                phase = "learned" if values else "default"
+                pending = Pending(t=1, event="e", seq=1, phase=phase, value=pending.value or 0.0)  # type: ignore[arg-type]
             value = rng.choice([-1.0, -0.5, 0.5, 1.0, 9.0])
-            judgement = judge(rules, outcome, Reward(value))
+            judgement = judge(rules, pending, Reward(value))
             seen.add(judgement.status)
             if judgement.status in ("accepted", "late", "replaced"):
-                told.append(value)
-                counts = {"first": told[0], "last": told[-1], "sum": sum(told)}[aggregation]
+                values.append(value)
+                counts = {"first": values[0], "last": values[-1], "sum": sum(values)}[aggregation]
                 verdict = judgement.parts[REWARD]
                 assert verdict.value == counts
-                assert (verdict.act == "hold") == (outcome.phase == "open")
-                phase = "open" if outcome.due is not None else "learned"
-                outcome = Pending(t=1, event="e", seq=1, phase=phase, value=counts, due=outcome.due)  # type: ignore[arg-type]
+                assert (verdict.act == "hold") == (pending.phase == "open")
+                phase = "open" if pending.due is not None else "learned"
+                pending = Pending(t=1, event="e", seq=1, phase=phase, value=counts, due=pending.due)  # type: ignore[arg-type]
             else:
                 assert not judgement.parts
                 if judgement.status == "duplicate":
-                    assert value == outcome.value
+                    assert value == pending.value
     expected = {"accepted", "out_of_range"} | ({"late"} if window else set())
     more: dict[str, set[str]] = {"first": {"duplicate", "conflict"}, "last": {"duplicate", "replaced"}, "sum": set()}
     assert seen == expected | more[aggregation]

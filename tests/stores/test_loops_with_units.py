@@ -126,10 +126,10 @@ def test_counts_of_units_survive_and_are_those_of_a_replay(tmp_path: Path) -> No
             others = {"a", "b", "c"} - {loop.decide(context(1, 2), unit="u1").arm}
             loop.decide(context(1, 2), unit="u1", eligible=sorted(others))
             units = loop.stats().units
-            told = list(loop.log)
+            events = list(loop.log)
     last: dict[Any, Any] = {}
     counts = [0, 0, 0]
-    for event in told:
+    for event in events:
         if event["kind"] == "decide":
             key = (event["unit"], event["epoch"])
             is_switch = last.get(key, event["arm"]) != event["arm"]

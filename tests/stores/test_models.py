@@ -22,13 +22,13 @@ def trained(policy: armlet.Policy | None = UCB, n: int = 30, **given: Any) -> ar
     options: dict[str, Any] = {"features": ["one", "u"], "seed": 3} | given
     bandit = armlet.Bandit(["a", "b", "c"], policy=policy, **options)
     for i in range(n):
-        x: Any = dict(zip(("one", "u"), context(i, 2), strict=True)) if "encoder" not in given else TOLD[i % 3]
+        x: Any = dict(zip(("one", "u"), context(i, 2), strict=True)) if "encoder" not in given else CUSTOMERS[i % 3]
         bandit.learn(bandit.decide(x), reward(i))
     bandit.retire_arm("c")
     return bandit
 
 
-TOLD = [{"city": "Oslo", "age": 1.0}, {"city": "Rome", "age": 0.5}, {"city": "Bern", "age": 0.25}]
+CUSTOMERS = [{"city": "Oslo", "age": 1.0}, {"city": "Rome", "age": 0.5}, {"city": "Bern", "age": 0.25}]
 CITIES = Encoder().fit({"city": ["Oslo", "Rome"] * 9, "age": [1.0, 0.5] * 9})
 
 
@@ -92,7 +92,7 @@ def test_a_model_brings_its_range_objective_and_encoder(place: Place) -> None:
         assert (settings.objective, settings.reward_range) == ("min", (-1.5, 1.25))
         assert settings.encoder is not None
         assert settings.encoder.to_dict() == CITIES.to_dict()
-        loop.decide(TOLD[2], event="e")
+        loop.decide(CUSTOMERS[2], event="e")
         assert [loop.reward("e", value) for value in (1.5, -1.5)] == ["out_of_range", "accepted"]
         other = store.loop("narrow", model=bandit, reward_range=(0.0, 1.0), aggregation="sum", early_window=9.0)
         assert other.model().settings.reward_range == (0.0, 1.0)
@@ -149,20 +149,20 @@ def test_a_loop_that_is_there_keeps_what_it_learned_but_says_if_its_rules_differ
 def test_contexts_are_told_by_categories(place: Place) -> None:
     with Store(place()) as store:
         loop = store.loop("homepage", arms=["a", "b"], encoder=CITIES, policy=UCB, seed=3)
-        arms = [loop.decide(told, event=f"e{i}").arm for i, told in enumerate(TOLD)]
-        more = loop.decide_many(TOLD, events=["f0", "f1", "f2"])
+        arms = [loop.decide(customer, event=f"e{i}").arm for i, customer in enumerate(CUSTOMERS)]
+        more = loop.decide_many(CUSTOMERS, events=["f0", "f1", "f2"])
         for i in range(3):
             loop.reward(f"e{i}", reward(i))
             loop.reward(f"f{i}", reward(i + 3))
-        X = CITIES.matrix(TOLD).tolist()
+        X = CITIES.matrix(CUSTOMERS).tolist()
         rows = [Learned(X[i], arms[i], reward(i)) for i in range(3)]
         rows += [Learned(X[i], more[i].arm, reward(i + 3)) for i in range(3)]
         assert_learned(loop.model(), rows)
         assert_replays(store, loop)
         with pytest.raises(ValueError, match="city"):
             loop.decide({"age": 1.0})
-        assert loop.decide(TOLD[0], event="e0").arm == arms[0]
+        assert loop.decide(CUSTOMERS[0], event="e0").arm == arms[0]
     with Store(place()) as store:
         loop = store.loop("homepage", arms=["a", "b"], encoder=CITIES, policy=UCB, seed=3)
         assert_learned(loop.model(), rows)
-        assert loop.decide(TOLD[0], event="e0").arm == arms[0]
+        assert loop.decide(CUSTOMERS[0], event="e0").arm == arms[0]

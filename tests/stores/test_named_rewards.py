@@ -43,7 +43,7 @@ def test_a_late_retry_of_a_proxy_leaves_the_truth() -> None:
     with Store(Memory()) as store:
         loop = make(store, "last")
         loop.decide([1.0], event="e")
-        told: list[tuple[float, str, int, Status]] = [
+        rewards: list[tuple[float, str, int, Status]] = [
             (0.25, "click", 0, "accepted"),
             (1.0, "paid", 1, "replaced"),
             (0.25, "click", 0, "duplicate"),  # the proxy again
@@ -52,7 +52,7 @@ def test_a_late_retry_of_a_proxy_leaves_the_truth() -> None:
             (0.75, "refund", 1, "replaced"),
             (1.0, "paid", 1, "duplicate"),
         ]
-        for value, name, rank, status in told:
+        for value, name, rank, status in rewards:
             assert loop.reward("e", value, name=name, rank=rank) == status
         assert loop.reward("e", 0.5) == "outranked"
         assert learned(loop) == 0.75

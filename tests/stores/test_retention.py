@@ -148,15 +148,15 @@ def test_a_backup_in_traffic_goes_on_exactly_from_its_moment(tmp_path: Path) -> 
     with Store(SQLite(tmp_path / "shop.db", synchronous="NORMAL"), wall=lambda: 1e9, elapsed=lambda: 0.0) as store:
         loop = make(store, armlet.LinUCB())
         play(loop, 0, 50)
-        told: list[armlet.Decision] = []
+        decisions: list[armlet.Decision] = []
         with ThreadPoolExecutor(1) as other:
-            traffic = other.submit(lambda: told.extend(play(loop, 50, 150)))
+            traffic = other.submit(lambda: decisions.extend(play(loop, 50, 150)))
             while (head := store._ledger.head(loop._runner.id)) is None or head.seq < 110:
                 pass
             store.backup(copy)
             traffic.result()
         rows, final = list(store._ledger.rows(loop._runner.id)), loop.model().to_bytes()
-        decided = {decision.t: decision.id for decision in told}
+        decided = {decision.t: decision.id for decision in decisions}
     with Store(SQLite(copy, synchronous="NORMAL"), wall=lambda: 1e9, elapsed=lambda: 0.0) as store:
         loop = store.loop("homepage")
         kept = list(store._ledger.rows(loop._runner.id))

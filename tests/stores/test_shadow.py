@@ -208,9 +208,9 @@ def test_a_policy_as_the_control_plays_its_share_with_the_propensities_of_the_mi
             live = loop.model().decide(x, probabilities="all", propensity="marginal")
             other = second(loop).copy().decide(x, t=i + 1, probabilities="all", propensity="marginal")
             decision = loop.decide(x, event=f"e{i}", probabilities="all" if i % 2 else None)
-            told = rows_of(loop, "decide")[-1].fields["control"]
+            control = rows_of(loop, "decide")[-1].fields["control"]
             is_due = coins(SEED ^ CONTROL, i + 1).coin < share
-            assert (told["played"], told["live"], told["arm"]) == (is_due, live.arm, other.arm)
+            assert (control["played"], control["live"], control["arm"]) == (is_due, live.arm, other.arm)
             assert decision.arm == (other.arm if is_due else live.arm)
             mixed = (1 - share) * np.asarray(live.probabilities) + share * np.asarray(other.probabilities)
             assert decision.propensity == mixed[ARMS.index(str(decision.arm))]

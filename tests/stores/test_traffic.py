@@ -196,13 +196,13 @@ def test_counts_of_a_loop_do_not_keep_what_was_forgotten() -> None:
         assert loop.decide([0.75, 0.25], event="somebody").explored
         assert [loop.reward("somebody", value) for value in (888.125, 777.25)] == ["accepted", "replaced"]
         store._writer.do(lambda tx, now: loop._runner.save(loop._runner.open(tx, now)))
-        assert "777.25" in told(loop)
+        assert "777.25" in tally_of(loop)
         assert loop.forget("somebody")
-        assert "888" not in told(loop)
-        assert "777" not in told(loop)
+        assert "888" not in tally_of(loop)
+        assert "777" not in tally_of(loop)
 
 
-def told(loop: Loop) -> str:
+def tally_of(loop: Loop) -> str:
     """Return what a ledger keeps of a loop's counts."""
     with loop._ledger.session() as session:
         return session.tally(loop._runner.id) or ""
@@ -436,8 +436,8 @@ def test_a_call_that_fails_half_way_is_undone_and_others_of_its_batch_are_kept(
         loop = make(store)
         play(loop, 5)
         results = one_batch(store, loop, ("good", "bad", "better", "good"))
-        told = "nothing of this call was kept: a fault inside the store, ZeroDivisionError: half-way"
-        assert str(results.pop("bad")).startswith(told)
+        refusal = "nothing of this call was kept: a fault inside the store, ZeroDivisionError: half-way"
+        assert str(results.pop("bad")).startswith(refusal)
         assert results == {"good": 6, "better": 7}  # the repeat is answered as before
         assert loop.model().to_bytes() == rebuilt(store).to_bytes()
         assert [row.fields["event"] for row in loop._ledger.rows(1) if (row.t or 0) > 5] == ["good", "better"]
@@ -449,7 +449,7 @@ def test_a_call_that_the_ledger_refuses_fails_alone(tmp_path: Path, monkeypatch:
 
     def refuses(session: SQLiteSession, drafts: Sequence[Draft]) -> None:
         write(session, drafts)
-        if any(outcome.event == "bad" for draft in drafts for outcome in draft.new.values()):
+        if any(pending.event == "bad" for draft in drafts for pending in draft.new.values()):
             raise apsw.ConstraintError("not such a row")
 
     monkeypatch.setattr(SQLiteSession, "write", refuses)

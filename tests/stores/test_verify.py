@@ -81,11 +81,11 @@ def test_the_rows_after_a_snapshot_are_proved_too(ledger: Ledger) -> None:
 
 
 def test_progress_is_told_in_rows_and_outcomes(ledger: Ledger) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with Store(ledger) as store:
         store.loop("home", arms=["a", "b"], dim=1, seed=3).decide_many([[1.0]] * 4000)
-        verify(ledger, "home", lambda done, total: told.append((done, total)))
-    assert told == [(0, 8000), (OFTEN, 8000), (8000, 8000)]
+        verify(ledger, "home", lambda done, total: progress.append((done, total)))
+    assert progress == [(0, 8000), (OFTEN, 8000), (8000, 8000)]
 
 
 def test_a_name_that_is_not_there_is_refused(ledger: Ledger) -> None:

@@ -463,8 +463,8 @@ class Cast:
         models = [each.to_bytes() for each in self.members]
         control = None if self.control is None or self.control.arm is None else self.control.to_dict()
         share = None if self.control is None else self.control.share
-        told = {"role": self._role} if self._is_pair else {"others": self._roles}
-        text = json.dumps({**told, "control": control, "share": share, "sizes": [*map(len, models)]}).encode()
+        roles = {"role": self._role} if self._is_pair else {"others": self._roles}
+        text = json.dumps({**roles, "control": control, "share": share, "sizes": [*map(len, models)]}).encode()
         magic = PAIR_MAGIC if self._is_pair else MAGIC
         return b"".join([magic, len(text).to_bytes(LENGTH, "little"), text, *models])
 

@@ -235,7 +235,7 @@ def _arrow(table: Any) -> Any:
 def _plain(table: Any, features: list[str], roles: Roles, learned: Learned) -> Iterator[Logged]:
     for batch in _batches(table, [*features, *_others(table, roles, features, learned)]):
         X = zip(*(column.to_pylist() for column in batch.columns[: len(features)]), strict=True)
-        for x, rest in zip(X, _told(batch, roles, learned), strict=True):
+        for x, rest in zip(X, _logged(batch, roles, learned), strict=True):
             if None in x:
                 raise ArgumentError("{table} has a row without a feature; leave such rows out")
             yield rest._replace(x=[_number(value, name) for value, name in zip(x, features, strict=True)])
@@ -244,7 +244,7 @@ def _plain(table: Any, features: list[str], roles: Roles, learned: Learned) -> I
 def _encoded(table: Any, encoder: Encoder, roles: Roles, learned: Learned) -> Iterator[Logged]:
     for batch in _batches(table, [*encoder.reads, *_others(table, roles, encoder.reads, learned)]):
         X = encoder.matrix(batch.select(list(encoder.reads)))
-        for x, rest in zip(X.tolist(), _told(batch, roles, learned), strict=True):
+        for x, rest in zip(X.tolist(), _logged(batch, roles, learned), strict=True):
             yield rest._replace(x=x)
 
 
@@ -266,7 +266,7 @@ def _others(table: Any, roles: Roles, features: Sequence[str], learned: Learned)
     return named + [name for name in more if name not in (*named, *features)]
 
 
-def _told(batch: Any, roles: Roles, learned: Learned) -> Iterator[Logged]:
+def _logged(batch: Any, roles: Roles, learned: Learned) -> Iterator[Logged]:
     """Yield what rows say next to their contexts."""
     columns = {name: batch[name].to_pylist() for name in batch.column_names}
     arms, chance = columns.pop(roles.arm), roles.propensity

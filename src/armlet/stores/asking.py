@@ -203,7 +203,7 @@ def _some(asks: Asks, n: int) -> list[Ask]:
 # ---- rewards
 
 
-def told_of(event: str, value: Value, report: Report) -> tuple[str, Reward]:
+def reward_of(event: str, value: Value, report: Report) -> tuple[str, Reward]:
     """Return the event of a reward, and the reward, checked."""
     of = check_text("event", event)
     options = read_report(report)
@@ -218,22 +218,22 @@ def _value(value: object) -> Value:
     return {name: columns.reward(each, f"value[{name!r}]") for name, each in value.items()}
 
 
-def rewarding(runner: LoopRunner, of: str, told: Reward) -> Rewarding:
+def rewarding(runner: LoopRunner, of: str, reward: Reward) -> Rewarding:
     """Return what to do with a reward of a loop."""
-    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, told), (of,)
+    return runner, lambda tx, draft, now: runner.reward(tx, draft, now, of, reward), (of,)
 
 
 def rewarding_many(runner: LoopRunner, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> Call[list[Status]]:
     """Return what to do with many rewards of a loop, all or none."""
-    told = [told_of(*named(each)) for each in listed("rewards", rewards)]
-    if len(told) > MOST:
-        raise InvalidValueError(f"rewards has {len(told):,} items; give {MOST:,} at most at once")
+    pairs = [reward_of(*named(each)) for each in listed("rewards", rewards)]
+    if len(pairs) > MOST:
+        raise InvalidValueError(f"rewards has {len(pairs):,} items; give {MOST:,} at most at once")
 
     def work(tx: Transaction, draft: Draft, now: Moment) -> list[Status]:
         with runner.counting():
-            return [runner.reward(tx, draft, now, of, reward) for of, reward in told]
+            return [runner.reward(tx, draft, now, of, reward) for of, reward in pairs]
 
-    return work, [of for of, _ in told], max(len(told), 1)
+    return work, [of for of, _ in pairs], max(len(pairs), 1)
 
 
 def named(given: object) -> tuple[Any, Any, Report]:

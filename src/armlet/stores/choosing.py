@@ -203,11 +203,11 @@ def _row(runner: LoopRunner, tx: Transaction, draft: Draft, now: Moment, actions
 def _write(
     runner: LoopRunner, draft: Draft, now: Moment, table: ActionTable, name: str | None, base: KeptTable | None
 ) -> int:
-    told = fields_of_table(table, name, base)
+    content = fields_of_table(table, name, base)
     if name is not None:
-        told = told._replace(fields=written(told.fields))
-    seq = runner.append(draft, now, "actions", None, told.fields, told.Z).seq
-    runner.last_table = KeptTable(seq, told.depth, table)
+        content = content._replace(fields=written(content.fields))
+    seq = runner.append(draft, now, "actions", None, content.fields, content.Z).seq
+    runner.last_table = KeptTable(seq, content.depth, table)
     return seq
 
 

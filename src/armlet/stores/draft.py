@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from armlet.stores.ledger import Early, Found, Head, Ledger, Moment, Pending, Row, Session, Want
+from armlet.stores.ledger import Early, Entered, Head, Ledger, Moment, Pending, Row, Session, Want
 
 _Table: TypeAlias = dict[int, Pending]
 _new = tuple.__new__  # quicker than the call of a class
@@ -38,7 +38,7 @@ class Draft:
         "ts",
     )
 
-    def __init__(self, loop: int, found: Found) -> None:
+    def __init__(self, loop: int, found: Entered) -> None:
         self.loop, self.found = loop, found
         self.begin(found.head)
 
@@ -57,8 +57,8 @@ class Draft:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        told = self.rows or self.new or self.changed or self.early or self.arrived or self.snapshot
-        return not told and self.tally is None
+        changes = self.rows or self.new or self.changed or self.early or self.arrived or self.snapshot
+        return not changes and self.tally is None
 
     @property
     def head(self) -> Head:

@@ -15,7 +15,7 @@ import msgspec
 
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
-from armlet.stores.ledger import Decided, Early, Head, LoopRecord, Part, PartPhase, Pending, Phase, Row, Told
+from armlet.stores.ledger import Decided, Early, Head, LoopRecord, OutcomeRecord, Part, PartPhase, Pending, Phase, Row
 
 EVENT = ("loop", "seq", "ts", "kind", "t", "fields", "x", "crc")
 OUTCOME = ("loop", "t", "event", "seq", "phase", "value", "due", "rank", "names", "played", "parts", "crc")
@@ -78,26 +78,26 @@ def event_values(loop: int, row: Row) -> Values:
     return (loop, seq, ts, kind, t, text, x, crc if x is None else zlib.crc32(x, crc))
 
 
-def outcome_values(loop: int, outcome: Pending) -> Values:
+def outcome_values(loop: int, pending: Pending) -> Values:
     """Return an outcome as it is written."""
-    t, event, seq, phase, value, due, rank, names, played, parts = outcome
+    t, event, seq, phase, value, due, rank, names, played, parts = pending
     value = None if value is None else value + 0.0  # a database may keep no sign of zero
-    told = (loop, t, event, seq, phase, value, due, rank, json_bytes(names).decode() if names else "[]")
+    fields = (loop, t, event, seq, phase, value, due, rank, json_bytes(names).decode() if names else "[]")
     arm = None if played is None else json_bytes(played).decode()
     text = None if parts is None else json_bytes({name: _plain(part) for name, part in parts.items()}).decode()
-    return (*told, arm, text, _outcome_crc(told, arm, text))
+    return (*fields, arm, text, _outcome_crc(fields, arm, text))
 
 
 def _plain(part: Part) -> list[object]:
-    told: list[object] = [part.value + 0.0, part.phase, part.rank, list(part.names)]
-    return told if part.billed is None else [*told, part.billed + 0.0]
+    fields: list[object] = [part.value + 0.0, part.phase, part.rank, list(part.names)]
+    return fields if part.billed is None else [*fields, part.billed + 0.0]
 
 
-def _outcome_crc(told: Sequence[object], arm: str | None, parts: str | None) -> int:
+def _outcome_crc(fields: Sequence[object], arm: str | None, parts: str | None) -> int:
     """Return the check value of an outcome; what is not there is not in it, as in versions that did not know it."""
     if parts is not None:
-        return _crc(*told, arm, parts)
-    return _crc(*told) if arm is None else _crc(*told, arm)
+        return _crc(*fields, arm, parts)
+    return _crc(*fields) if arm is None else _crc(*fields, arm)
 
 
 def head_values(loop: int, head: Head, made: int) -> Values:
@@ -144,11 +144,11 @@ def read_event(found: Sequence[Any]) -> Row:
 
 def read_outcome(found: Sequence[Any]) -> Pending:
     """Read an outcome."""
-    *told, arm, parts, crc = found
-    t, phase, names = told[1], told[4], told[8]
+    *fields, arm, parts, crc = found
+    t, phase, names = fields[1], fields[4], fields[8]
     what = f"the outcome of step {t} of the loop"
     _check_types("outcome", found, what)
-    _check(_outcome_crc(told, arm, parts) == crc and phase in _PHASES, what)
+    _check(_outcome_crc(fields, arm, parts) == crc and phase in _PHASES, what)
     try:
         heard = () if names == "[]" else tuple(_decode_names(names))
         played = None if arm is None else _decode(arm)
@@ -157,7 +157,7 @@ def read_outcome(found: Sequence[Any]) -> Pending:
         raise StoreError(f"{what} is damaged: {error}; {WAY_OUT}") from error
     _check(played is None or type(played) in (str, int), what)
     _check(all(each.phase in _PART_PHASES for each in (several or {}).values()), what)
-    return Pending(t, told[2], told[3], phase, told[5], told[6], told[7], heard, played, _parts(several))
+    return Pending(t, fields[2], fields[3], phase, fields[5], fields[6], fields[7], heard, played, _parts(several))
 
 
 def _parts(found: Mapping[str, _Part] | None) -> Mapping[str, Part] | None:
@@ -171,22 +171,22 @@ def _parts(found: Mapping[str, _Part] | None) -> Mapping[str, Part] | None:
 
 def read_decided(found: Sequence[Any]) -> Decided:
     """Read an outcome and the row of its decision, one behind the other."""
-    outcome, rest = read_outcome(found[: len(OUTCOME)]), found[len(OUTCOME) :]
+    pending, rest = read_outcome(found[: len(OUTCOME)]), found[len(OUTCOME) :]
     if rest[0] is None:
-        raise StoreError(f"row {outcome.seq} of the loop is missing; {WAY_OUT}")
+        raise StoreError(f"row {pending.seq} of the loop is missing; {WAY_OUT}")
     row = read_event(rest)
-    _check(row.kind == "decide" and row.t == outcome.t, f"the outcome of step {outcome.t} of the loop")
-    return Decided(outcome, row)
+    _check(row.kind == "decide" and row.t == pending.t, f"the outcome of step {pending.t} of the loop")
+    return Decided(pending, row)
 
 
-def read_told(found: Sequence[Any]) -> Told:
+def read_outcome_record(found: Sequence[Any]) -> OutcomeRecord:
     """Read an outcome, the row of its decision, and the last one about it, one behind the other; None where missing."""
     row, last = len(OUTCOME), len(OUTCOME) + len(EVENT)
     if found[row] is None:
-        outcome = read_outcome(found[:row])
-        raise StoreError(f"row {outcome.seq} of the loop, the decision of step {outcome.t}, is missing; {WAY_OUT}")
+        pending = read_outcome(found[:row])
+        raise StoreError(f"row {pending.seq} of the loop, the decision of step {pending.t}, is missing; {WAY_OUT}")
     heard = None if found[last] is None else read_event(found[last:])
-    return Told(*read_decided(found[:last]), heard)
+    return OutcomeRecord(*read_decided(found[:last]), heard)
 
 
 def read_head(found: Sequence[Any] | None) -> tuple[Head, int]:

@@ -76,8 +76,8 @@ class Gain(Result):
         return str(self)
 
     def _html(self) -> Iterable[str]:
-        told = {"seen so far": self.seen, "rows": self.rows, "of these compared": self.compared}
-        return [notebook.facts({**told, "share now": self.share, "decisions until an answer": self.longer})]
+        facts = {"seen so far": self.seen, "rows": self.rows, "of these compared": self.compared}
+        return [notebook.facts({**facts, "share now": self.share, "decisions until an answer": self.longer})]
 
     def __str__(self) -> str:
         ends = "" if self.interval is None else ": {:.4g} to {:.4g} so far, on average".format(*self.interval)

@@ -193,7 +193,7 @@ def given_of(decision: Decision) -> dict[str, float]:
     return dict(decision.reward) if isinstance(decision.reward, Mapping) else {}
 
 
-def is_told_elsewhere(known: Recent) -> bool:
+def learned_elsewhere(known: Recent) -> bool:
     """Whether somebody who was given the decision has let another bandit learn it."""
     decision, pending = known.decision, known.pending
     if decision.learned != (pending.phase in ("learned", "default")):

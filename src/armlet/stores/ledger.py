@@ -128,7 +128,7 @@ class Pending(NamedTuple):
         return _new(Pending, (t, event, seq, phase, None, due, 0, (), played, each or None))
 
     @property
-    def told(self) -> float | dict[str, float] | None:
+    def reward(self) -> float | dict[str, float] | None:
         """What was reported so far, or learned: a value, or the values of parts."""
         return self.value if self.parts is None else {name: part.value for name, part in self.parts.items()}
 
@@ -168,7 +168,7 @@ class Want(NamedTuple):
     most: int = 0  # of these
 
 
-class Found(NamedTuple):
+class Entered(NamedTuple):
     """A loop as it was when it was locked."""
 
     head: Head
@@ -189,7 +189,7 @@ class Pruned:
 class Session(Protocol):
     """A transaction. Nobody else can change a loop that it has entered before it ends."""
 
-    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+    def enter(self, wants: Sequence[Want]) -> Sequence[Entered | None]:
         """Lock loops, in ascending order, and read what is wanted of each; None for a loop that is not there.
 
         A session enters loops in ascending order too, those of several calls included, or it may wait for another one
@@ -282,7 +282,7 @@ class Usage(NamedTuple):
     bytes: int  # of rows: their fields and contexts
 
 
-class Told(NamedTuple):
+class OutcomeRecord(NamedTuple):
     """An outcome, the row of its decision, and the last row that says something about that."""
 
     pending: Pending
@@ -308,7 +308,7 @@ class View(Protocol):
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         """Read all rows with higher numbers, in order and in bounded memory."""
 
-    def outcomes(self, loop: int) -> Iterator[Told]:
+    def outcomes(self, loop: int) -> Iterator[OutcomeRecord]:
         """Read all outcomes, in the order of their steps and in bounded memory."""
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:

@@ -25,7 +25,7 @@ from armlet.inputs.settings import HUGE, chance, number
 from armlet.kernel import Decision
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
-from armlet.stores.asking import Asking, rewarding, rewarding_many, told_of
+from armlet.stores.asking import Asking, reward_of, rewarding, rewarding_many
 from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.health import Alarm
@@ -288,15 +288,15 @@ class Loop:
         ('accepted', 'replaced', 'duplicate', 'outranked')
         """
         with refusing():
-            told = told_of(event, value, report)
-        return self._writer.call(*rewarding(self._runner, *told))
+            pair = reward_of(event, value, report)
+        return self._writer.call(*rewarding(self._runner, *pair))
 
     @with_options(REPORT)
     async def areward(self, event: str, value: Value, **report: Unpack[Report]) -> Status:
         """Record a reward, as `reward` does, without a thread that waits."""
         with refusing():
-            told = told_of(event, value, report)
-        return await self._writer.acall(*rewarding(self._runner, *told))
+            pair = reward_of(event, value, report)
+        return await self._writer.acall(*rewarding(self._runner, *pair))
 
     def reward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards in one transaction; return what became of each.
@@ -308,14 +308,14 @@ class Loop:
             10,000 at most.
         """
         with refusing():
-            told = rewarding_many(self._runner, rewards)
-        return self._writer.call(self._runner, *told)
+            call = rewarding_many(self._runner, rewards)
+        return self._writer.call(self._runner, *call)
 
     async def areward_many(self, rewards: Iterable[tuple[str, Value] | Mapping[str, Any]]) -> list[Status]:
         """Record many rewards, as `reward_many` does, without a thread that waits."""
         with refusing():
-            told = rewarding_many(self._runner, rewards)
-        return await self._writer.acall(self._runner, *told)
+            call = rewarding_many(self._runner, rewards)
+        return await self._writer.acall(self._runner, *call)
 
     def bill(self, event: str, cost: float) -> bool:
         """Count what a decision costs in the budget, and learn nothing from it; return whether there is one.
@@ -624,7 +624,7 @@ class Loop:
         rows = tx.session.pick(runner.id, list(tally.traffic.last_rows))
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.pending for decided in tx.session.decided(runner.id, events))
-        values = {outcome.seq: outcome.told for outcome in outcomes if outcome.told is not None}
+        values = {pending.seq: pending.reward for pending in outcomes if pending.reward is not None}
         counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 

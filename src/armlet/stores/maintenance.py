@@ -280,14 +280,14 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
             raise InvalidValueError(f"{error}; or let it learn the loop's log again: how='refit'") from error
         raise
     has_cast = twin.describe() != runner.cast.describe() or (refits is not None and wanted.has_cast)
-    told = [*replaces, *more, *([{"guards": twin.describe()}] if has_cast else [])]
+    changes = [*replaces, *more, *([{"guards": twin.describe()}] if has_cast else [])]
     rules = _rules(runner, wanted)
     terms = runner.terms.with_rules(**rules)
     is_relearned = refits is not None and wanted.policy is not None
     going = Going(
         cast=twin,
         terms=replace(terms, lost_digits="") if is_relearned else terms,
-        fields={"rules": rules, "replaces": told},
+        fields={"rules": rules, "replaces": changes},
         moved=moved,
         is_replayed=refits is None and not has_cast and (wanted.policy is None or is_own(wanted.policy)),
     )

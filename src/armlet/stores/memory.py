@@ -15,14 +15,14 @@ from armlet.stores.draft import Draft
 from armlet.stores.ledger import (
     Decided,
     Early,
-    Found,
+    Entered,
     Head,
     LoopRecord,
     Moment,
+    OutcomeRecord,
     Pending,
     Pruned,
     Row,
-    Told,
     Usage,
     Want,
 )
@@ -65,25 +65,25 @@ class MemorySession:
         while len(self._undo) > done:
             self._undo.pop()()
 
-    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+    def enter(self, wants: Sequence[Want]) -> Sequence[Entered | None]:
         return [self._found(want) for want in wants]
 
-    def _found(self, want: Want) -> Found | None:
+    def _found(self, want: Want) -> Entered | None:
         book = self._books.get(want.loop)
         if book is None:
             return None
         rows = () if want.after in (None, book.head.seq) else tuple(self.rows(want.loop, want.after or 0))
         due = () if want.due is None else self.due(want.loop, want.due, want.most)
-        return Found(book.head, rows, self.decided(want.loop, want.events), due)
+        return Entered(book.head, rows, self.decided(want.loop, want.events), due)
 
     def write(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
             book = self._books[draft.loop]
             for row in draft.rows:
                 self._put(book.rows, row.seq, row._replace(fields=dict(row.fields)))
-            for outcome in (*draft.new.values(), *draft.changed.values()):
-                self._put(book.outcomes, outcome.t, outcome)
-                self._put(book.events, outcome.event, outcome.t)
+            for pending in (*draft.new.values(), *draft.changed.values()):
+                self._put(book.outcomes, pending.t, pending)
+                self._put(book.events, pending.event, pending.t)
             arrived = {event for event, _ in draft.arrived}
             left = (each for each in book.early if each.event not in arrived)
             self._set(book, "early", (*left, *draft.early))
@@ -198,7 +198,7 @@ class MemorySession:
         self._undo.append(lambda: table.update({key: before}) if known else table.pop(key))
 
     def _drop(self, book: _Book, old: set[int]) -> None:
-        self._set(book, "outcomes", {t: outcome for t, outcome in book.outcomes.items() if t not in old})
+        self._set(book, "outcomes", {t: pending for t, pending in book.outcomes.items() if t not in old})
         self._set(book, "events", {event: t for event, t in book.events.items() if t not in old})
         self._set(book, "head", book.head._replace(outcomes=len(book.outcomes)))
 
@@ -231,11 +231,11 @@ class MemoryView:
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return (row for seq, row in self._books[loop].rows.items() if seq > after)
 
-    def outcomes(self, loop: int) -> Iterator[Told]:
+    def outcomes(self, loop: int) -> Iterator[OutcomeRecord]:
         book = self._books[loop]
         last = {row.t: row for row in book.rows.values() if row.kind != "decide"}
         for t in sorted(book.outcomes):
-            yield Told(*book.decided(t), last.get(t))
+            yield OutcomeRecord(*book.decided(t), last.get(t))
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:
         return self._books[loop].snapshot

@@ -209,8 +209,8 @@ class Details(Result):
         """Return the arms by columns."""
         names = ("arm", "decisions", "explored", "share", "rewards", "defaults", "mean")
         ends = {end: [getattr(arm.value, end, None) for arm in self.by_arm] for end in ("low", "high")}
-        told = {name: [getattr(arm, name) for arm in self.by_arm] for name in names}
-        return {**told, **ends, "state": ["retired" if arm.is_retired else "plays" for arm in self.by_arm]}
+        columns = {name: [getattr(arm, name) for arm in self.by_arm] for name in names}
+        return {**columns, **ends, "state": ["retired" if arm.is_retired else "plays" for arm in self.by_arm]}
 
     def plot(self) -> Figure:
         """Draw the shares of arms over the decisions so far; needs `armlet[plots]`."""
@@ -229,11 +229,11 @@ class Details(Result):
         return f"{self.decisions:,} decisions, {self.rewards:,} rewarded, {self.open:,} open; {trouble}."
 
     def _html(self) -> Iterable[str]:
-        told = {"policy": notebook.brief(self.policy), "objective": self.objective, "reward range": self.reward_range}
+        facts = {"policy": notebook.brief(self.policy), "objective": self.objective, "reward range": self.reward_range}
         guards = {"control": self.guards.control, "shadow": self.guards.shadow, "frozen": self.guards.is_frozen or None}
         guards |= {f"shadow {name}": policy for name, policy in self.guards.shadows.items()}
         notes = [notebook.note(str(each)) for each in (*self.gains, *self.alarms)]
-        return [notebook.facts({**told, **guards}), notebook.table(self.columns()), *notes]
+        return [notebook.facts({**facts, **guards}), notebook.table(self.columns()), *notes]
 
 
 def _plain(value: object) -> Any:
@@ -307,16 +307,16 @@ def glimpse(
     name: str, now: int, tally: Tally, terms: Terms, bandit: Bandit, last: Sequence[LastDecision], counts: Counts
 ) -> Glimpse:
     """Take what is needed of a loop; O(arms x features)."""
-    told: tuple[Any, ...]
+    fields: tuple[Any, ...]
     if isinstance(bandit, ActionBandit):  # its arms are those that were played
         played = sorted(tally.counts, key=lambda each: -each.decisions)
-        told = (bandit.settings, tuple(each.arm for each in played), (), {}, last, None)
+        fields = (bandit.settings, tuple(each.arm for each in played), (), {}, last, None)
     else:
         retired = tuple(bandit.arms.retired)
         gone = set(retired)
         arms = tuple(arm for arm in bandit.arms if arm not in gone)
-        told = (bandit.settings, arms, retired, _linear(bandit), last, bandit.budget)
-    return Glimpse(name, now, tally.to_json(), terms, *told, *counts)
+        fields = (bandit.settings, arms, retired, _linear(bandit), last, bandit.budget)
+    return Glimpse(name, now, tally.to_json(), terms, *fields, *counts)
 
 
 def details(view: View, record: LoopRecord, now: int, *, policy: Policy | None = None) -> Details:
@@ -422,22 +422,22 @@ def _catalogue(tally: Tally, settings: Any) -> dict[str, Any]:
     found = tally.catalogue
     if not isinstance(settings, ActionSettings):
         return {}
-    told = {"action_dim": settings.action_dim, "action_features": settings.action_features, "others": tally.others}
+    fields = {"action_dim": settings.action_dim, "action_features": settings.action_features, "others": tally.others}
     if found is None:
-        return told
+        return fields
     tables = {name: table.hash for name, table in found.prepared.items()}
-    return {**told, "tables": tables, "baseline": found.baseline, "deferred": found.deferred}
+    return {**fields, "tables": tables, "baseline": found.baseline, "deferred": found.deferred}
 
 
 def _guards(tally: Tally) -> Guards:
-    told = tally.comparisons.guards
-    control, shadow = told.get("control"), told.get("shadow")
-    shadows = {name: policy_words(each) for name, each in told.get("shadows", {}).items()}
+    guards = tally.comparisons.guards
+    control, shadow = guards.get("control"), guards.get("shadow")
+    shadows = {name: policy_words(each) for name, each in guards.get("shadows", {}).items()}
     return Guards(
         control=None if control is None else control_label(control),
         share=0.0 if control is None else control["share"],
         shadow=None if shadow is None else policy_words(shadow),
-        is_frozen="frozen" in told,
+        is_frozen="frozen" in guards,
         shadows=shadows,
     )
 
@@ -562,8 +562,8 @@ def _linear(bandit: Bandit) -> dict[Arm, Linear]:
     intercepts = settings.sign * (base + theta @ rows[0])
     slopes = settings.sign * (theta * (rows[1] - rows[0]))[:, -settings.dim :]
     names = settings.features or tuple(map(str, range(settings.dim)))
-    told = (tuple(zip(names, each, strict=True)) for each in slopes.tolist())
-    return {arm: (at, named) for arm, at, named in zip(labels, intercepts.tolist(), told, strict=True)}
+    pairs = (tuple(zip(names, each, strict=True)) for each in slopes.tolist())
+    return {arm: (at, named) for arm, at, named in zip(labels, intercepts.tolist(), pairs, strict=True)}
 
 
 # ---- the last decisions

@@ -37,12 +37,12 @@ from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
-from armlet.stores.learning import Recent, bill_part, check_played, close, count, is_told_elsewhere, judged, spent_part
+from armlet.stores.learning import Recent, bill_part, check_played, close, count, judged, learned_elsewhere, spent_part
 from armlet.stores.ledger import (
     REWARD,
     Decided,
     Early,
-    Found,
+    Entered,
     Head,
     LoopRecord,
     Moment,
@@ -248,7 +248,7 @@ class LoopRunner:
         if found.decided:
             self._absent -= {decided.pending.event for decided in found.decided}
         if found.due or found.rows or found.decided:
-            draft.found = Found(head)
+            draft.found = Entered(head)
         if found.due or self._has_more_due:
             self._close_due(draft, now, found.due)
         return draft
@@ -562,7 +562,7 @@ class LoopRunner:
     def _found(self, tx: Transaction, draft: Draft, event: str) -> Recent | None:
         """Look an event up, as the loop knows it: a bandit elsewhere may have learned a decision that it was given."""
         known = self.find(tx, event)
-        if known is not None and is_told_elsewhere(known):
+        if known is not None and learned_elsewhere(known):
             known = self.remember(Decided(known.pending, self.row(tx, draft, known)))
         return known
 
@@ -596,13 +596,13 @@ class LoopRunner:
 
     # ---- rewards before their decision
 
-    def _wait(self, draft: Draft, now: Moment, event: str, told: Reward) -> Status:
+    def _wait(self, draft: Draft, now: Moment, event: str, reward: Reward) -> Status:
         early = self.rules.early
         status: Status = "unknown" if early is None else "early"
-        if told.played is not None and early is not None:
-            check_played(self, told.played)  # or its decision would be refused
+        if reward.played is not None and early is not None:
+            check_played(self, reward.played)  # or its decision would be refused
         if early is not None:
-            draft.early.append(Early(event, now.steady + early, told.to_dict()))
+            draft.early.append(Early(event, now.steady + early, reward.to_dict()))
             self._drop_some_later(now, early)
         self.answer(status, now)
         return status
@@ -620,9 +620,9 @@ class LoopRunner:
         if waiting:
             draft.arrived.append((event, len(waiting)))
         for each in waiting:
-            told = Reward(**each.fields)
-            if each.until > now.steady and has_room(known.pending, told):
-                self._count(draft, now, known, told, is_early=True)
+            reward = Reward(**each.fields)
+            if each.until > now.steady and has_room(known.pending, reward):
+                self._count(draft, now, known, reward, is_early=True)
 
     # ---- windows
 

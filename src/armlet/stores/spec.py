@@ -301,8 +301,8 @@ class LoopChange(LoopSettings):
     @property
     def names(self) -> list[str]:
         """What is to be another one."""
-        told = [name for name in self.said if name not in (*RULES, "fill", "how")]
-        return [*self.rules, *told]
+        others = [name for name in self.said if name not in (*RULES, "fill", "how")]
+        return [*self.rules, *others]
 
     @property
     def has_cast(self) -> bool:
@@ -753,9 +753,9 @@ def _other_features(_: LoopSpec, ours: Settings, theirs: Settings) -> Iterable[s
 def _other_ranges(spec: LoopSpec, ours: Settings, theirs: Settings) -> Range | Ranges | Keep:
     if ours.outcomes is None or theirs.outcomes is None:
         return KEEP if ours.reward_range in (None, theirs.reward_range) else ours.reward_range
-    told, known = ours.outcomes.ranges, theirs.outcomes.ranges
+    ranges, known = ours.outcomes.ranges, theirs.outcomes.ranges
     names = spec.reward_range if isinstance(spec.reward_range, Mapping) else ()
-    return {name: told[name] for name in names if told[name] != known.get(name)} or KEEP
+    return {name: ranges[name] for name in names if ranges[name] != known.get(name)} or KEEP
 
 
 def _other_weights(_: LoopSpec, ours: Settings, theirs: Settings) -> Mapping[str, float] | Keep:

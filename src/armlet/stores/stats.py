@@ -429,22 +429,22 @@ def _labelled(loop: Stats) -> Iterator[tuple[dict[str, str], ArmCounts]]:
 
 def _catalogue_metrics(loops: list[Stats]) -> Iterator[Metric]:
     for name, text, field in _BASELINE:
-        told = [(loop.name, loop.baseline) for loop in loops if loop.baseline is not None]
-        yield Metric(f"armlet_{name}", "counter", text, [Sample({"loop": n}, getattr(one, field)) for n, one in told])
+        pairs = [(loop.name, loop.baseline) for loop in loops if loop.baseline is not None]
+        yield Metric(f"armlet_{name}", "counter", text, [Sample({"loop": n}, getattr(one, field)) for n, one in pairs])
     deferred = [Sample({"loop": loop.name}, loop.deferred) for loop in loops if loop.deferred]
     yield Metric("armlet_deferred_decisions", "gauge", "Decisions that were deferred and not activated.", deferred)
 
 
 def _outcome_metrics(loops: list[Stats]) -> Iterator[Metric]:
-    told = [
+    outcomes = [
         ({"loop": loop.name, "outcome": one.outcome, **_arm_labels(one.arm)}, one)
         for loop in loops
         for one in loop.outcomes
         if one.arm is not None
     ]
-    values = [Sample(label, one.values) for label, one in told]
+    values = [Sample(label, one.values) for label, one in outcomes]
     yield Metric("armlet_outcome_values", "gauge", "Values of an outcome that the policy was given.", values)
-    means = [Sample(label, one.mean) for label, one in told if one.mean is not None]
+    means = [Sample(label, one.mean) for label, one in outcomes if one.mean is not None]
     yield Metric("armlet_mean_outcome", "gauge", "Their mean.", means)
 
 

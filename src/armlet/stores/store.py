@@ -30,7 +30,7 @@ from armlet.inputs.columns import check_text, listed
 from armlet.inputs.options import taking
 from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
-from armlet.stores.asking import MOST, WORDS, Rewarding, named, rewarding, told_of
+from armlet.stores.asking import MOST, WORDS, Rewarding, named, reward_of, rewarding
 from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
@@ -190,7 +190,7 @@ class Store:
                         f"rewards has loop {given['loop']!r}, which is not in use; open it first, with Store.loop"
                     )
                 rest = {name: value for name, value in given.items() if name != "loop"}
-                return rewarding(runner, *told_of(*named(rest)))
+                return rewarding(runner, *reward_of(*named(rest)))
         except ArmletError as error:
             return error
 

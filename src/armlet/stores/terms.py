@@ -111,8 +111,8 @@ class Terms:
 
     def with_change(self, seq: int, change: FeatureChange) -> Self:
         """Return the terms after features have changed in a row."""
-        told = (seq, list(change.before), list(change.after), change.added)
-        return replace(self, changes=(*self.changes, told))
+        entry = (seq, list(change.before), list(change.after), change.added)
+        return replace(self, changes=(*self.changes, entry))
 
     def with_guards(self, seq: int, guards: Mapping[str, Any]) -> Self:
         """Return the terms with other guards, since a row."""

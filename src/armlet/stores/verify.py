@@ -15,7 +15,7 @@ from armlet.cast.cast import Cast
 from armlet.cast.model import read_cast
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.parallel import Progress, silent
-from armlet.stores.ledger import Head, LedgerReader, LoopRecord, Pending, Row, Told, Usage, View
+from armlet.stores.ledger import Head, LedgerReader, LoopRecord, OutcomeRecord, Pending, Row, Usage, View
 from armlet.stores.rows.decisions import checked, had_of
 from armlet.stores.rows.replay import Replay
 from armlet.stores.rows.tables import table_of
@@ -120,8 +120,8 @@ def verify_loop(
     cast, snapshot = _replay(view, record, head, lambda rows: tables.through(reading.through(rows)), policy)
     if cast.live.t != head.clock:
         raise StoreError(f"the clock stands at {head.clock}, but rows lead to step {cast.live.t}; {WAY_OUT}")
-    for told in reading.through(view.outcomes(record.id)):
-        _check_outcome(told)
+    for outcome in reading.through(view.outcomes(record.id)):
+        _check_outcome(outcome)
     reading.end()
     return Verified(
         name=record.name,
@@ -226,10 +226,10 @@ class _Tables:
             if row.kind == "actions":
                 self._hashes[row.seq] = table_of(row, self._find).table.hash
             elif row.kind == "decide" and "table" in row.fields:
-                told = row.fields["table"], row.fields["actions"]
-                if self._hashes.get(told[0]) != told[1]:
+                reference = row.fields["table"], row.fields["actions"]
+                if self._hashes.get(reference[0]) != reference[1]:
                     raise StoreError(
-                        f"row {row.seq} of the loop names row {told[0]}, which is not its table; {WAY_OUT}"
+                        f"row {row.seq} of the loop names row {reference[0]}, which is not its table; {WAY_OUT}"
                     )
             yield row
 
@@ -276,48 +276,48 @@ _PHASES: Final = {
 _VALUES: Final = {"learn": "reward", "correct": "new_reward"}
 
 
-def _check_outcome(told: Told) -> None:
+def _check_outcome(outcome: OutcomeRecord) -> None:
     """Compare what is known of a decision's reward with the last row that says so: a reward would count again."""
-    outcome, row, last = told
+    pending, row, last = outcome
     checked(row, "decide")
     if last is None:
         phase = "deferred" if "deferred" in row.fields else "open"
-        holds = outcome.phase == phase and outcome.value is None and outcome.parts is None
-    elif outcome.parts is not None or isinstance(last.fields.get(_VALUES.get(last.kind, "reward")), dict):
-        holds = outcome.value is None and _holds_parts(outcome, checked(last))
+        holds = pending.phase == phase and pending.value is None and pending.parts is None
+    elif pending.parts is not None or isinstance(last.fields.get(_VALUES.get(last.kind, "reward")), dict):
+        holds = pending.value is None and _holds_parts(pending, checked(last))
     else:
         checked(last)
-        value = last.fields[_VALUES[last.kind]] if last.kind in _VALUES else outcome.value
-        holds = outcome.phase in _PHASES.get(last.kind, (outcome.phase,)) and outcome.value == value
+        value = last.fields[_VALUES[last.kind]] if last.kind in _VALUES else pending.value
+        holds = pending.phase in _PHASES.get(last.kind, (pending.phase,)) and pending.value == value
     if not holds:
         what = "no row says so" if last is None else f"row {last.seq} is a {last.kind!r}"
         raise StoreError(
-            f"the outcome of step {outcome.t} of the loop is {outcome.phase!r} with the value {outcome.told}, but "
+            f"the outcome of step {pending.t} of the loop is {pending.phase!r} with the value {pending.reward}, but "
             f"{what}; {WAY_OUT}"
         )
 
 
-def _holds_parts(outcome: Pending, last: Row) -> bool:
+def _holds_parts(pending: Pending, last: Row) -> bool:
     """Whether the parts of an outcome are those that the bandit has after the last row, or wait for it."""
-    fields, parts = last.fields, outcome.parts or {}
+    fields, parts = last.fields, pending.parts or {}
     if last.kind == "reward":
         held = {name for name, part in parts.items() if part.phase == "held"}
-        return outcome.phase == "open" and held >= fields["reward"].keys()
+        return pending.phase == "open" and held >= fields["reward"].keys()
     if last.kind == "bill":
-        return bool(outcome.given == fields.get("had", {})) and _holds_bill(outcome, fields["cost"])
+        return bool(pending.given == fields.get("had", {})) and _holds_bill(pending, fields["cost"])
     given = {} if last.kind == "forget" else had_of(fields, _VALUES.get(last.kind)) or {}
     if last.kind in ("expire", "forget"):
-        return outcome.phase == "expired" and outcome.given == given
+        return pending.phase == "expired" and pending.given == given
     is_part, is_late = "waits" in fields, "expired" in fields
     phases = ("expired", "open") if is_part and is_late else ("open",) if is_part else ("learned", "default")
-    return outcome.phase in phases and outcome.given == given
+    return pending.phase in phases and pending.given == given
 
 
-def _holds_bill(outcome: Pending, cost: float) -> bool:
+def _holds_bill(pending: Pending, cost: float) -> bool:
     """Whether an outcome has a bill: as such, as the cost that the bandit has, or until a cost that is held counts."""
-    if outcome.billed is not None:
-        return outcome.billed == cost
+    if pending.billed is not None:
+        return pending.billed == cost
     return any(
         part.phase == "held" or (part.phase == "learned" and part.value == cost)
-        for part in (outcome.parts or {}).values()
+        for part in (pending.parts or {}).values()
     )

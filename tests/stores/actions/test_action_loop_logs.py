@@ -47,8 +47,8 @@ def test_a_log_goes_on_from_a_later_model_with_tables_of_before(place: Place) ->
             loop.decide([i / 10], actions="all", event=f"e{i}", baseline="new 9" if i % 3 else None)
             loop.reward(f"e{i}", 0.5)
         audited(loop.log.replayable)
-        told = [event for event in loop.log.replayable if event["kind"] == "actions"]
-        assert len(told) == 1
+        tables = [event for event in loop.log.replayable if event["kind"] == "actions"]
+        assert len(tables) == 1
         assert loop.log.find(loop.decide([0.7], actions="all", event="e7").id) is not None
 
 
@@ -80,8 +80,8 @@ def test_what_is_activated_is_a_note() -> None:
         decision = loop.decide([0.5], actions=films(5), event="e", defer=True)
         loop.reward("e", 0.5)
         loop.activate("e")
-        told = [event for event in loop.log if event["kind"] == "note"]
-        assert [(event["id"], event.get("reward"), event.get("activated")) for event in told] == [
+        notes = [event for event in loop.log if event["kind"] == "note"]
+        assert [(event["id"], event.get("reward"), event.get("activated")) for event in notes] == [
             (decision.id, 0.5, None),
             (decision.id, None, True),
         ]

@@ -359,8 +359,8 @@ def test_another_model_learns_the_log_again(place: Place) -> None:
         for i in range(30):
             decision: Any = loop.decide([i / 20], actions=films(8))
             loop.reward(decision.id, (i % 3) / 2)
-            told = {"x": [decision.x.tolist()], "z": [decision.z.tolist()], "arm": [decision.arm]}
-            other.partial_fit({**told, "reward": [(i % 3) / 2]})
+            row = {"x": [decision.x.tolist()], "z": [decision.z.tolist()], "arm": [decision.arm]}
+            other.partial_fit({**row, "reward": [(i % 3) / 2]})
         loop.change(policy=policy, how="refit")
         assert isinstance(loop.model().policy, armlet.SharedOptimism)
         other.replace(t=30)

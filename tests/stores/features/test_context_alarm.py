@@ -22,7 +22,7 @@ NANOSECONDS = 1.8e18
 MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["age", "clicks"], "seed": 3}
 
 
-def told(X: Float64, features: tuple[str, ...] | None = None, ranges: tuple[str, ...] = ()) -> list[str]:
+def texts_of(X: Float64, features: tuple[str, ...] | None = None, ranges: tuple[str, ...] = ()) -> list[str]:
     tally = Tally()
     for i, x in enumerate(X):
         tally.contexts.add(x.tobytes(), i, i + 1)
@@ -136,7 +136,7 @@ def test_other_features_begin_again() -> None:
 def test_one_wild_value_does_not_become_usual(at: int, value: float) -> None:
     X = np.random.default_rng(4).uniform(18.0, 80.0, (1000, 1))
     X[at] = value
-    (text,) = told(X, ("age",))
+    (text,) = texts_of(X, ("age",))
     assert "Feature 'age' lay beyond" in text
     assert "in 1 of 1,000 contexts" in text
 
@@ -144,7 +144,7 @@ def test_one_wild_value_does_not_become_usual(at: int, value: float) -> None:
 def test_a_feature_without_a_name_can_have_no_range() -> None:
     X = np.random.default_rng(11).uniform(18.0, 80.0, (100, 1))
     X[50] = NANOSECONDS
-    (text,) = told(X)
+    (text,) = texts_of(X)
     assert text.startswith("Feature 0 lay beyond")
     assert text.endswith("To keep others out: check x first.")
 
@@ -152,22 +152,22 @@ def test_a_feature_without_a_name_can_have_no_range() -> None:
 def test_wild_values_of_a_rare_flag_are_named() -> None:
     X = np.zeros((3000, 1))
     X[::100] = 1.0
-    assert told(X) == []
+    assert texts_of(X) == []
     X[2999] = NANOSECONDS
-    assert len(told(X)) == 1
+    assert len(texts_of(X)) == 1
 
 
 def test_a_wild_value_is_told_for_a_while() -> None:
     X = np.random.default_rng(5).normal(size=(RECENT + 200, 1))
     X[100] = NANOSECONDS
-    assert len(told(X[:RECENT])) == 1
-    assert told(X) == []
+    assert len(texts_of(X[:RECENT])) == 1
+    assert texts_of(X) == []
 
 
 def test_a_feature_that_stands_still_is_named() -> None:
     X = np.random.default_rng(6).normal(size=(3000, 2))
     X[1500:, 1] = X[1499, 1]
-    (text,) = told(X, ("age", "clicks"))
+    (text,) = texts_of(X, ("age", "clicks"))
     assert "Feature 'clicks' was the same in the last 1,50" in text
 
 
@@ -195,7 +195,7 @@ def test_honest_heavy_tails_raise_no_alarm(seed: int) -> None:
         "revenue": (rng.random(n) < 0.02) * rng.lognormal(4.0, 1.5, n),
         "hour": np.arange(n) // 60 % 24,
     }
-    assert told(np.column_stack(list(columns.values())).astype(np.float64), tuple(columns)) == []
+    assert texts_of(np.column_stack(list(columns.values())).astype(np.float64), tuple(columns)) == []
 
 
 # ---- the fold

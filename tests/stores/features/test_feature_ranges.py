@@ -72,8 +72,8 @@ def test_ranges_are_changed_by_a_row_and_audited(place: Place) -> None:
         assert loop.change(features=["clicks", "member", "age"], feature_range={"age": (0, 120)})
         assert loop.change(feature_range=None)
         assert not loop.change(feature_range=None)
-        told = [event["feature_range"] for event in loop.log if "feature_range" in event]
-        assert told == [{"age": [0.0, 120.0], "clicks": [0.0, 50.0, "clip"]}, {"age": [0.0, 120.0]}, None]
+        ranges = [event["feature_range"] for event in loop.log if "feature_range" in event]
+        assert ranges == [{"age": [0.0, 120.0], "clicks": [0.0, 50.0, "clip"]}, {"age": [0.0, 120.0]}, None]
         assert armlet.audit(loop.log.replayable, loop.log.start).ok
         digest = loop.model().digest()
     with Store(place()) as store:

@@ -75,9 +75,9 @@ def test_dials_and_parts_without_a_thread_that_waits(place: Place) -> None:
     async def work(loop: Loop) -> list[Any]:
         made = await loop.adecide([1.0], event="e", weights={"cost": -8.0})
         many = await loop.adecide_many([[1.0]], events=["f"], weights={"cost": -8.0})
-        told = [await loop.areward("e", {"cost": 0.5}), *await loop.areward_many([("e", {"quality": 0.5})])]
-        store_told = await store.areward_many([{"loop": "router", "event": "f", "value": {"cost": 0.5}}])
-        return [made.weights, many[0].weights, *told, *store_told]
+        statuses = [await loop.areward("e", {"cost": 0.5}), *await loop.areward_many([("e", {"quality": 0.5})])]
+        store_statuses = await store.areward_many([{"loop": "router", "event": "f", "value": {"cost": 0.5}}])
+        return [made.weights, many[0].weights, *statuses, *store_statuses]
 
     with Store(place()) as store:
         dial = {"quality": 1.0, "cost": -8.0}
@@ -268,9 +268,9 @@ def test_guards_keep_the_budget(known: Any, place: Place) -> None:
         check(store)
         arms = {row.fields["event"]: row.fields["arm"] for row in loop._ledger.rows(1) if row.kind == "decide"}
         costs = [PRICES["cost"][arm] if known else ((i + 1) % 4) / 4 for i, arm in enumerate(arms.values())]
-        told = loop.stats().budget
-        assert told is not None
-        assert (told.spent, told.waiting, told.decisions_left) == (sum(costs), 0, 120)
+        budget = loop.stats().budget
+        assert budget is not None
+        assert (budget.spent, budget.waiting, budget.decisions_left) == (sum(costs), 0, 120)
 
 
 def test_a_loop_starts_from_a_model_with_outcomes(place: Place) -> None:

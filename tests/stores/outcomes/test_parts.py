@@ -55,10 +55,10 @@ def test_a_loop_learns_what_a_bandit_learns(place: Place) -> None:
                 bandit.correct(one, {"cost": parts[1][1]}, {"cost": 0.25})
                 assert loop.reward(f"e{i}", {"cost": 0.25}, rank=1) == "replaced"
         assert loop.model().digest() == bandit.digest()
-        told, spending = loop.stats().budget, bandit.budget
-        assert told is not None
+        stats, spending = loop.stats().budget, bandit.budget
+        assert stats is not None
         assert spending is not None
-        assert (told.price, told.spent, told.left) == (spending.price, spending.spent, spending.left)
+        assert (stats.price, stats.spent, stats.left) == (spending.price, spending.spent, spending.left)
 
 
 # ---- what becomes of a part
@@ -83,8 +83,8 @@ def test_a_sum_adds_up_by_part(place: Place) -> None:
     with Store(place()) as store:
         loop = make(store, aggregation="sum", policy=armlet.LinUCB(units="as given"), arms=["a"])
         loop.decide([1.0], event="e")
-        told = [{"cost": 0.25}, {"quality": 0.5, "cost": 0.25}, {"quality": 0.25}]
-        assert [loop.reward("e", parts) for parts in told] == ["accepted"] * 3
+        rewards = [{"cost": 0.25}, {"quality": 0.5, "cost": 0.25}, {"quality": 0.25}]
+        assert [loop.reward("e", parts) for parts in rewards] == ["accepted"] * 3
         assert loop.reward("e", {"quality": 0.5}) == "out_of_range"
         assert loop.model().state.b[0, 0] == 0.75 - 4.0 * 0.5
         assert [(one.outcome, one.values, one.mean) for one in loop.stats().outcomes if one.arm is None] == [
@@ -117,8 +117,8 @@ def test_many_rewards_may_have_parts(place: Place) -> None:
     with Store(place()) as store:
         loop = make(store)
         loop.decide_many([[1.0], [0.5]], events=["e1", "e2"], weights={"cost": -9.0})
-        told: list[Any] = [("e1", {"cost": 0.5}), {"event": "e2", "value": {"cost": 0.5, "quality": 0.5}, "rank": 1}]
-        assert loop.reward_many(told) == ["accepted", "accepted"]
+        rewards: list[Any] = [("e1", {"cost": 0.5}), {"event": "e2", "value": {"cost": 0.5, "quality": 0.5}, "rank": 1}]
+        assert loop.reward_many(rewards) == ["accepted", "accepted"]
         with pytest.raises(InvalidTypeError, match="has outcomes"):
             loop.reward_many([("e1", {"quality": 0.5}), ("e2", 0.5)])
         assert learned(loop) == 1
@@ -204,18 +204,18 @@ def test_a_cost_with_a_budget_counts_before_the_window_closes(place: Place) -> N
         loop = make(store, window=60.0, budget=budget, default_reward={"quality": 0.0})
         loop.decide([1.0], event="e")
         assert loop.reward("e", {"cost": 0.5, "quality": 0.5}) == "accepted"
-        told = loop.stats().budget
-        assert told is not None
-        assert (told.spent, told.waiting, learned(loop)) == (0.5, 0, 0)
+        stats = loop.stats().budget
+        assert stats is not None
+        assert (stats.spent, stats.waiting, learned(loop)) == (0.5, 0, 0)
         assert loop.reward("e", {"cost": 0.25}, rank=1) == "replaced"
-        told = loop.stats().budget
-        assert told is not None
-        assert told.spent == 0.25
+        stats = loop.stats().budget
+        assert stats is not None
+        assert stats.spent == 0.25
         clock.now += 61.0
         assert learned(loop) == 1
-        told = loop.stats().budget
-        assert told is not None
-        assert told.spent == 0.25
+        stats = loop.stats().budget
+        assert stats is not None
+        assert stats.spent == 0.25
 
 
 def test_a_window_needs_a_default_of_no_outcome(place: Place) -> None:
@@ -266,9 +266,9 @@ def test_a_budget_on_the_only_outcome_that_is_learned_learns_at_once(place: Plac
         assert learned(loop) == 1
         clock.now += 61.0
         assert learned(loop) == 1
-        told = loop.stats()
-        assert told.budget is not None
-        assert (told.open, told.budget.waiting, told.budget.spent) == (0, 0, 0.5)
+        stats = loop.stats()
+        assert stats.budget is not None
+        assert (stats.open, stats.budget.waiting, stats.budget.spent) == (0, 0, 0.5)
 
 
 # ---- another arm was played

@@ -104,8 +104,8 @@ class Connection:
             raise StoreError(f"the database is PostgreSQL {version}; use {OLDEST} or later")
         times = {name: f"{max(1, round(share * address.deadline * 1000))}ms" for name, share in _TIMEOUTS.items()}
         path = '"' + address.schema.replace('"', '""') + '"'
-        told = {**SETTINGS, **times, "search_path": path}
-        self.run([*(_SET(name, value) for name, value in told.items()), _BE_DURABLE()])
+        settings = {**SETTINGS, **times, "search_path": path}
+        self.run([*(_SET(name, value) for name, value in settings.items()), _BE_DURABLE()])
 
     def _hear(self, words: errors.Diagnostic) -> None:
         """Hear what the server says unasked: that it ends the session, before it does so."""
@@ -150,7 +150,7 @@ class Connection:
         finally:
             if not self._is_done:  # interrupted, too: what is under way belongs to nobody
                 self.close()
-        return self._told(queries, fresh, found)
+        return self._rows(queries, fresh, found)
 
     def _send(self, queries: Sequence[Query]) -> list[Statement]:
         """Queue statements, and return those that are prepared first."""
@@ -207,7 +207,7 @@ class Connection:
                 return errors.error_from_result(result)
         return errors.OperationalError("the connection to the database was lost")
 
-    def _told(
+    def _rows(
         self, queries: Sequence[Query], fresh: Sequence[Statement], found: Sequence[pq.abc.PGresult]
     ) -> list[Rows]:
         results, rows, new = iter(found), [], list(fresh)

@@ -117,9 +117,10 @@ def _version(connection: Connection, schema: str) -> int | None:
 def check_version(found: int, schema: str, known: set[int], version: int = VERSION) -> None:
     """Refuse tables of a version that is not known, or that cannot be brought up to date."""
     if found not in known or found > version:
-        told = " and ".join(map(str, sorted(each for each in known if each <= version)))
+        versions = " and ".join(map(str, sorted(each for each in known if each <= version)))
         raise StoreError(
-            f"schema {schema!r} is a store of version {found}; this Armlet reads {told} only: use the one that wrote it"
+            f"schema {schema!r} is a store of version {found}; "
+            f"this Armlet reads {versions} only: use the one that wrote it"
         )
 
 

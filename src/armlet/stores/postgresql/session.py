@@ -18,7 +18,7 @@ import psycopg
 from armlet.errors import StoreError, UncertainError, UnknownNameError
 from armlet.stores import encoding
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Pruned, Row, Want
+from armlet.stores.ledger import Decided, Early, Entered, Head, LoopRecord, Pruned, Row, Want
 from armlet.stores.postgresql.connection import Connection, Rows
 from armlet.stores.postgresql.schema import BEGIN, COMMIT, ROLLBACK, VERSION, check_version
 from armlet.stores.postgresql.statements import (
@@ -55,8 +55,8 @@ def _columns(names: Sequence[str], table: str = "") -> str:
 
 def _replacing(names: Sequence[str], key: str) -> str:
     """Return what an INSERT does with rows that are there; it finds them by their key, whatever the planner knows."""
-    told = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key.split(", "))
-    return f"ON CONFLICT ({key}) DO UPDATE SET {told}"
+    columns = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key.split(", "))
+    return f"ON CONFLICT ({key}) DO UPDATE SET {columns}"
 
 
 # ---- reading: a subquery with a limit for each wanted row is looked up in the one index that fits, never joined
@@ -298,7 +298,7 @@ class PostgreSQLSession:
 
     # ---- what a batch needs
 
-    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+    def enter(self, wants: Sequence[Want]) -> Sequence[Entered | None]:
         behind = [want for want in wants if want.after is not None]
         named = [(want.loop, event) for want in wants for event in want.events]
         due = [want for want in wants if want.due is not None]
@@ -319,12 +319,12 @@ class PostgreSQLSession:
             for want in wants
         ]
 
-    def _found(self, found: Sequence[Any] | None, rows: Rows, decided: Rows, due: Rows) -> Found | None:
+    def _found(self, found: Sequence[Any] | None, rows: Rows, decided: Rows, due: Rows) -> Entered | None:
         if found is None:
             return None
         check_version(found[0], self._schema, {VERSION})
         head, self._made[found[1]] = encoding.read_head(found[1:])
-        return Found(
+        return Entered(
             head,
             [encoding.read_event(each) for each in rows],
             [encoding.read_decided(each) for each in decided],
@@ -333,7 +333,7 @@ class PostgreSQLSession:
 
     def write(self, drafts: Sequence[Draft]) -> None:
         events, new, changed, early, heads, snapshots, tallies = _values(drafts, self._made)
-        told = (
+        writes = (
             (NEW_EVENTS, events),
             (NEW_OUTCOMES, new),
             (CHANGED, changed),
@@ -343,7 +343,7 @@ class PostgreSQLSession:
             (NEW_TALLIES, tallies),
             (NEW_HEADS, heads),
         )
-        self._put(*(statement(*zip(*rows, strict=True)) for statement, rows in told if rows))
+        self._put(*(statement(*zip(*rows, strict=True)) for statement, rows in writes if rows))
 
     # ---- reading
 

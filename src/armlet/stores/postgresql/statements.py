@@ -88,8 +88,8 @@ class Statement:
 
     def __call__(self, *values: Any) -> Query:
         """Return the statement with values."""
-        told = zip(self.types, values, strict=True)
-        return self, [None if value is None else kind.write(value) for kind, value in told]
+        pairs = zip(self.types, values, strict=True)
+        return self, [None if value is None else kind.write(value) for kind, value in pairs]
 
 
 Query: TypeAlias = tuple[Statement, list[bytes | None]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from armlet.errors import StoreError
 from armlet.stores import encoding
-from armlet.stores.ledger import Head, LoopRecord, Row, Told, Usage
+from armlet.stores.ledger import Head, LoopRecord, OutcomeRecord, Row, Usage
 from armlet.stores.postgresql.connection import Connection, Rows
 from armlet.stores.postgresql.session import HEAD, PAGE, ROW, SNAPSHOT, TALLY, read_page
 from armlet.stores.postgresql.statements import WHOLE, Query, Statement
@@ -18,7 +18,7 @@ from armlet.stores.postgresql.statements import WHOLE, Query, Statement
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 LOOPS: Final = Statement(f"SELECT {', '.join(encoding.LOOP)} FROM loop ORDER BY id")
 _PARTS = (("o", encoding.OUTCOME), ("e", encoding.EVENT), ("l", encoding.EVENT))
-TOLD: Final = Statement(
+OUTCOME_RECORDS: Final = Statement(
     f"""SELECT {", ".join(f"{table}.{name}" for table, names in _PARTS for name in names)} FROM (
         SELECT * FROM outcome WHERE loop = $1 AND t > $2 ORDER BY loop, t LIMIT $3) AS o
     LEFT JOIN LATERAL (SELECT * FROM event WHERE loop = o.loop AND seq = o.seq LIMIT 1) AS e ON true
@@ -78,10 +78,10 @@ class PostgreSQLView:
             yield from page
             after = page[-1].seq
 
-    def outcomes(self, loop: int) -> Iterator[Told]:
+    def outcomes(self, loop: int) -> Iterator[OutcomeRecord]:
         after = -1
-        while page := self._all(TOLD(loop, after, PAGE)):
-            yield from map(encoding.read_told, page)
+        while page := self._all(OUTCOME_RECORDS(loop, after, PAGE)):
+            yield from map(encoding.read_outcome_record, page)
             after = page[-1][1]
 
     def snapshot(self, loop: int) -> tuple[int, bytes] | None:

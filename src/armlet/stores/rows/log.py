@@ -162,16 +162,16 @@ class _Tables:
             if len(self._recent) > KEPT:
                 del self._recent[next(iter(self._recent))]
             if "name" in row.fields:
-                yield from self._told(row, row.seq, row.fields["hash"], row.fields["name"])
+                yield from self._table_events(row, row.seq, row.fields["hash"], row.fields["name"])
         elif row.kind == "remove_table":
             name = checked(row).fields["name"]
             if name in self._kept.named:  # else its row was pruned, or is before the start
                 yield {"seq": row.seq, "kind": row.kind, "at": row.ts, "name": name}
                 self._kept.drop(name)
         else:
-            yield from self._told(row, row.fields["table"], row.fields["actions"])
+            yield from self._table_events(row, row.fields["table"], row.fields["actions"])
 
-    def _told(self, row: Row, number: int, wanted: str, name: str | None = None) -> Iterator[Event]:
+    def _table_events(self, row: Row, number: int, wanted: str, name: str | None = None) -> Iterator[Event]:
         table = self._kept.find(wanted) or table_of(self._row(number), self._row).table
         fields = self._kept.fields(table, name)
         if fields is not None:

@@ -155,8 +155,8 @@ def check_ours(connection: apsw.Connection, name: str, *, brings_up_to_date: boo
 
 def check_pages(connection: apsw.Connection, name: str) -> None:
     """Refuse a file whose tables or indexes are damaged; reads all of it."""
-    if (told := connection.execute("PRAGMA integrity_check(1)").get) != "ok":
-        raise StoreError(f"{name} is damaged: {' '.join(str(told).split())}; {WAY_OUT}")
+    if (answer := connection.execute("PRAGMA integrity_check(1)").get) != "ok":
+        raise StoreError(f"{name} is damaged: {' '.join(str(answer).split())}; {WAY_OUT}")
 
 
 def check_counts(connection: apsw.Connection, name: str) -> None:

@@ -15,7 +15,7 @@ import apsw
 from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import encoding
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Decided, Early, Found, Head, LoopRecord, Pruned, Row, Want
+from armlet.stores.ledger import Decided, Early, Entered, Head, LoopRecord, Pruned, Row, Want
 from armlet.stores.sqlite.schema import fetch, marks
 
 PAGE: Final = 1000  # rows read at once
@@ -111,16 +111,16 @@ class SQLiteSession:
             raise
         self._run("RELEASE piece")
 
-    def enter(self, wants: Sequence[Want]) -> Sequence[Found | None]:
+    def enter(self, wants: Sequence[Want]) -> Sequence[Entered | None]:
         return [self._enter(want) for want in wants]  # the file is locked already, by `BEGIN IMMEDIATE`
 
-    def _enter(self, want: Want) -> Found | None:
+    def _enter(self, want: Want) -> Entered | None:
         found = self._one(f"{HEAD} WHERE loop = ?", want.loop)
         if found is None:
             return None
         head, self._made[want.loop] = encoding.read_head(found)
         is_behind = want.after is not None and want.after != head.seq
-        return Found(
+        return Entered(
             head,
             list(self.rows(want.loop, want.after or 0)) if is_behind else (),
             self.decided(want.loop, want.events),

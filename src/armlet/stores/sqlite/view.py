@@ -12,7 +12,7 @@ import apsw
 
 from armlet.errors import StoreError
 from armlet.stores import encoding
-from armlet.stores.ledger import Head, LoopRecord, Row, Told, Usage
+from armlet.stores.ledger import Head, LoopRecord, OutcomeRecord, Row, Usage
 from armlet.stores.sqlite.schema import check_counts, check_pages, fetch
 from armlet.stores.sqlite.session import EVENT, HEAD, LOOP, PAGE, SNAPSHOT, TALLY, read_rows
 
@@ -23,7 +23,7 @@ _COLUMNS = ", ".join(
         *(f"last.{name}" for name in encoding.EVENT),
     ]
 )
-_TOLD: Final = f"""SELECT {_COLUMNS} FROM outcome
+_OUTCOME_RECORDS: Final = f"""SELECT {_COLUMNS} FROM outcome
     LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
     LEFT JOIN event AS last ON last.loop = outcome.loop AND last.seq = (
         SELECT max(seq) FROM event AS heard INDEXED BY event_by_step
@@ -64,10 +64,10 @@ class SQLiteView:
     def rows(self, loop: int, after: int) -> Iterator[Row]:
         return read_rows(self._connection, loop, after)
 
-    def outcomes(self, loop: int) -> Iterator[Told]:
+    def outcomes(self, loop: int) -> Iterator[OutcomeRecord]:
         after = -1
-        while page := self._all(_TOLD, loop, after, PAGE):
-            yield from map(encoding.read_told, page)
+        while page := self._all(_OUTCOME_RECORDS, loop, after, PAGE):
+            yield from map(encoding.read_outcome_record, page)
             if page[-1][1] <= after:  # or this might never end
                 raise StoreError(f"the outcome of step {after} of the loop stands twice; {encoding.WAY_OUT}")
             after = page[-1][1]

@@ -131,7 +131,9 @@ class Catalogue(Fold):
     def restore(state: Mapping[str, Any]) -> Catalogue:
         """Return what had this state; a ValueError, TypeError or KeyError says that it is none."""
         found = Catalogue()
-        found.prepared = {str(name): TableRow(whole(seq), str(told)) for name, (seq, told) in state["prepared"].items()}
+        found.prepared = {
+            str(name): TableRow(whole(seq), str(digest)) for name, (seq, digest) in state["prepared"].items()
+        }
         found._known = {str(table): whole(seq) for table, seq in state["known"]}
         found._compared, found._agreed, found.deferred = (whole(count) for count in state["counts"])
         found.bonus = [whole(count) for count in state["bonus"]]

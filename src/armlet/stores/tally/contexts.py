@@ -219,8 +219,8 @@ class ContextSums(Fold):
         made = ContextSums()
         made._begin(len(sizes))
         made.n = whole(n)
-        for row, told in zip(made._sizes, sizes, strict=True):
-            row[[whole(bin_) for bin_ in told[::2]]] = [whole(count) for count in told[1::2]]
+        for row, pairs in zip(made._sizes, sizes, strict=True):
+            row[[whole(bin_) for bin_ in pairs[::2]]] = [whole(count) for count in pairs[1::2]]
         made._limits = np.array([np.inf if limit is None else float(limit) for limit in limits])
         made._marks = np.array([whole(mark) for mark in marks], dtype=np.uint64)
         for name, column in zip(COLUMNS, columns, strict=True):

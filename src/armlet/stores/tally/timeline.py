@@ -203,8 +203,8 @@ def policy_words(header: Mapping[str, Any]) -> str:
     >>> policy_words({"name": "FixedEpsilon", "settings": {"epsilon": 0.1, "ridge": None}})
     'FixedEpsilon(epsilon=0.1)'
     """
-    told: Mapping[str, Any] = header.get("settings", {})
-    settings = ", ".join(f"{name}={_plain(value)}" for name, value in told.items() if value is not None)
+    values: Mapping[str, Any] = header.get("settings", {})
+    settings = ", ".join(f"{name}={_plain(value)}" for name, value in values.items() if value is not None)
     return f"{header['name']}({settings})"
 
 
