@@ -21,8 +21,8 @@ import numpy as np
 
 import armlet
 from armlet.cli.command import count
-from armlet.service.page.layout import Viewer
-from armlet.service.page.render import loop_page
+from armlet.service.page import loop_page
+from armlet.service.page.html import View, Viewer
 from armlet.stores import Control, Loop, SQLite, Store
 
 ARMS = ("sale", "new", "classics", "none")
@@ -72,10 +72,10 @@ def main() -> None:
             grow(loop, rng, done, size)
             done, viewer = size, Viewer(True, False)
             details = loop.details()
-            page = loop_page(details, 1, "1", viewer)
+            page = loop_page(View(details, 1, viewer), "1")
             costs = [
                 milliseconds(loop.details),
-                milliseconds(lambda: loop_page(details, 1, "1", viewer)),  # noqa: B023 (called at once)
+                milliseconds(lambda: loop_page(View(details, 1, viewer), "1")),  # noqa: B023 (called at once)
                 milliseconds(loop.version),
             ]
             print(f"{size:12,}{costs[0]:14.2f}{costs[1]:14.2f}{costs[2]:14.2f}{len(page):10,}", flush=True)

@@ -15,8 +15,8 @@ import armlet
 from armlet.evaluation.gate import gate
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report.result import Result
-from armlet.service.page.layout import Viewer
-from armlet.service.page.render import list_page, loop_page
+from armlet.service.page import list_page, loop_page
+from armlet.service.page.html import View, Viewer
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.testing.logs import HeldBlocks
 from records.evaluations import rewarded
@@ -56,13 +56,13 @@ def _loops() -> Iterator[tuple[str, str]]:
         found = [store.loop(life.name).details() for life in shop.lives]
     now = round(ticks.now * 1e6)
     for details in found[:3]:
-        page = loop_page(details, now, "1.0", Viewer(is_admin=True, has_key=False))
+        page = loop_page(View(details, now, Viewer(is_admin=True, has_key=False)), "1.0")
         yield details.name, normalised(page.decode())
     yield "list", normalised(list_page(found, ["asleep"], now, Viewer(is_admin=False, has_key=True)).decode())
     for make in (_home, _catalogue):
         with _store() as (store, ticks):
             details = make(store, ticks).details()
-        page = loop_page(details, round(ticks.now * 1e6), "1.0", Viewer(is_admin=False, has_key=True))
+        page = loop_page(View(details, round(ticks.now * 1e6), Viewer(is_admin=False, has_key=True)), "1.0")
         yield details.name, normalised(page.decode())
 
 

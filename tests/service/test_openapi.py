@@ -18,9 +18,8 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Request, Response, Route, json_response
 from armlet.service.keys import SCOPES, Grant, Keyring, digest
-from armlet.service.openapi import describe, problems_of
 from armlet.service.problems import KINDS
-from armlet.service.routes import ROUTES
+from armlet.service.routes import ROUTES, describe, problems_of
 from armlet.stores import Memory, Store
 from support.examples import scaled
 from support.service.calls import Caller

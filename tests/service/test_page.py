@@ -11,7 +11,7 @@ import pytest
 
 import armlet
 from armlet.service.page.answers import BIG
-from armlet.service.page.assets import SCRIPT, STYLE
+from armlet.service.page.html import SCRIPT, STYLE
 from armlet.service.page.words import visible
 from armlet.stores import Control, Memory, Store
 from armlet.stores.gains import Answer, Gain

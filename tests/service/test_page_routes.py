@@ -16,13 +16,12 @@ import pytest
 
 import armlet
 from armlet.errors import StoreError
+from armlet.service import page
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Message
 from armlet.service.keys import Grant, Keyring, Scope, digest
-from armlet.service.page import routes
-from armlet.service.page.assets import ASSETS
-from armlet.service.page.layout import POLICY
+from armlet.service.page.html import POLICY, SCRIPT, STYLE
 from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
 from armlet.stores.overview import Details
@@ -112,7 +111,7 @@ def test_a_key_sees_its_own_loops_only(caller: Caller) -> None:
 
 
 def test_of_many_loops_most_are_only_named(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "LISTED", 1)
+    monkeypatch.setattr(page, "LISTED", 1)
     seen = read(caller.get("/loops", cookie("reader")).text)
     assert "2 loops" in seen.text
     assert "And 1 more: other / loop" in seen.parts["loops"]
@@ -193,8 +192,8 @@ def test_without_keys_pages_are_open_on_this_machine_and_nowhere_else(store: Sto
 
 
 def test_files_are_kept_forever_and_need_no_key(caller: Caller) -> None:
-    for name, asset in ASSETS.items():
-        answer = caller.get(f"/static/{name}")
+    for asset in (STYLE, SCRIPT):
+        answer = caller.get(asset.url)
         assert (answer.status, answer.body) == (200, asset.body)
         assert answer.headers["content-type"] == asset.media_type
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
@@ -203,7 +202,7 @@ def test_files_are_kept_forever_and_need_no_key(caller: Caller) -> None:
 
 
 def test_files_come_from_here_and_pages_have_no_inline_code(caller: Caller) -> None:
-    for asset in ASSETS.values():
+    for asset in (STYLE, SCRIPT):
         assert b"http:" not in asset.body
         assert b"https:" not in asset.body
     for path in ("/loops/home", "/loops", "/login"):

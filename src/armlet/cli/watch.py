@@ -53,7 +53,7 @@ def watch(a: argparse.Namespace) -> Work:
 
 
 def _path(records: Sequence[LoopRecord], name: str | None) -> str:
-    from armlet.service.page.login import HOME, loop_url
+    from armlet.service.page.html import HOME, loop_url
 
     if name is None and len(records) != 1:
         return HOME
@@ -62,8 +62,8 @@ def _path(records: Sequence[LoopRecord], name: str | None) -> str:
 
 def _run(where: Place, path: str, port: int) -> None:
     from armlet.service.config import Listen
-    from armlet.service.page.watching import watch as serve
     from armlet.service.server import listening, url_of
+    from armlet.service.server import watch as serve
 
     with open_reader(where) as ledger, listening(Listen(port=port)) as listener:
         print(f"page:\n  {url_of(listener)}{path}\nstop it with Ctrl-C", flush=True)

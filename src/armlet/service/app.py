@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import reprlib
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
@@ -35,10 +34,14 @@ from armlet.service.http import (
     problem_response,
 )
 from armlet.service.keys import COOKIE, Grant, Keyring, is_local
-from armlet.service.personalizer.features import FeatureCounts
-from armlet.service.problems import Problem
+from armlet.service.page import ROUTES as PAGES
+from armlet.service.personalizer import ROUTES as PERSONALIZER
+from armlet.service.personalizer import FeatureCounts
+from armlet.service.problems import Problem, no_loop
+from armlet.service.routes import ROUTES
 from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
+from armlet.stores.overview import Details
 from armlet.types import Arm
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
@@ -99,12 +102,27 @@ class Service:
 
     async def loop(self, name: str) -> Loop:
         """Return a loop by its name; another replica may have made it."""
-        found = self.loops.get(name)
-        if found is None:
-            if name not in await self.ask(lambda: self.store.loops):
+        loop = self.loops.get(name)
+        if loop is None:
+            if name not in await self.names():
                 raise no_loop(name)
-            found = self.loops[name] = await self.ask(self.store.loop, name)
-        return found
+            loop = self.loops[name] = await self.ask(self.store.loop, name)
+        return loop
+
+    async def names(self) -> Sequence[str]:
+        """Return the names of all loops, the oldest first."""
+        return await self.ask(lambda: self.store.loops)
+
+    async def details(self, name: str) -> Details:
+        """Return what there is to see of a loop."""
+        loop = await self.loop(name)
+        return await self.ask(loop.details)
+
+    async def version(self, name: str) -> str:
+        """Return a short text that is another one if the loop has changed."""
+        loop = await self.loop(name)
+        seq, epoch = await self.ask(loop.version)
+        return f"{seq}.{epoch}"
 
     async def ask(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Run what waits for the store in a thread; what the library refuses is raised as a problem."""
@@ -127,11 +145,6 @@ class Service:
     def close(self) -> None:
         """End its threads, which finish what they have begun; the store stays open."""
         self._threads.shutdown()
-
-
-def no_loop(name: str) -> Problem:
-    """Return what to say of a loop that there is not."""
-    return Problem(problems.NOT_FOUND, f"there is no loop {reprlib.repr(name)}", field="loop")
 
 
 # ---- who asks
@@ -189,14 +202,8 @@ def authorize(service: Service, request: Request, route: Route) -> None:
 # ---- the application
 
 
-def create_app(service: Service, routes: Iterable[Route] | None = None) -> Application:
+def create_app(service: Service, routes: Iterable[Route] = (*ROUTES, *PAGES, *PERSONALIZER)) -> Application:
     """Return the ASGI application of a service; it has all routes unless some are given."""
-    if routes is None:
-        from armlet.service.page import ROUTES as PAGES  # which import this module, as do the others
-        from armlet.service.personalizer.routes import ROUTES as PERSONALIZER
-        from armlet.service.routes import ROUTES
-
-        routes = (*ROUTES, *PAGES, *PERSONALIZER)
     router = Router(routes)
 
     async def app(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:

@@ -27,11 +27,12 @@ from armlet.errors import (
 )
 from armlet.inputs.ask import OWN, PLURALS, REPORT
 from armlet.kernel import Decision
-from armlet.service.app import Service
 from armlet.service.contexts import context_problem, with_dates
-from armlet.service.http import Request, Response, decode
+from armlet.service.http import Request, Response, decode, json_response
 from armlet.service.problems import FORBIDDEN, INTERNAL, INVALID, OUTCOME_UNKNOWN, Problem, refusal
 from armlet.service.schemas import (
+    Activate,
+    Activated,
     Bill,
     Billed,
     Decide,
@@ -51,6 +52,7 @@ from armlet.types import Arm
 if TYPE_CHECKING:
     from armlet.inputs.ask import Ask, AskMany, Report
     from armlet.inputs.settings import Reader
+    from armlet.service.app import Service
 
 Actions: TypeAlias = dict[str, Any] | str | None
 T = TypeVar("T")
@@ -59,6 +61,7 @@ log = logging.getLogger("armlet.service")
 
 _encode = msgspec.json.Encoder().encode
 _decide = msgspec.json.Decoder(Decide)
+_activate = msgspec.json.Decoder(Activate)
 _decide_many = msgspec.json.Decoder(DecideMany)
 _rewards = msgspec.json.Decoder(Rewards)
 _bill = msgspec.json.Decoder(Bill)
@@ -272,6 +275,16 @@ def refused_decision(
     return Problem(INTERNAL, "the policy of the loop failed; the log of the server says how")
 
 
+async def activate(service: Service, request: Request) -> Response:
+    """Let a deferred decision count from now on: it was shown."""
+    body = decode(_activate, await request.body(service.limits.body), request)
+    loop = await service.loop(request.parts["name"])
+    try:
+        return json_response(Activated(await loop.aactivate(body.event)))
+    except ArmletError as error:
+        raise refusal(error, field="event") from error
+
+
 # ---- rewards
 
 
@@ -296,9 +309,9 @@ async def rewards(service: Service, request: Request) -> Response:
 
 async def bill(service: Service, request: Request) -> Response:
     """Count the cost of a decision in the budget, and learn nothing from it; 0 releases money that is kept back."""
-    asked = decode(_bill, await request.body(service.limits.body), request)
+    body = decode(_bill, await request.body(service.limits.body), request)
     loop = await service.loop(request.parts["name"])
-    return Response(_encode(Billed(await service.ask(loop.bill, asked.event, asked.cost))))
+    return Response(_encode(Billed(await service.ask(loop.bill, body.event, body.cost))))
 
 
 async def _refused_loops(service: Service, request: Request, names: set[str]) -> dict[str, Judged]:

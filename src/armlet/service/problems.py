@@ -7,6 +7,7 @@ SQL or a traceback: what is told is written here, or came with the request.
 from __future__ import annotations
 
 import logging
+import reprlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -114,6 +115,11 @@ class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)
     def body(self) -> bytes:
         """The answer."""
         return msgspec.json.encode(self.details)
+
+
+def no_loop(name: str) -> Problem:
+    """Return the refusal of a loop that does not exist."""
+    return Problem(NOT_FOUND, f"there is no loop {reprlib.repr(name)}", field="loop")
 
 
 # ---- errors of the library

@@ -1,18 +1,39 @@
-"""All routes of the service, and those that are about the server itself."""
+"""All routes of the API, those about the server itself, and OpenAPI 3.1 of all.
+
+The description is made from the Structs of the routes, so that it cannot differ from what is decoded and answered.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from armlet.service import actions, admin, loops
-from armlet.service.app import Service
-from armlet.service.decisions import bill, decide, decide_many, rewards
+from armlet.inputs.columns import LONGEST
+from armlet.service import loops
+from armlet.service.decisions import activate, bill, decide, decide_many, rewards
 from armlet.service.http import NO_SNIFF, NO_STORE, Request, Response, Route, json_response
-from armlet.service.openapi import describe
-from armlet.service.problems import CONFLICT, FORBIDDEN, INVALID, OUTCOME_UNKNOWN, OVER_BUDGET, UNAVAILABLE, Problem
+from armlet.service.problems import (
+    CONFLICT,
+    FORBIDDEN,
+    INTERNAL,
+    INVALID,
+    MALFORMED,
+    MEDIA_TYPE,
+    NOT_FOUND,
+    OUTCOME_UNKNOWN,
+    OVER_BUDGET,
+    TOO_LARGE,
+    TOO_SLOW,
+    UNAUTHORIZED,
+    UNAVAILABLE,
+    UNSUPPORTED,
+    Kind,
+    Problem,
+)
 from armlet.service.schemas import (
     Activate,
     Activated,
@@ -33,6 +54,7 @@ from armlet.service.schemas import (
     Loops,
     MakeLoop,
     Prepare,
+    ProblemDetails,
     Promote,
     Promoted,
     Prune,
@@ -43,8 +65,14 @@ from armlet.service.schemas import (
 )
 from armlet.stores import Stats
 from armlet.stores.stats import Metric, Sample, exposed
+from armlet.types import __version__
+
+if TYPE_CHECKING:
+    from armlet.service.app import Service
 
 PROMETHEUS: Final = "text/plain; version=0.0.4"
+REF: Final = "#/components/schemas/{name}"
+BODY: Final = (MALFORMED, TOO_SLOW, TOO_LARGE, UNSUPPORTED, INVALID)
 
 
 async def healthz(_: Service, __: Request) -> Response:
@@ -88,6 +116,9 @@ def _features(service: Service) -> str:
     return exposed(Metric("armlet_personalizer_features_total", "counter", description, found)) if found else ""
 
 
+# ---- OpenAPI
+
+
 async def openapi(_: Service, __: Request) -> Response:
     """Return the OpenAPI description of this server."""
     return Response(_described())
@@ -97,6 +128,84 @@ async def openapi(_: Service, __: Request) -> Response:
 def _described() -> bytes:
     return msgspec.json.encode(describe(ROUTES))
 
+
+def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
+    """Return the description of an API.
+
+    Parameters
+    ----------
+    routes
+        Those that return nothing that can be described, such as pages, are left out.
+    """
+    listed = [route for route in routes if route.returns is not None]
+    given = (each for route in listed for each in (route.takes, route.returns) if isinstance(each, type))
+    types: list[type[Any]] = [*dict.fromkeys(given), ProblemDetails]
+    schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+    by_type = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in listed:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Armlet", "version": __version__, "description": "Decisions that learn, over HTTP."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the server."}},
+        },
+    }
+
+
+def _operation(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
+        "summary": (route.handler.__doc__ or "").partition("\n")[0],
+        "responses": _responses(route, schemas),
+    }
+    if names := re.findall(r"\{(\w+)\}", route.path):
+        found["parameters"] = [_parameter(name) for name in names]
+    if route.takes is not None:
+        content = {"application/json": {"schema": schemas[route.takes]}}
+        found["requestBody"] = {"required": True, "content": content}
+    if route.scope is not None:
+        found["security"] = [{"key": []}]
+        found["description"] = f"Takes a key with the scope `{route.scope}`."
+    return found
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _responses(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]:
+    returns = route.returns
+    if isinstance(returns, str):
+        media_type = returns.partition(";")[0]
+        content: dict[str, Any] = {media_type: {"schema": {"type": "string"}}}
+    else:
+        content = {"application/json": {"schema": schemas[returns] if returns is not None else {}}}
+    found: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    by_status: dict[int, list[str]] = {}
+    for kind in problems_of(route):
+        by_status.setdefault(kind.status, []).append(f"{kind.title}.")
+    problem = {MEDIA_TYPE.decode(): {"schema": schemas[ProblemDetails]}}
+    for status, titles in sorted(by_status.items()):
+        found[str(status)] = {"description": " Or: ".join(titles), "content": problem}
+    return found
+
+
+def problems_of(route: Route) -> list[Kind]:
+    """Return all kinds of problems that a route may answer with."""
+    found = [INTERNAL, *route.refuses]
+    found += () if route.scope is None else (UNAUTHORIZED, FORBIDDEN)
+    found += () if route.takes is None else BODY
+    found += () if "{" not in route.path else (NOT_FOUND,)
+    found += () if route.is_always_served else (UNAVAILABLE,)
+    return list(dict.fromkeys(found))
+
+
+# ---- the routes
 
 ROUTES: Final = (
     Route(
@@ -121,7 +230,7 @@ ROUTES: Final = (
         "POST",
         "/v1/loops/{name}/activate",
         "decide",
-        actions.activate,
+        activate,
         Activate,
         Activated,
         refuses=(CONFLICT, OUTCOME_UNKNOWN),
@@ -129,29 +238,29 @@ ROUTES: Final = (
     Route("POST", "/v1/rewards", "reward", rewards, Rewards, RewardsJudged, refuses=(OUTCOME_UNKNOWN,)),
     Route("POST", "/v1/loops/{name}/bill", "reward", bill, Bill, Billed, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/v1/loops", "read", loops.names, returns=Loops),
-    Route("POST", "/v1/loops", "admin", admin.make_loop, MakeLoop, LoopName, 201, refuses=(CONFLICT,)),
+    Route("POST", "/v1/loops", "admin", loops.make_loop, MakeLoop, LoopName, 201, refuses=(CONFLICT,)),
     Route("GET", "/v1/loops/{name}", "read", loops.details, returns=LoopDetails),
-    Route("DELETE", "/v1/loops/{name}", "admin", admin.delete_loop, returns=Done, refuses=(OUTCOME_UNKNOWN,)),
+    Route("DELETE", "/v1/loops/{name}", "admin", loops.delete_loop, returns=Done, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/v1/loops/{name}/stats", "read", loops.stats, returns=Stats),
     Route("GET", "/v1/loops/{name}/health", "read", loops.health, returns=Health),
     Route("GET", "/v1/loops/{name}/log", "admin", loops.log, returns=loops.NDJSON),
     Route("GET", "/v1/loops/{name}/model", "admin", loops.model, returns=loops.BYTES),
-    Route("POST", "/v1/loops/{name}/change", "admin", admin.change, ChangeLoop, Done, refuses=(CONFLICT,)),
-    Route("POST", "/v1/loops/{name}/arms", "admin", admin.change_arm, ChangeArm, Done, refuses=(CONFLICT,)),
-    Route("PUT", "/v1/loops/{name}/actions/{table}", "admin", actions.prepare, Prepare, Done, refuses=(CONFLICT,)),
+    Route("POST", "/v1/loops/{name}/change", "admin", loops.change, ChangeLoop, Done, refuses=(CONFLICT,)),
+    Route("POST", "/v1/loops/{name}/arms", "admin", loops.change_arm, ChangeArm, Done, refuses=(CONFLICT,)),
+    Route("PUT", "/v1/loops/{name}/actions/{table}", "admin", loops.prepare, Prepare, Done, refuses=(CONFLICT,)),
     Route(
         "DELETE",
         "/v1/loops/{name}/actions/{table}",
         "admin",
-        actions.remove_table,
+        loops.remove_table,
         returns=Done,
         refuses=(INVALID, OUTCOME_UNKNOWN),
     ),
-    Route("POST", "/v1/loops/{name}/forget", "admin", admin.forget, Forget, Forgotten, refuses=(OUTCOME_UNKNOWN,)),
-    Route("POST", "/v1/loops/{name}/freeze", "admin", admin.freeze, returns=Done, refuses=(CONFLICT,)),
-    Route("POST", "/v1/loops/{name}/thaw", "admin", admin.thaw, returns=Done, refuses=(CONFLICT,)),
-    Route("POST", "/v1/loops/{name}/promote", "admin", admin.promote, Promote, Promoted, refuses=(CONFLICT,)),
-    Route("POST", "/v1/prune", "admin", admin.prune, Prune, Pruned, refuses=(OUTCOME_UNKNOWN,)),
+    Route("POST", "/v1/loops/{name}/forget", "admin", loops.forget, Forget, Forgotten, refuses=(OUTCOME_UNKNOWN,)),
+    Route("POST", "/v1/loops/{name}/freeze", "admin", loops.freeze, returns=Done, refuses=(CONFLICT,)),
+    Route("POST", "/v1/loops/{name}/thaw", "admin", loops.thaw, returns=Done, refuses=(CONFLICT,)),
+    Route("POST", "/v1/loops/{name}/promote", "admin", loops.promote, Promote, Promoted, refuses=(CONFLICT,)),
+    Route("POST", "/v1/prune", "admin", loops.prune, Prune, Pruned, refuses=(OUTCOME_UNKNOWN,)),
     Route("GET", "/healthz", None, healthz, returns=State, is_always_served=True),
     Route("GET", "/readyz", None, readyz, returns=State, refuses=(UNAVAILABLE,), is_always_served=True),
     Route("GET", "/metrics", "read", metrics, returns=PROMETHEUS),

@@ -18,13 +18,13 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import uvicorn
 
@@ -32,13 +32,20 @@ from armlet.errors import ArmletError, InvalidValueError, StoreError, StoreFaile
 from armlet.service.app import Service, create_app
 from armlet.service.config import Listen, LogConfig, ServerConfig
 from armlet.service.guard import GuardedProtocol, error_parts, guarded
-from armlet.stores import Loop, Store, open_store
+from armlet.service.page import ROUTES as PAGES
+from armlet.service.problems import no_loop
+from armlet.stores import Loop, Memory, Store, open_store
+from armlet.stores.overview import Details, details
 from armlet.stores.writer import stop_all
+
+if TYPE_CHECKING:
+    from armlet.stores.ledger import LedgerReader, LoopRecord
 
 BACKLOG: Final = 1024  # connections that wait to be accepted
 SPARE: Final = 128  # files besides connections
 OPENING: Final = "armlet opens a store"
 PATIENCE: Final = 5.0  # seconds for a thread to see that nobody waits for it
+GRACE: Final = 3  # seconds for pending requests of pages at the end
 SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of loops that nobody asks anything
 
 T = TypeVar("T")
@@ -161,6 +168,82 @@ class Server(uvicorn.Server):
             self._stop_at = 0.0
             self.force_exit = sig == signal.SIGINT
         self.should_exit = True
+
+
+class WatchService(Service):
+    """Pages of a store that another process may have open: it reads the ledger, and neither writes nor locks."""
+
+    def __init__(self, ledger: LedgerReader) -> None:
+        super().__init__(Store(Memory()))  # which no page touches
+        self._ledger = ledger
+
+    async def names(self) -> Sequence[str]:
+        """Return the names of all loops, the oldest first."""
+        return [record.name for record in await self.ask(self._ledger.loops)]
+
+    async def details(self, name: str) -> Details:
+        """Return what there is to see of a loop; rows since its snapshot are played again."""
+        return await self.ask(self._details, name)
+
+    def _details(self, name: str) -> Details:
+        with self._ledger.view() as view:
+            return details(view, _record(view.loops(), name), time.time_ns() // 1000)
+
+    async def version(self, name: str) -> str:
+        """Return a short text that is another one if the loop has changed."""
+        head = await self.ask(lambda: self._ledger.head(_record(self._ledger.loops(), name).id))
+        if head is None:
+            raise no_loop(name)
+        return f"{head.seq}.{head.epoch}"
+
+    def close(self) -> None:
+        """End its threads."""
+        super().close()
+        self.store.close()
+
+
+def _record(records: Sequence[LoopRecord], name: str) -> LoopRecord:
+    for record in records:
+        if record.name == name:
+            return record
+    raise no_loop(name)
+
+
+class WatchServer(uvicorn.Server):
+    """Uvicorn's, of pages alone."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        super().__init__(
+            uvicorn.Config(
+                create_app(service, PAGES),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop: streams end first, since browsers would keep them open."""
+        self._service.phase = "draining"
+        super().handle_exit(sig, frame)
+
+
+def watch(ledger: LedgerReader, listener: socket.socket) -> None:
+    """Serve the pages of a ledger until the process is asked to stop, by SIGTERM or SIGINT."""
+    service = WatchService(ledger)
+    server = WatchServer(service)
+    # uvicorn raises the signal again when it has ended, which would make an error of it
+    before = {sig: signal.signal(sig, lambda *_: None) for sig in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        for sig, handler in before.items():
+            signal.signal(sig, handler)
+        service.close()
 
 
 def _uvicorn_config(config: ServerConfig) -> uvicorn.Config:

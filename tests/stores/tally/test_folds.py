@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 import armlet
-from armlet.service.page.layout import Viewer
-from armlet.service.page.render import loop_page
+from armlet.service.page import loop_page
+from armlet.service.page.html import View, Viewer
 from armlet.stores import SQLite, Store
 from armlet.stores.overview import details
 from armlet.stores.sqlite.ledger import SQLiteReader
@@ -85,7 +85,7 @@ def said(path: Path, ticks: Ticks) -> tuple[str, Stats, bytes]:
         found = replace(details(view, record, NOW), rows_since_snapshot=0)
     with ticking(SQLite(path), ticks) as store:
         stats = replace(store.loop("a").stats(), rows_since_snapshot=0, size=0, oldest_open=None)
-        page = loop_page(found, NOW, "1", Viewer(is_admin=True, has_key=False))
+        page = loop_page(View(found, NOW, Viewer(is_admin=True, has_key=False)), "1")
     return repr(found.to_dict()), stats, page
 
 

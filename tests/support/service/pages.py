@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import armlet
-from armlet.service.page.layout import Viewer
-from armlet.service.page.render import loop_page
+from armlet.service.page import loop_page
+from armlet.service.page.html import View, Viewer
 from armlet.stores import Control, Loop, Memory, Store
 from armlet.stores.overview import Details
 
@@ -95,7 +95,7 @@ def details(n: int = 400) -> Details:
 
 def shown(found: Details, *, is_admin: bool = True) -> Seen:
     """Return the page of a loop, read."""
-    body = loop_page(found, time.time_ns() // 1000, "1.0", Viewer(is_admin, has_key=False))
+    body = loop_page(View(found, time.time_ns() // 1000, Viewer(is_admin, has_key=False)), "1.0")
     return read(body.decode())
 
 

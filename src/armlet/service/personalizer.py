@@ -1,33 +1,62 @@
-"""Personalizer's routes: rank is a decision with actions, activate and reward are what they are called.
+"""Azure Personalizer's routes for rank, activate and reward, so that its clients work unchanged.
 
-The loop is that of the settings, or of the path if the endpoint is `/v1/loops/NAME`: clients append their own paths to
-it. A request costs what a decision with actions costs, and the flattening of its features.
+Rank is a decision with actions; activate and reward are what they are called. The loop is that of the settings, or of
+the path if the endpoint is `/v1/loops/NAME`: clients append their own paths to it. A request costs what a decision with
+actions costs, and the flattening of its features.
+
+Personalizer takes any feature at any time. A loop has a fixed set: what is sent besides is dropped, and what is not
+sent is 0, or no flag, as in Vowpal Wabbit. Both are counted by loop, so that a misspelt name is seen.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError
-from armlet.inputs.nested import DEEPEST, MOST
-from armlet.service.app import Service
+from armlet.inputs.nested import DEEPEST, MOST, Cell, flatten
+from armlet.service.contexts import with_dates
 from armlet.service.decisions import refused_decision
-from armlet.service.http import REST, Method, NoContent, Request, Response, Route, decode
+from armlet.service.http import (
+    JSON,
+    NO_SNIFF,
+    NO_STORE,
+    REST,
+    Method,
+    NoContent,
+    Request,
+    Response,
+    Route,
+    Shown,
+    decode,
+)
 from armlet.service.keys import Scope
-from armlet.service.personalizer.errors import NO_EVENT, not_served, shown_as
-from armlet.service.personalizer.features import Columns, FeatureCounts, Side, columns_of, row_of
-from armlet.service.personalizer.schemas import RankedAction, RankRequest, RankResponse, RewardRequest
-from armlet.service.problems import FORBIDDEN, INVALID, NOT_FOUND, Problem, refusal
+from armlet.service.problems import (
+    CONFLICT,
+    FORBIDDEN,
+    INTERNAL,
+    INVALID,
+    NOT_FOUND,
+    OUTCOME_UNKNOWN,
+    UNAUTHORIZED,
+    UNAVAILABLE,
+    Kind,
+    Problem,
+    refusal,
+)
+from armlet.service.schemas import MOST_ARMS, Amount, Event, Text
 from armlet.stores import Loop
 from armlet.types import Arm
 
 if TYPE_CHECKING:
     from armlet.actions.decision import ActionDecision
     from armlet.inputs.settings import Reader
+    from armlet.service.app import Service
 
 KEY: Final = b"ocp-apim-subscription-key"
 REQUEST: Final = b"x-ms-client-request-id"  # the same at every attempt of a client
@@ -38,9 +67,232 @@ METHODS: Final[tuple[Method, ...]] = ("GET", "POST", "PUT", "DELETE")
 
 Row: TypeAlias = Mapping[str, object] | list[float]
 
+
+# ---- what clients send and expect; fields that are not known are ignored, as Azure does
+
+Features = Annotated[list[dict[str, Any]], Meta(max_length=1_000)]
+"""Objects, nested at will."""
+
+
+class RankableAction(Struct):
+    """An action and its features."""
+
+    id: Text
+    features: Features = []
+
+
+class RankRequest(Struct, rename="camel"):
+    """A context and the actions to choose from; the first one is the baseline, what the application would show."""
+
+    actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST_ARMS)]
+    context_features: Features | None = None
+    excluded_actions: list[str] | None = None
+    event_id: Event | None = None
+    defer_activation: bool | None = None
+
+
+class RankedAction(Struct, omit_defaults=True, gc=False):
+    """How likely an action was; keys may be made without that."""
+
+    id: str
+    probability: float | UnsetType = UNSET
+
+
+class RankResponse(Struct, rename="camel", gc=False):
+    """What to show, under which event to reward it, and all actions: the chosen one first, then the likeliest."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+class RewardRequest(Struct):
+    """What an event has earned."""
+
+    value: Amount
+
+
+class PersonalizerError(Struct, omit_defaults=True, gc=False):
+    """Why something is refused; `target` is the field that is wrong."""
+
+    code: str
+    message: str
+    target: str | None = None
+
+
+class ErrorResponse(Struct, gc=False):
+    """A refusal, as Azure writes it."""
+
+    error: PersonalizerError
+
+
 _encode = msgspec.json.Encoder().encode
 _rank = msgspec.json.Decoder(RankRequest)
 _reward = msgspec.json.Decoder(RewardRequest)
+
+
+# ---- refusals, as its clients read them: a code, a message and the field, in Azure's words and statuses
+
+NOT_SERVED = Kind("not-served", 501, "Armlet does not serve this route of Personalizer")
+NO_EVENT = Kind("no-event", 404, "There is no such event")  # of a loop that there is
+
+_CODES: Final = {
+    UNAUTHORIZED: "Unauthorized",
+    FORBIDDEN: "OperationNotAllowed",
+    NOT_FOUND: "ResourceNotFound",
+    CONFLICT: "EventIdConflict",
+    INTERNAL: "InternalServerError",
+    UNAVAILABLE: "ServiceUnavailable",
+    OUTCOME_UNKNOWN: "ServiceUnavailable",
+    NOT_SERVED: "NotImplemented",
+    NO_EVENT: "ResourceNotFound",
+}
+"""Codes of problems that do not depend on the route."""
+
+
+def shown_as(code: str) -> Shown:
+    """Return what shows the problems of a route; `code` is that of a request that is wrong.
+
+    Examples
+    --------
+    >>> shows = shown_as("InvalidRankRequest")
+    >>> shows(None, Problem(INVALID, "give a number", field="contextFeatures.age")).body
+    b'{"error":{"code":"InvalidRankRequest","message":"give a number","target":"contextFeatures.age"}}'
+    """
+
+    def show(_: Request | None, problem: Problem) -> Response:
+        error = PersonalizerError(_CODES.get(problem.kind, code), problem.detail, problem.field)
+        status = 400 if problem.kind is INVALID else problem.status
+        return Response(msgspec.json.encode(ErrorResponse(error)), status, (JSON, NO_STORE, NO_SNIFF, *problem.headers))
+
+    return show
+
+
+_WHY: Final = {
+    "multislot": "Armlet decides one slot at a time; rank each slot, and exclude what is shown in another",
+    "configurations": "a loop is configured in armlet.toml, or with POST /v1/loops/NAME/change",
+    "evaluations": "evaluate the log of the loop: armlet evaluate",
+    "featureImportances": "explain the model of the loop in Python: bandit.explain",
+    "logs": "the log of a loop is GET /v1/loops/NAME/log",
+    "model": "the model of a loop is GET /v1/loops/NAME/model",
+}
+"""What to do instead, by the part of the path that says what it is about."""
+
+
+def not_served(path: str) -> Problem:
+    """Return what to say of a path of Personalizer's that Armlet has not.
+
+    Examples
+    --------
+    >>> not_served("v1.0/logs/properties").detail
+    'Armlet does not serve this route of Personalizer: the log of a loop is GET /v1/loops/NAME/log'
+    """
+    why = next((_WHY[part] for part in path.split("/") if part in _WHY), "it has rank, activate and reward")
+    return Problem(NOT_SERVED, f"Armlet does not serve this route of Personalizer: {why}")
+
+
+# ---- features, nested as they are, as rows that a loop reads
+
+Side: TypeAlias = Literal["context", "actions"]
+Fault: TypeAlias = Literal["unknown", "missing"]
+MOST_NAMES: Final = 200  # that are told apart, of a loop
+OTHERS: Final = "(others)"
+_USUAL: Final[Mapping[str, Cell]] = {"number": 0.0, "flags": "", "buckets": ""}
+
+
+class Columns(NamedTuple):
+    """What a reader takes: what each column is where it was not sent; None for whatever comes."""
+
+    usual: Mapping[str, Cell | None] | None
+    has_dates: bool = False
+
+
+NOTHING: Final = Columns({})
+
+
+def columns_of(reader: Reader) -> Columns:
+    """Return the columns that a reader takes.
+
+    Examples
+    --------
+    >>> from armlet.inputs.contexts import ContextReader
+    >>> columns_of(ContextReader(2, ("age", "user.visits"))).usual
+    {'age': 0.0, 'user.visits': 0.0}
+    """
+    encoder = getattr(reader, "encoder", None)
+    if encoder is None:
+        features = reader.plain.features
+        if reader.plain.dim == 0:
+            return NOTHING
+        if features is None:
+            raise Problem(
+                INVALID, "the features of this loop have no names, which Personalizer's have; make it with names"
+            )
+        return Columns(dict.fromkeys(features, 0.0))
+    saved = encoder.to_dict()
+    if "columns" not in saved:  # it hashes names
+        return Columns(None)
+    columns = [each for each in saved["columns"] if each["kind"] != "constant"]
+    usual = {each["column"]: None if "missing" in each else _USUAL.get(each["kind"]) for each in columns}
+    return Columns(usual, any(each["kind"] == "date" for each in columns))
+
+
+class FeatureCounts:
+    """How often features were sent that a loop does not read, and not sent that it reads.
+
+    Examples
+    --------
+    >>> counts = FeatureCounts()
+    >>> counts.add("context", "unknown", ["user.agee"])
+    >>> counts.totals
+    Counter({('context', 'unknown'): 1})
+    """
+
+    def __init__(self) -> None:
+        self.totals: Counter[tuple[Side, Fault]] = Counter()
+        self.names: Counter[tuple[Side, Fault, str]] = Counter()
+
+    def add(self, side: Side, fault: Fault, names: list[str]) -> None:
+        """Count names; from a number of different ones on, new ones are counted as one."""
+        self.totals[side, fault] += len(names)
+        for name in names:
+            key = side, fault, name
+            known = key in self.names or len(self.names) < MOST_NAMES
+            self.names[key if known else (side, fault, OTHERS)] += 1
+
+
+def row_of(
+    features: object, reader: Reader, columns: Columns, counts: FeatureCounts, side: Side
+) -> Mapping[str, object] | list[float]:
+    """Return nested features as a row that a reader takes; an empty list where there are none.
+
+    Parameters
+    ----------
+    features
+        Objects, nested at will.
+    reader, columns
+        What reads the row, and its columns.
+    counts
+        Of the loop, to which what does not fit is added.
+    side
+        Whether they are of the context or of an action.
+    """
+    cells = flatten(features)
+    usual = columns.usual
+    if usual is None:
+        return cells
+    unknown, missing = [name for name in cells if name not in usual], [name for name in usual if name not in cells]
+    if unknown:
+        counts.add(side, "unknown", unknown)
+    if missing:
+        counts.add(side, "missing", missing)
+    row = {name: cells.get(name, default) for name, default in usual.items()}
+    if not columns.has_dates:
+        return row or []
+    return with_dates(reader, row)
+
+
+# ---- the loop of a request
 
 
 async def _loop_of(service: Service, request: Request, scope: Scope) -> Loop:

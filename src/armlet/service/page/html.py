@@ -1,4 +1,4 @@
-"""What all pages share: head, bar, footer, headers of the answer; cards, tables and signs.
+"""What all pages share: head, bar, footer, headers of the answer, the files they load; cards, tables and signs.
 
 Everything that comes from outside is escaped where it is put in; functions that return HTML take HTML only where their
 argument is called `html`, `parts` or `cells`.
@@ -6,12 +6,23 @@ argument is called `html`, `parts` or `cells`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Final, Literal, NamedTuple, TypeAlias
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import quote
 
-from armlet.service.page.assets import SCRIPT, STYLE
 from armlet.service.page.words import label
+
+if TYPE_CHECKING:
+    from armlet.service.personalizer import FeatureCounts
+    from armlet.stores.overview import Details
+
+HOME: Final = "/loops"
+FOLDER: Final = "/static"
+MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+DIGITS: Final = 16  # of the hash in an address: enough that no two versions share one
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -30,6 +41,24 @@ ICON: Final = (  # a browser asks for one in any case; this one costs no request
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath "
     "d='M2 11a6 6 0 0 1 12 0' fill='none' stroke='%230069aa' stroke-width='3' stroke-linecap='round'/%3E%3C/svg%3E"
 )
+
+
+class Asset(NamedTuple):
+    """A file that pages load. Its content determines its address, so a browser may cache it forever."""
+
+    url: str
+    media_type: str
+    body: bytes
+
+
+def _asset(stem: str, ending: str) -> Asset:
+    body = files(__package__).joinpath("static", f"{stem}.{ending}").read_bytes()
+    name = f"{stem}.{hashlib.sha256(body).hexdigest()[:DIGITS]}.{ending}"
+    return Asset(f"{FOLDER}/{name}", MEDIA_TYPES[ending], body)
+
+
+STYLE: Final = _asset("page", "css")
+SCRIPT: Final = _asset("page", "js")
 
 Width: TypeAlias = Literal["", "half"]
 Sign: TypeAlias = Literal["yes", "open", "no", "none", "fault"]
@@ -50,6 +79,15 @@ class Viewer(NamedTuple):
     has_key: bool  # has logged in, and so can log out
 
 
+class View(NamedTuple):
+    """A loop as one viewer sees it."""
+
+    loop: Details
+    now: int  # microseconds since 1970
+    viewer: Viewer
+    features: FeatureCounts | None = None  # how often features did not fit, where that is known
+
+
 class Page(NamedTuple):
     """A page before it is put together."""
 
@@ -63,38 +101,36 @@ class Page(NamedTuple):
     may_log_out: bool = False
 
 
+def loop_url(name: str) -> str:
+    """Return the address of a loop's page.
+
+    Examples
+    --------
+    >>> loop_url("home page/a")
+    '/loops/home%20page%2Fa'
+    """
+    return f"{HOME}/{quote(name, safe='')}"
+
+
 def document(page: Page) -> bytes:
     """Return a page as it is sent."""
-    text = "".join([_head(page), _bar(page), "".join(page.parts), _foot(page)])
-    return text.encode()
-
-
-def _head(page: Page) -> str:
-    live = ""
+    live = light = status = ""
     if page.stream is not None:
         live = f' data-stream="{escape(page.stream)}" data-version="{escape(page.version)}" data-now="{page.now}"'
-    return (
+        light = '<span class="live" id="live" hidden></span>'
+        status = '<p class="hidden" id="said" role="status"></p>'
+    crumbs = " / ".join(f'<a href="{escape(url)}">{label(text, 40)}</a>' for text, url in page.crumbs)
+    out = '<form method="post" action="/logout"><button>Log out</button></form>' if page.may_log_out else ""
+    text = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(page.title)}</title><link rel="icon" href="{ICON}">'
         f'<link rel="stylesheet" href="{STYLE.url}"><script src="{SCRIPT.url}" defer></script></head>\n'
         f'<body{live}><a class="skip" href="#main">Skip to the page</a>\n'
+        f'<header class="bar"><a class="brand" href="{HOME}">Armlet</a><nav aria-label="Above">{crumbs}</nav>'
+        f"{light}{out}</header>\n{''.join(page.parts)}<footer>{page.footer}{status}</footer></body></html>\n"
     )
-
-
-def _bar(page: Page) -> str:
-    crumbs = " / ".join(f'<a href="{escape(url)}">{label(text, 40)}</a>' for text, url in page.crumbs)
-    out = '<form method="post" action="/logout"><button>Log out</button></form>' if page.may_log_out else ""
-    light = '<span class="live" id="live" hidden></span>' if page.stream is not None else ""
-    return (
-        f'<header class="bar"><a class="brand" href="/loops">Armlet</a><nav aria-label="Above">{crumbs}</nav>'
-        f"{light}{out}</header>\n"
-    )
-
-
-def _foot(page: Page) -> str:
-    said = '<p class="hidden" id="said" role="status"></p>' if page.stream is not None else ""
-    return f"<footer>{page.footer}{said}</footer></body></html>\n"
+    return text.encode()
 
 
 # ---- parts
@@ -107,6 +143,11 @@ def card(key: str, heading: str, parts: Iterable[str], *, width: Width = "", kin
         f'<section class="{classes}" id="{key}" data-part aria-labelledby="{key}-head">'
         f'<h2 id="{key}-head">{escape(heading)}</h2>{"".join(parts)}</section>\n'
     )
+
+
+def absent(key: str) -> str:
+    """Return the place of a part that has nothing to say now; the script may replace it later."""
+    return f'<div id="{key}" data-part hidden></div>'
 
 
 def sign(which: Sign) -> str:
