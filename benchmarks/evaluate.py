@@ -1,27 +1,38 @@
-"""CPU time of valuing a policy from 10^6 rows, d = K = 20: four estimators with intervals, next to OBP 0.4.1.
+"""CPU time of valuing a policy from a table in memory, d = K = 20: four estimators, one interval, next to OBP 0.4.1.
 
-    python benchmarks/evaluate.py 1e6     # rows; prints one line of JSON, 2 GB of memory
+    python benchmarks/evaluate.py 1e5 1e6     # rows; prints one line of JSON each, 3 GB of memory for the second
 
-Both have the rows in memory as arrays, and one thread. Ours is one call of `armlet.evaluate`, which checks the log,
-fits its reward model and says what each estimator gives; `plain` is the same without checks. OBP is given the reward
-model for nothing; it builds its arrays, gives four points, and one bootstrap interval of 100 resamples, its default.
-They are measured in turn, three times; medians are printed.
+Ours is one call of `armlet.evaluate` on what users have: a pandas or polars frame, an Arrow table, a Parquet file (read
+from the disk each time), or arrays as OBP takes them. It checks the log, fits its reward model and says what every
+estimator gives; `plain` is that of the Arrow table without checks. OBP is given arrays, and the reward model for
+nothing; it builds its arrays, gives four points, and one bootstrap interval of 100 resamples, its default. One thread.
+They are measured in turn, three times; medians are printed, and how many times faster than OBP each is.
 """
 
 import json
 import os
 import statistics
 import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from time import process_time
+from typing import Any
 
 for name in ("OMP", "OPENBLAS", "MKL"):
     os.environ[f"{name}_NUM_THREADS"] = "1"
 
 import numpy as np  # noqa: E402 - after the number of threads
+import pandas as pd  # noqa: E402
+import polars as pl  # noqa: E402
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 import armlet  # noqa: E402
 from armlet.evaluation.model import combine, row_sums, solve  # noqa: E402
-from armlet_lab.validation.printed_tables.arrays import ArrayBlocks  # noqa: E402
+from armlet.evaluation.sources import open_rows  # noqa: E402
+from armlet.log.tables import Roles  # noqa: E402
 from evaluators import ask  # noqa: E402
 
 DIM, ARMS, SAMPLES, ROUNDS = 20, 20, 100, 3
@@ -33,23 +44,39 @@ def measure(rows: int) -> dict[str, float]:
     X, target = rng.normal(size=(rows, DIM)), rng.normal(size=(ARMS, DIM))
     arms = rng.integers(ARMS, size=rows)
     rewards = (rng.random(rows) < 0.3).astype(np.float64)
-    chances = np.full(rows, 1 / ARMS)
-    log = ArrayBlocks(X, arms, rewards, chances, labels=range(ARMS))
+    feedback = {"context": X, "action": arms, "reward": rewards, "pscore": np.full(rows, 1 / ARMS)}
+    log = open_rows(armlet.log.from_obp(feedback))
     theta = solve(combine([row_sums(block, np.ones(len(block), dtype=np.bool_)) for block in log])).theta
-    arrays = {"X": X, "action": arms, "reward": rewards, "pscore": chances, "theta": theta, "target": target}
     bandit, taken, apart = _bandit(target), [], 0.0
-    for _ in range(ROUNDS):
-        times = {}
-        for name, checks in (("ours", "all"), ("plain", "none")):
-            started = process_time()
-            log = ArrayBlocks(X, arms, rewards, chances, labels=range(ARMS))
-            values = armlet.evaluate(log, {"it": bandit}, interval="fixed", checks=checks).estimates["it"]
-            times[name] = process_time() - started
-        theirs = ask("obp", "costs", **arrays, samples=SAMPLES)
-        apart = max([apart, *(abs(values[word].value - theirs[word]) for word in SAME)])
-        taken.append(times | {name: theirs[name] for name in ("arrays", "points", "interval")})
+    with tempfile.TemporaryDirectory() as folder:
+        doors = _doors(feedback, Path(folder))
+        for _ in range(ROUNDS):
+            times = {}
+            for name, log_of in doors.items():
+                started = process_time()
+                checks = "none" if name == "plain" else "all"
+                result = armlet.evaluate(log_of(), {"it": bandit}, interval="fixed", checks=checks)
+                times[name], values = process_time() - started, result.estimates["it"]
+            arrays = {name: feedback[name] for name in ("action", "reward", "pscore")}
+            theirs = ask("obp", "costs", X=X, **arrays, theta=theta, target=target, samples=SAMPLES)
+            apart = max([apart, *(abs(values[word].value - theirs[word]) for word in SAME)])
+            taken.append(times | {"obp": sum(theirs[name] for name in ("arrays", "points", "interval"))})
     medians = {name: statistics.median(times[name] for times in taken) for name in taken[0]}
-    return medians | {"apart": apart, "rows": rows}
+    faster = {f"{name}_faster": medians["obp"] / medians[name] for name in doors}
+    return {"rows": rows, **medians, **faster, "apart": apart}
+
+
+def _doors(feedback: dict[str, np.ndarray], folder: Path) -> dict[str, Callable[[], Any]]:
+    """Return logs of all kinds, made when they are called."""
+    names = [f"x{i}" for i in range(DIM)]
+    columns = {**dict(zip(names, feedback["context"].T, strict=True)), "arm": feedback["action"]}
+    frame = pd.DataFrame(columns | {"reward": feedback["reward"]})
+    table, path = pa.Table.from_pandas(frame), folder / "table.parquet"
+    pq.write_table(table, path)
+    roles = Roles(features=tuple(names), arm="arm", reward="reward", propensity=1 / ARMS)
+    tables = {"pandas": frame, "polars": pl.from_pandas(frame), "arrow": table, "parquet": path, "plain": table}
+    logs = {name: partial(armlet.log.from_table, each, roles) for name, each in tables.items()}
+    return logs | {"arrays": partial(armlet.log.from_obp, feedback)}
 
 
 def _bandit(theta: np.ndarray) -> armlet.Bandit:
@@ -61,4 +88,5 @@ def _bandit(theta: np.ndarray) -> armlet.Bandit:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(float(sys.argv[1]) if len(sys.argv) > 1 else 1e6))))
+    for rows in sys.argv[1:] or ["1e5"]:
+        print(json.dumps(measure(int(float(rows)))), flush=True)

@@ -30,12 +30,16 @@ import numpy as np  # noqa: E402 - after the number of threads
 from armlet import Bandit, ContextualEpsilonGreedy, Log  # noqa: E402
 from armlet.evaluation.dials import DialSums, sum_dials  # noqa: E402
 from armlet.evaluation.evaluate import evaluate  # noqa: E402
-from armlet.evaluation.rows import BLOCK, Rows, rows_of  # noqa: E402
+from armlet.evaluation.rows import (  # noqa: E402
+    BLOCK,
+    HeldBlocks,
+    Rows,
+    rows_of,
+)
 from armlet.evaluation.search import HEAT, search  # noqa: E402
 from armlet.evaluation.sources import open_rows  # noqa: E402
 from armlet.inference.sequences import GammaExponential  # noqa: E402
 from armlet.log import compact  # noqa: E402
-from armlet.testing.logs import HeldBlocks  # noqa: E402
 
 ROUNDS = 5
 LEVEL = 0.95

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from armlet.evaluation.rows import HeldBlocks
 from armlet.parallel import Seeds
 from armlet.policies import ContextualEpsilonGreedy, Uniform
 from armlet.simulation.lab import Lab
-from armlet.testing.logs import HeldBlocks, play
+from armlet.testing.logs import play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import Outcome, Verdict
 from armlet_lab.validation.coverage import experiment

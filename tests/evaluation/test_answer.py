@@ -19,12 +19,11 @@ from armlet.evaluation.gate import gate
 from armlet.evaluation.page import forest
 from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.evaluation.rows import rows_of
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.evaluation.search import SearchResult, search
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.verdict import Verdict
 from armlet.report.result import Result
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Interval
 
 NAN = math.nan

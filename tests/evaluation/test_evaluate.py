@@ -16,13 +16,12 @@ from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation import compacted
 from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gram, Shrunk, Switch
 from armlet.evaluation.evaluate import evaluate
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import read_target
 from armlet.parallel import make_pool
 from armlet.record.kinds import EXPLORATION
 from armlet.reference.evaluate import Parts
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Bool, Float64
 
 
@@ -245,7 +244,7 @@ def test_a_value_that_weights_carry_out_of_the_range_keeps_the_width_of_its_erro
 
 def test_blocks_and_pools_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, log = logged_by(armlet.Algorithm1(p=60), 500)
-    monkeypatch.setattr("armlet.testing.logs.BLOCK", 64)
+    monkeypatch.setattr("armlet.evaluation.rows.BLOCK", 64)
     several = [evaluate(log, ["a", "uniform"], pool=pool, workers=2).to_dict() for pool in ("serial", "threads")]
     assert several[0] == several[1]
     monkeypatch.undo()

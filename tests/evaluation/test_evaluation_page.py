@@ -13,8 +13,8 @@ from armlet.evaluation.checks import Check, Word
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.page import limits, render
 from armlet.evaluation.result import Evaluation
+from armlet.evaluation.rows import HeldBlocks
 from armlet.policies import ContextualEpsilonGreedy
-from armlet.testing.logs import HeldBlocks
 from support import evaluations
 from support.decided import played
 

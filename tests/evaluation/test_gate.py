@@ -13,8 +13,7 @@ import armlet
 from armlet import cli
 from armlet.errors import ArgumentError, DecisionError, EvaluationError
 from armlet.evaluation.gate import Holdout, gate
-from armlet.evaluation.rows import randomized_rows, rows_of
-from armlet.testing.logs import HeldBlocks
+from armlet.evaluation.rows import HeldBlocks, randomized_rows, rows_of
 
 
 def held(n: int = 3000, objective: str = "max", **columns: Any) -> HeldBlocks:

@@ -17,8 +17,7 @@ from armlet import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.result import Evaluation
-from armlet.evaluation.rows import rows_of
-from armlet.testing.logs import HeldBlocks
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.types import Bool, Float64
 from support.decided import played
 

@@ -13,9 +13,8 @@ from armlet.errors import EvaluationError
 from armlet.evaluation import ParetoCurve
 from armlet.evaluation.gate import gate
 from armlet.evaluation.pareto.curve import standings
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.search import search
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64, Int64
 
 ARMS = ["small", "medium", "large"]

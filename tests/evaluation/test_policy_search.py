@@ -7,10 +7,9 @@ import pytest
 
 import armlet
 from armlet.errors import EvaluationError
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.search import HEAT, around, search
 from armlet.inference.sequences import GammaExponential, MeanSequence
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64, Int64
 
 

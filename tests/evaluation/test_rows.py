@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import armlet
@@ -13,7 +16,9 @@ from armlet.errors import LogError
 from armlet.evaluation import compacted, spooled
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.sources import open_rows
-from armlet.log import compact, from_dsjson, from_obp
+from armlet.log import compact, from_dsjson, from_obp, from_table
+from armlet.log.imported import ImportedColumns
+from armlet.log.tables import Roles
 from armlet.record.contradictions import SCHEMA
 from armlet.record.kinds import FORMAT
 
@@ -248,3 +253,48 @@ def test_a_loop_is_read_as_a_log(tmp_path: Path) -> None:
 def test_some_rows_can_be_taken() -> None:
     block = whole(Events(decide(1), decide(2), learn(2, 0.5)))
     assert block.take(block.rewarded).t.tolist() == [2]
+
+
+def a_table(n: int = 700) -> dict[str, list[object]]:
+    """Return columns of all kinds, with gaps where there may be some."""
+    rng = np.random.default_rng(8)
+    gaps = [None if each < 0.1 else each for each in rng.random(n).tolist()]
+    return {
+        "age": rng.integers(18, 80, n).tolist(),
+        "country": rng.choice(["no", "se", "dk"], n).tolist(),
+        "member": (rng.random(n) < 0.5).tolist(),
+        "ad": rng.choice(["b", "a", "c"], n).tolist(),
+        "click": gaps,
+        "chance": rng.uniform(0.2, 0.9, n).tolist(),
+        "reward_cost": [None if each < 0.2 else each for each in rng.random(n).tolist()],
+        "reward_late": [None] * 40 + rng.random(n - 40).tolist(),
+        "unit": [None if i % 9 == 0 else f"s{i // 4}" for i in range(n)],
+        "epoch": [i // 100 for i in range(n)],
+    }
+
+
+WORTH = {"cost": -2.0, "late": 1.0, "price": -1.0}
+
+
+@pytest.mark.parametrize("outcomes", [None, WORTH], ids=["reward", "outcomes"])
+@pytest.mark.parametrize("left_out", [(), ("unit", "epoch"), ("reward_cost", "reward_late", "unit", "epoch")])
+def test_columns_and_events_of_a_table_give_the_same_rows(
+    outcomes: dict[str, float] | None, left_out: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if outcomes is not None and "reward_cost" in left_out:
+        outcomes = None
+    table = pa.table({name: column for name, column in a_table().items() if name not in left_out})
+    roles = Roles(features=("age", "country", "member", "1"), arm="ad", reward="click", propensity="chance")
+    known: Any = None if outcomes is None else {"price": {"a": 0.1, "b": 0.2, "c": 0.3}}
+    log = from_table(table, roles, outcomes=outcomes, known=known)
+    events = spooled.SpooledBlocks(log)
+    monkeypatch.setattr(ImportedColumns, "_rows", None)  # no event is made
+    columns = open_rows(log)
+    assert (columns.arms, columns.n, columns.dim, columns.period) == (events.arms, events.n, events.dim, events.period)
+    assert (columns.name, columns.outcomes, columns.has_units) == (events.name, events.outcomes, events.has_units)
+    (one,), (other,) = columns, events
+    assert columns.digest == events.digest
+    assert list(one.outcomes or {}) == list(other.outcomes or {})
+    parts = [{name: column.tobytes() for name, column in (rows.outcomes or {}).items()} for rows in (one, other)]
+    assert parts[0] == parts[1]
+    assert same(replace(one, outcomes=None), replace(other, outcomes=None))

@@ -12,14 +12,13 @@ import pytest
 import armlet
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.gate import gate
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.search import search
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import FOLDS, OpenUnits, fold_of
 from armlet.inputs.outcomes import Outcomes
 from armlet.log.tables import Roles
 from armlet.record.kinds import EXPLORATION
-from armlet.testing.logs import HeldBlocks
 
 MOST = 6
 
@@ -70,7 +69,7 @@ def test_units_of_one_decision_each_are_rows() -> None:
 def test_where_blocks_end_and_who_sums_them_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = sessions(400)
     whole = armlet.evaluate(held(rows), {"one": 1, "even": "uniform"}, reward_range=(0, 1), largest_unit=MOST)
-    monkeypatch.setattr("armlet.testing.logs.BLOCK", 128)
+    monkeypatch.setattr("armlet.evaluation.rows.BLOCK", 128)
     cut = armlet.evaluate(held(rows), {"one": 1, "even": "uniform"}, reward_range=(0, 1), largest_unit=MOST)
     for name in ("one", "even"):
         assert cut[name].se == pytest.approx(whole[name].se, rel=1e-9)

@@ -11,9 +11,9 @@ import armlet
 from armlet.evaluation import rejection_replay
 from armlet.evaluation.gate import gate
 from armlet.evaluation.pareto.curve import ParetoCurve
+from armlet.evaluation.rows import HeldBlocks
 from armlet.evaluation.search import search
 from armlet.policies import ContextualEpsilonGreedy, LinUCB
-from armlet.testing.logs import HeldBlocks
 from records.files import LOGS, unpacked
 from records.record import Texts, facts
 from support.decided import imported, played

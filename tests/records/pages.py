@@ -13,12 +13,12 @@ import numpy as np
 
 import armlet
 from armlet.evaluation.gate import gate
+from armlet.evaluation.rows import HeldBlocks
 from armlet.policies import ContextualEpsilonGreedy
 from armlet.report.result import Result
 from armlet.service.page import list_page, loop_page
 from armlet.service.page.html import View, Viewer
 from armlet.stores import Control, Loop, Memory, Store
-from armlet.testing.logs import HeldBlocks
 from records.evaluations import rewarded
 from records.record import Texts
 from records.shops import FILMS, Shop

@@ -14,10 +14,10 @@ from armlet.evaluation.monitor import Checks, RunningValue, WeightCounts
 from armlet.evaluation.page import render
 from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
+from armlet.evaluation.rows import HeldBlocks
 from armlet.evaluation.search import search
 from armlet.policies import ContextualEpsilonGreedy, LinUCB
 from armlet.report.result import Result
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Interval
 from support.decided import played
 

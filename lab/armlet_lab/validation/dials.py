@@ -23,10 +23,9 @@ import numpy as np
 
 import armlet
 from armlet.evaluation import ParetoCurve
-from armlet.evaluation.rows import rows_of
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.parallel import Seeds
 from armlet.report.plots import svg
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64, Int64
 
 Design: TypeAlias = Literal["by chance", "rarely", "sessions"]

@@ -19,10 +19,9 @@ import numpy as np
 
 import armlet
 from armlet.evaluation.gate import AgainstLive, AgainstOther, Compared, UnitsAgainstOther
-from armlet.evaluation.rows import Rows, rows_of
+from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.targets import Always, FunctionTarget
 from armlet.parallel import Seeds
-from armlet.testing.logs import HeldBlocks
 from armlet.types import Float64, Int64, Interval
 
 Design: TypeAlias = Literal["by chance", "at a known rate"]

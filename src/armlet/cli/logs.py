@@ -18,7 +18,7 @@ from armlet.errors import ArgumentError, InvalidValueError, choices
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
-    from armlet.log.imports import Imported
+    from armlet.log.imported import Imported
     from armlet.record.values import Event
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from armlet.inputs.outcomes import Outcomes
 from armlet.record.values import Event
-from armlet.types import Float64
+from armlet.types import Arm, Float64, Int64
 
 
 class Paid:
@@ -38,9 +39,13 @@ class Paid:
         """Return what an event says was earned, by place: 0 is the number itself."""
         reward = event["new_reward" if event["kind"] == "correct" else "reward"]
         by_name = reward if isinstance(reward, dict) else event.get("outcomes", {})
-        self._named += [name for name in by_name if name not in self._named]
+        self.name(by_name)
         named = [(1 + self._named.index(name), float(part)) for name, part in by_name.items()]
         return named if isinstance(reward, dict) else [(0, reward), *named]
+
+    def name(self, outcomes: Iterable[str]) -> None:
+        """Take note of the outcomes that came."""
+        self._named += [name for name in outcomes if name not in self._named]
 
     def prices(self, arm: Any) -> list[float]:
         """Return what is known beforehand of an arm."""
@@ -60,6 +65,23 @@ class Paid:
             worth = worth + weight * outcomes[name]
         outcomes = {name: outcomes[name] for name in (*weights, *(outcomes.keys() - weights.keys()))}
         return {"reward": np.where(np.isnan(worth), parts[:, 0], worth), "outcomes": outcomes}
+
+
+def held_rewards(
+    about: Event, reward: Float64, outcomes: Mapping[str, Float64], arm: Int64, arms: Sequence[Arm]
+) -> dict[str, Any]:
+    """Return rewards and outcomes of rows that are columns already.
+
+    Outcomes are in the order in which they first came, as in events; without declared ones those that never came are
+    left out.
+    """
+    paid, is_declared = Paid(about), "outcomes" in about
+    came = {name: ~np.isnan(values) for name, values in outcomes.items()}
+    first = {name: int(rows.argmax()) for name, rows in came.items() if is_declared or rows.any()}
+    names = list(first) if is_declared else sorted(first, key=first.__getitem__)
+    paid.name(names)
+    prices = np.array([paid.prices(label) for label in arms], dtype=np.float64).reshape(len(arms), -1)
+    return paid.read({"parts": np.column_stack([reward, *(outcomes[name] for name in names)])}, prices[arm])
 
 
 def _widest(weightings: list[Outcomes]) -> tuple[float, float] | None:

@@ -6,8 +6,9 @@ A row is a decision with the last reward that counts for it. Memory holds one bl
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
@@ -145,6 +146,56 @@ class Blocks(ABC):
             self.digest = made.hexdigest()
 
 
+class HeldBlocks(Blocks):
+    """Rows in memory, cut into blocks when they are read; columns that nothing is known of are those of one block.
+
+    Parameters
+    ----------
+    columns
+        Those of `Rows` by name, (n, ...) each; what is left out is not known, and steps are counted from 1.
+    arms
+        Their labels.
+    about
+        Such as `objective`, `reward_range` and `policy`.
+
+    Examples
+    --------
+    >>> known = {"X": np.ones((3, 1)), "arm": np.array([0, 1, 1]), "reward": np.ones(3), "propensity": np.full(3, 0.5)}
+    >>> log = HeldBlocks.of(known, ("a", "b"))
+    >>> log.n, log.dim, [(rows.t.tolist(), rows.weight.tolist()) for rows in log]
+    (3, 1, [([1, 2, 3], [1.0, 1.0, 1.0])])
+    """
+
+    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
+        self._hold({field.name: getattr(rows, field.name) for field in fields(rows)}, arms, about)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> Self:
+        """Hold columns."""
+        made = cls.__new__(cls)
+        made._hold(dict(columns), arms, about)
+        return made
+
+    def _hold(self, columns: dict[str, Any], arms: Sequence[Arm], about: Mapping[str, Any] | None) -> None:
+        super().__init__({"dim": columns["X"].shape[1], "policy": None, **(about or {})})
+        self.arms, self.n = tuple(arms), len(columns["X"])
+        self._columns = {name: column for name, column in columns.items() if column is not None}
+        unknown = unknown_columns(min(self.n, BLOCK), len(self.arms))
+        self._unknown = {name: column for name, column in unknown.items() if name not in columns}
+
+    def __len__(self) -> int:
+        return -(-self.n // BLOCK)
+
+    def __getitem__(self, block: int) -> Rows:
+        start, end = block * BLOCK, min((block + 1) * BLOCK, self.n)
+        columns: dict[str, Any] = {"t": np.arange(start, end, dtype=np.int64) + 1, "probabilities": None}
+        columns |= {name: column[: end - start] for name, column in self._unknown.items()}
+        parts = self._columns.get("outcomes")
+        columns |= {name: column[start:end] for name, column in self._columns.items() if name != "outcomes"}
+        columns["outcomes"] = None if parts is None else {name: part[start:end] for name, part in parts.items()}
+        return Rows(**columns)
+
+
 def rows_of(
     X: Float64, arms: Int64, rewards: Float64, propensities: Float64, *, n_arms: int | None = None, **known: Any
 ) -> Rows:
@@ -280,18 +331,21 @@ def _check_probabilities(rows: Rows, values: Float64, name: str) -> None:
 
 
 def without_erased(columns: dict[str, Any]) -> dict[str, Any]:
-    """Put zeros for contexts that were erased, NaN so far.
-
-    Refuse what no log has: a reward whose context is not known, and a step at which no arm may be played.
-    """
+    """Put zeros for contexts that were erased, NaN so far; refuse a step at which no arm may be played."""
     alone = np.flatnonzero(~columns["eligible"].any(axis=1))
     if alone.size:
         raise LogError(
             f"step {columns['t'][alone[0]]:,} has no arm that may be played; read the log that it was made from"
         )
-    erased = np.isnan(columns["X"]).any(axis=1)
-    wrong = np.flatnonzero(erased & ~np.isnan(columns["reward"]))
+    return columns | {"X": without_gaps(columns["X"], columns["reward"], columns["t"])}
+
+
+def without_gaps(X: Float64, reward: Float64, t: Int64) -> Float64:
+    """Put zeros for contexts that were erased, NaN so far; refuse a reward whose context is not known."""
+    if not math.isnan(X.sum()):  # NaN stays NaN in a sum, which is quicker than a look at each
+        return X
+    erased: Bool = np.asarray(np.isnan(X).any(axis=1))
+    wrong = np.flatnonzero(erased & ~np.isnan(reward))
     if wrong.size:
-        step = columns["t"][wrong[0]]
-        raise LogError(f"step {step:,} has a reward but no context: log contexts, or leave such rows out")
-    return columns | {"X": np.where(erased[:, None], 0.0, columns["X"])} if erased.any() else columns
+        raise LogError(f"step {t[wrong[0]]:,} has a reward but no context: log contexts, or leave such rows out")
+    return np.where(erased[:, None], 0.0, X)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from armlet.evaluation.actions.rows import LoggedActions
 from armlet.evaluation.compacted import CompactedBlocks
-from armlet.evaluation.rows import Blocks
+from armlet.evaluation.paid import held_rewards
+from armlet.evaluation.rows import Blocks, HeldBlocks, without_gaps
 from armlet.evaluation.spooled import SpooledBlocks
+from armlet.evaluation.units import unit_codes
+from armlet.log.imported import ImportedColumns
 from armlet.log.reader import Source, read
 from armlet.record.faults import check_ordinary
 
@@ -29,7 +35,29 @@ def open_rows(log: Source | Blocks) -> Blocks:
     if isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet"):
         check_ordinary(Path(log), "log")
     events = read(log)
+    if isinstance(events, ImportedColumns):
+        return _held(events)
     if events.about.get("action_dim") is not None:
         return LoggedActions(events)
     path = getattr(events, "path", None)
     return CompactedBlocks(path) if path and str(path).endswith(".parquet") else SpooledBlocks(events)
+
+
+def _held(log: ImportedColumns) -> HeldBlocks:
+    """Return the rows of another system's columns, as they are."""
+    columns, about = log.columns, dict(log.about)
+    known: dict[str, Any] = {"arm": columns.arm, "propensity": columns.propensity}
+    known |= held_rewards(about, columns.reward, columns.outcomes, columns.arm, log.arms)
+    t = np.arange(1, len(columns) + 1)
+    if columns.units is not None and any(unit is not None for unit in columns.units):
+        alone = [unit is None for unit in columns.units]
+        epochs = columns.epochs or [None] * len(columns)
+        said = [None if is_alone else epoch for is_alone, epoch in zip(alone, epochs, strict=True)]
+        known["unit"] = unit_codes(columns.units, said, t)
+        known["epoch"] = np.array([-1 if epoch is None else epoch for epoch in said], dtype=np.int64)
+    known["X"] = without_gaps(columns.X, known["reward"], t)
+    blocks = HeldBlocks.of(known, log.arms, about)
+    blocks.name = str(about["origin"])
+    at = np.zeros(0) if columns.at is None else columns.at[columns.at != 0]  # 0 where times are not known
+    blocks.period = (int(at.min()), int(at.max())) if at.size else None
+    return blocks

@@ -23,6 +23,7 @@ from armlet.evaluation.rows import Rows
 from armlet.inputs.columns import check_labels, check_utf8, is_number
 from armlet.inputs.contexts import is_table
 from armlet.loading import load
+from armlet.log.imported import Imported
 from armlet.types import Arm, Bool, Float64, Int64, Mode
 
 if TYPE_CHECKING:
@@ -457,10 +458,9 @@ def read_target(
     raise ArgumentError(text, name=name, target=target, arms=list(arms))
 
 
-def through_encoders(log: L, *targets: object) -> L:
+def through_encoders(log: L, *targets: object) -> L | Imported:
     """Encode the contexts of a raw table with the encoder of the models among the targets; return other logs as is."""
-    encode = getattr(log, "encoded", None)  # what `armlet.log.from_table` returns without an encoder has it
-    if encode is None:
+    if not isinstance(log, Imported):
         return log
     encoders = {name: encoder for each in targets for name, encoder in _encoders(each)}
     if not encoders:
@@ -470,8 +470,7 @@ def through_encoders(log: L, *targets: object) -> L:
         if other != encoder:
             text = "{targets} has {first!r} and {name!r}, whose encoders differ; value them apart"
             raise ArgumentError(text, first=first, name=name)
-    encoded: L = encode(encoder)
-    return encoded
+    return log.encoded(encoder)
 
 
 def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:

@@ -1,34 +1,33 @@
 """Logs of other origin, as events: tables, datasets, Vowpal Wabbit's dsjson, the Open Bandit Pipeline's dictionaries.
 
-Nothing replays them, since no start model is known; everything else that reads a log reads them. O(1) memory a row.
+Nothing replays them, since no start model is known; everything else that reads a log reads them. What comes as columns
+is read as columns, O(d) memory a row; dsjson line by line.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from armlet.datasets.feedback import Feedback
 from armlet.errors import ArgumentError, InvalidValueError, load_package
-from armlet.inputs.columns import check_utf8, plain_labels
+from armlet.inputs.columns import check_utf8
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.outcomes import Outcomes, read_outcomes
+from armlet.log.imported import Columns, Imported, ImportedColumns, Logged
 from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
-from armlet.record.contradictions import SCHEMA
 from armlet.record.faults import check_ordinary, explain
-from armlet.record.kinds import EXPLORATION, FORMAT
 from armlet.record.outcomes import PART
-from armlet.record.values import Event
-from armlet.types import Arm, Reward, __version__
+from armlet.types import Arm, Float64, Int64
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
@@ -37,96 +36,6 @@ _BATCH: Final = 2**14
 
 Learned: TypeAlias = Sequence[str] | None
 """The names of outcomes that rewards are made of; None if they are numbers."""
-
-
-class Logged(NamedTuple):
-    """One decision of another system, and what came of it."""
-
-    x: list[float]
-    arm: Arm
-    propensity: float
-    reward: Reward | None = None
-    weight: float = 1.0
-    eligible: list[Arm] | None = None
-    probabilities: list[float] | None = None
-    event: str | None = None
-    at: int = 0  # microseconds since 1970
-    outcomes: dict[str, float] | None = None  # what a reward that is a number is made of
-    unit: str | None = None  # whose decisions share a draw
-    epoch: int | None = None
-
-
-class Imported:
-    """Events made of rows each time that they are read."""
-
-    def __init__(
-        self,
-        rows: Callable[[], Iterator[Logged]],
-        *,
-        arms: Sequence[Arm],
-        features: Sequence[str],
-        origin: str,
-        outcomes: Outcomes | None = None,
-    ) -> None:
-        self._rows = rows
-        if outcomes is not None:
-            outcomes.check_arms(arms)
-        several = {} if outcomes is None else {"outcomes": outcomes.to_dict()}
-        for i, feature in enumerate(features):
-            check_utf8(f"features[{i}]", feature)
-        names = {"arms": plain_labels(list(arms)), "dim": len(features), "features": list(features), "objective": "max"}
-        head = {"seq": 0, "kind": "start", "at": 0, "format": FORMAT, "schema": SCHEMA}
-        self._about: Event = {
-            **head,
-            **several,
-            **names,
-            "policy": None,
-            "origin": origin,
-            "version": __version__,
-            "digest": None,
-        }
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """The fields of the start."""
-        return self._about
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        """The labels of arms, in the order that columns of an evaluation have."""
-        return tuple(self._about["arms"])
-
-    def __repr__(self) -> str:
-        about = self._about
-        return f"<{type(self).__name__} of {about['origin']}: arms {about['arms']}, {about['dim']} features>"
-
-    def __iter__(self) -> Iterator[Event]:
-        yield dict(self._about)
-        seq = 1
-        for t, row in enumerate(self._rows(), 1):
-            mark = hashlib.blake2b(f"{row.event or t}".encode(), digest_size=8).hexdigest()
-            name = f"{t}-{mark}"
-            yield _decide(seq, t, name, row)
-            seq += 1
-            if row.reward is not None:
-                reward = {"id": name, "reward": row.reward, "weight": row.weight}
-                reward |= {} if row.outcomes is None else {"outcomes": row.outcomes}
-                yield {"seq": seq, "kind": "learn", "at": row.at, **reward}
-                seq += 1
-
-
-def _decide(seq: int, t: int, name: str, row: Logged) -> Event:
-    event: Event = {"seq": seq, "kind": "decide", "at": row.at, "id": name, "t": t, "x": row.x}
-    event |= {"eligible": row.eligible, "arm": row.arm, "propensity": row.propensity}
-    event |= dict.fromkeys(("explored", "optimistic", *EXPLORATION, "greedy", "design"))
-    if row.probabilities is not None:
-        event["probabilities"] = row.probabilities
-    event["tag"] = 0
-    if row.event is not None:
-        event["event"] = row.event
-    if row.unit is not None:
-        event |= {"unit": row.unit} | ({} if row.epoch is None else {"epoch": row.epoch})
-    return event
 
 
 # ---- tables
@@ -197,27 +106,27 @@ def _numbered(known: Mapping[str, Mapping[Arm, float]], kind: Any) -> dict[str, 
     }
 
 
-class TableLog(Imported):
-    """The rows of a table as events."""
+class TableLog(ImportedColumns):
+    """The rows of a table."""
 
     def __init__(
         self, table: Any, roles: Roles, encoder: Encoder | None, origin: str, outcomes: Outcomes | None = None
     ) -> None:
-        self._table, self._roles, self._encoder, self._origin = table, roles, encoder, origin
-        self._outcomes, learned = outcomes, None if outcomes is None else outcomes.learned
+        self._table, self._roles, self._encoder, self._outcomes = table, roles, encoder, outcomes
+        arms = labels(table[roles.arm].type, roles.arm_names) or sorted(table[roles.arm].unique().to_pylist())
+        learned = None if outcomes is None else outcomes.learned
         if encoder is None:
             flags = flag_texts(table, roles.features)
-            rows, features = lambda: _plain(flags.table, flags.features, roles, learned), tuple(flags.features)
+            contexts, features = partial(_plain, flags.table, flags.features), tuple(flags.features)
         else:
-            rows, features = lambda: _encoded(table, encoder, roles, learned), encoder.features
-        arms = labels(table[roles.arm].type, roles.arm_names) or sorted(table[roles.arm].unique().to_pylist())
-        super().__init__(rows, arms=arms, features=features, origin=origin, outcomes=outcomes)
+            contexts, features = partial(_encoded, table, encoder), encoder.features
+        super().__init__(lambda: _columns(table, contexts(), roles, arms, learned), arms, features, origin, outcomes)
 
     def encoded(self, encoder: Encoder) -> TableLog:
         """Return the same rows with contexts made by an encoder, unless one was given when the table was read."""
         if self._encoder is not None:
             return self
-        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._origin, self._outcomes)
+        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._about["origin"], self._outcomes)
 
 
 def _arrow(table: Any) -> Any:
@@ -232,62 +141,72 @@ def _arrow(table: Any) -> Any:
         raise ArgumentError(text, kind=type(table).__name__, reason=reason) from error
 
 
-def _plain(table: Any, features: list[str], roles: Roles, learned: Learned) -> Iterator[Logged]:
-    for batch in _batches(table, [*features, *_others(table, roles, features, learned)]):
-        X = zip(*(column.to_pylist() for column in batch.columns[: len(features)]), strict=True)
-        for x, rest in zip(X, _logged(batch, roles, learned), strict=True):
-            if None in x:
-                raise ArgumentError("{table} has a row without a feature; leave such rows out")
-            yield rest._replace(x=[_number(value, name) for value, name in zip(x, features, strict=True)])
+def _plain(table: Any, features: Sequence[str]) -> Float64:
+    """Return columns of numbers as contexts, batch by batch: a batch stays in the processor's cache."""
+    X, start = np.empty((table.num_rows, len(features))), 0
+    for name in features:
+        if table[name].null_count:
+            raise ArgumentError("{table} has a row without a feature; leave such rows out")
+    for batch in table.select(features).to_batches(max_chunksize=_BATCH):
+        for place, (name, column) in enumerate(zip(features, batch.columns, strict=True)):
+            X[start : start + len(column), place] = _numbers(column, name)
+        start += batch.num_rows
+    return X
 
 
-def _encoded(table: Any, encoder: Encoder, roles: Roles, learned: Learned) -> Iterator[Logged]:
-    for batch in _batches(table, [*encoder.reads, *_others(table, roles, encoder.reads, learned)]):
-        X = encoder.matrix(batch.select(list(encoder.reads)))
-        for x, rest in zip(X.tolist(), _logged(batch, roles, learned), strict=True):
-            yield rest._replace(x=x)
+def _encoded(table: Any, encoder: Encoder) -> Float64:
+    pa, reads = load_package("pyarrow", "tables need"), list(encoder.reads)
+    batches = table.select(reads).to_batches(max_chunksize=_BATCH)
+    return np.concatenate([encoder.matrix(pa.Table.from_batches([batch])) for batch in batches])
 
 
-def _batches(table: Any, names: list[str]) -> Iterator[Any]:
-    pa = load_package("pyarrow", "tables need")
-    for batch in table.select(names).to_batches(max_chunksize=_BATCH):
-        yield pa.Table.from_batches([batch])
-
-
-def _others(table: Any, roles: Roles, features: Sequence[str], learned: Learned) -> list[str]:
-    """Return the other columns that are read: those of roles, outcomes, and what says which rows share a draw."""
-    named = [roles.arm, *([roles.propensity] if isinstance(roles.propensity, str) else [])]
-    if learned is None:
-        named.append(roles.reward)
-        parts = [name for name in table.column_names if name.startswith(PART)]
-    else:
-        parts = [PART + name for name in learned]
-    more = [name for name in table.column_names if name in ("unit", "epoch")] + parts
-    return named + [name for name in more if name not in (*named, *features)]
-
-
-def _logged(batch: Any, roles: Roles, learned: Learned) -> Iterator[Logged]:
-    """Yield what rows say next to their contexts."""
-    columns = {name: batch[name].to_pylist() for name in batch.column_names}
-    arms, chance = columns.pop(roles.arm), roles.propensity
-    propensities = columns.pop(chance) if isinstance(chance, str) else [chance] * len(arms)
-    rewards = None if learned is not None else columns.pop(roles.reward)
-    parts = {name.removeprefix(PART): column for name, column in columns.items() if name.startswith(PART)}
-    units, epochs = (columns.get(name, [None] * len(arms)) for name in ("unit", "epoch"))
-    for i, (arm, propensity) in enumerate(zip(arms, propensities, strict=True)):
-        if propensity is None:
+def _columns(table: Any, X: Float64, roles: Roles, arms: Sequence[Arm], learned: Learned) -> Columns:
+    """Read the columns next to the contexts."""
+    chance = roles.propensity
+    if isinstance(chance, str):
+        if table[chance].null_count:
             raise ArgumentError("{table} has a row without a propensity; leave such rows out")
-        came = {name: _number(column[i], PART + name) for name, column in parts.items() if column[i] is not None}
-        reward = None if rewards is None or rewards[i] is None else _number(rewards[i], roles.reward)
-        yield Logged(
-            x=[],
-            arm=arm,
-            propensity=_number(propensity, str(roles.propensity)),
-            reward=reward if learned is None else came or None,
-            outcomes=came if parts and learned is None else None,
-            unit=None if units[i] is None else str(units[i]),
-            epoch=None if epochs[i] is None else int(epochs[i]),
-        )
+        propensity = _numbers(table[chance], chance)
+    else:
+        propensity = np.full(table.num_rows, chance)
+    named = [name for name in table.column_names if name.startswith(PART) and name not in (roles.arm, roles.reward)]
+    parts = named if learned is None else [PART + name for name in learned]
+    outcomes = {name.removeprefix(PART): _numbers(table[name], name) for name in parts}
+    missing = np.full(table.num_rows, np.nan)
+    reward = missing if learned is not None else _numbers(table[roles.reward], roles.reward)
+    if learned is None:  # parts of a reward that did not come say nothing
+        outcomes = {name: np.where(np.isnan(reward), np.nan, values) for name, values in outcomes.items()}
+    units = table["unit"].to_pylist() if "unit" in table.column_names else None
+    epochs = table["epoch"].to_pylist() if units is not None and "epoch" in table.column_names else None
+    return Columns(
+        X=X,
+        arm=_places(table[roles.arm], arms),
+        propensity=propensity,
+        reward=reward,
+        outcomes=outcomes,
+        units=None if units is None else [None if each is None else str(each) for each in units],
+        epochs=None if epochs is None else [None if each is None else int(each) for each in epochs],
+    )
+
+
+def _places(column: Any, arms: Sequence[Arm]) -> Int64:
+    """Return the place of each row's arm among the labels; -1 where there is none."""
+    coded = column.combine_chunks().dictionary_encode()
+    known = {label: place for place, label in enumerate(arms)}
+    places = np.array([known.get(label, -1) for label in coded.dictionary.to_pylist()], dtype=np.int64)
+    by_row: Int64 = places[coded.indices.to_numpy(zero_copy_only=False)]
+    return by_row
+
+
+def _numbers(column: Any, name: str) -> Float64:
+    """Return a column as float64, NaN for null."""
+    types = load_package("pyarrow", "tables need").types
+    if types.is_boolean(column.type):
+        column = column.cast("uint8")
+    if not (types.is_floating(column.type) or types.is_integer(column.type)):
+        return np.array([math.nan if each is None else _number(each, name) for each in column.to_pylist()], np.float64)
+    values: Float64 = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return values
 
 
 def _number(value: Any, column: str) -> float:
@@ -301,7 +220,7 @@ def _number(value: Any, column: str) -> float:
 # ---- arrays: datasets and the Open Bandit Pipeline
 
 
-def from_dataset(feedback: Feedback, *, slot: int | None = None) -> Imported:
+def from_dataset(feedback: Feedback, *, slot: int | None = None) -> ImportedColumns:
     """Make a log of decisions that `armlet.datasets` has read.
 
     Parameters
@@ -319,40 +238,38 @@ def from_dataset(feedback: Feedback, *, slot: int | None = None) -> Imported:
     >>> log.about["arms"], [(event["arm"], event["x"]) for event in log if event["kind"] == "decide"]
     (['a', 'b'], [('a', [1.0])])
     """
-    rounds = _rounds(feedback.slots, slot, len(feedback), feedback.name)
+    rounds = _rounds(feedback.slots, slot, feedback.name)
 
-    def rows() -> Iterator[Logged]:
-        for i in rounds:
-            yield Logged(
-                feedback.X[i].tolist(),
-                feedback.labels[feedback.arms[i]],
-                float(feedback.propensities[i]),
-                float(feedback.rewards[i]),
-                at=0 if feedback.at is None else int(feedback.at[i]),
-            )
-
-    return Imported(
-        rows,
-        arms=list(feedback.labels),
-        features=list(feedback.features),
-        origin=feedback.name if slot is None else f"{feedback.name}, slot {slot}",
+    columns = Columns(
+        X=np.ascontiguousarray(feedback.X, dtype=np.float64),
+        arm=feedback.arms,
+        propensity=feedback.propensities,
+        reward=feedback.rewards,
+        at=feedback.at,
     )
+    origin = feedback.name if slot is None else f"{feedback.name}, slot {slot}"
+    return ImportedColumns(lambda: _some(columns, rounds), list(feedback.labels), feedback.features, origin)
 
 
-def _rounds(slots: Any, slot: int | None, n: int, what: str) -> list[int]:
+def _some(columns: Columns, rounds: Int64 | None) -> Columns:
+    return columns if rounds is None else columns.take(rounds)
+
+
+def _rounds(slots: Any, slot: int | None, what: str) -> Int64 | None:
+    """Return the rows of a slot; None for all."""
     if slots is None:
         if slot is not None:
             raise ArgumentError("{slot} is {value}, but {what} has no slots; leave it out", value=slot, what=what)
-        return list(range(n))
+        return None
     present = np.unique(slots).tolist()
     if slot is None and len(present) > 1:
         raise ArgumentError("{slot} is missing, and rows are of the slots {present}; choose one", present=present)
     if slot is not None and slot not in present:
         raise ArgumentError("{slot} is {value}, but rows are of the slots {present}", value=slot, present=present)
-    return list(range(n)) if slot is None else np.flatnonzero(np.asarray(slots) == slot).tolist()
+    return None if slot is None else np.flatnonzero(np.asarray(slots) == slot)
 
 
-def from_obp(feedback: Mapping[str, Any], *, slot: int | None = None) -> Imported:
+def from_obp(feedback: Mapping[str, Any], *, slot: int | None = None) -> ImportedColumns:
     """Read a dictionary of bandit feedback: action, reward, pscore, context, position.
 
     Parameters
@@ -380,19 +297,12 @@ def from_obp(feedback: Mapping[str, Any], *, slot: int | None = None) -> Importe
         shapes = [context.shape, action.shape, reward.shape, pscore.shape]
         text = "{feedback} has context, action, reward and pscore of shapes {shapes}; give one row for each round"
         raise ArgumentError(text, shapes=shapes)
-    rounds = _rounds(feedback.get("position"), slot, len(action), "the feedback")
+    rounds = _rounds(feedback.get("position"), slot, "the feedback")
     n_arms = int(feedback.get("n_actions") or action.max(initial=0) + 1)
 
-    def rows() -> Iterator[Logged]:
-        for i in rounds:
-            yield Logged(context[i].tolist(), int(action[i]), float(pscore[i]), float(reward[i]))
-
-    return Imported(
-        rows,
-        arms=list(range(n_arms)),
-        features=[str(i) for i in range(context.shape[1])],
-        origin="obp",
-    )
+    columns = Columns(X=context, arm=action, propensity=pscore, reward=reward)
+    features = [str(i) for i in range(context.shape[1])]
+    return ImportedColumns(lambda: _some(columns, rounds), list(range(n_arms)), features, "obp")
 
 
 # ---- dsjson
@@ -440,13 +350,21 @@ def from_dsjson(
     names: list[Arm] = list(arms) if arms is not None else list(range(1, most + 1))
     if len(names) < most:
         raise ArgumentError("{arms} has {n} names, but a line has {most} actions", n=len(names), most=most)
-    order = list(flat)
-    return Imported(
-        lambda: _dsjson_rows(place, order, names),
-        arms=names,
-        features=order,
-        origin=f"dsjson: {place.name}",
-    )
+    return DsjsonLog(place, names, list(flat))
+
+
+class DsjsonLog(Imported):
+    """The decisions of a file of dsjson, read line by line each time."""
+
+    def __init__(self, path: Path, arms: list[Arm], features: list[str]) -> None:
+        super().__init__(arms, features, f"dsjson: {path.name}")
+        self._path, self._features = path, features
+
+    def _rows(self) -> Iterator[Logged]:
+        for number, line in _lines(self._path):
+            with _in_line(number):
+                row = _dsjson_row(line, number, self._features, list(self.arms))
+            yield row
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -509,13 +427,6 @@ def _listed(values: list[Any], place: str, number: int) -> dict[str, float]:
     if all(isinstance(value, Mapping) for value in values):
         return {name: x for value in values for name, x in _flat(value, number, f"{place}.").items()}
     return _flat({str(i): value for i, value in enumerate(values)}, number, f"{place}.")
-
-
-def _dsjson_rows(path: Path, features: list[str], arms: list[Arm]) -> Iterator[Logged]:
-    for number, line in _lines(path):
-        with _in_line(number):
-            row = _dsjson_row(line, number, features, arms)
-        yield row
 
 
 def _dsjson_row(line: dict[str, Any], number: int, features: list[str], arms: list[Arm]) -> Logged:

@@ -5,28 +5,13 @@ About 4 microseconds a step. Nothing is written to a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from armlet.bandit import Bandit
-from armlet.evaluation.rows import BLOCK, Blocks, Rows
-from armlet.types import Arm, Bool, Float64, Policy
-
-
-class HeldBlocks(Blocks):
-    """Rows in memory, cut into blocks here; `about` may hold `objective`, `reward_range` and `policy`."""
-
-    def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
-        super().__init__({"dim": rows.X.shape[1], "policy": None, **(about or {})})
-        self._rows, self.arms, self.n = rows, tuple(arms), len(rows)
-
-    def __len__(self) -> int:
-        return -(-self.n // BLOCK)
-
-    def __getitem__(self, block: int) -> Rows:
-        return self._rows.take(slice(block * BLOCK, (block + 1) * BLOCK))
+from armlet.evaluation.rows import Rows
+from armlet.types import Bool, Float64, Policy
 
 
 def play(policy: Policy, X: Float64, rewards: Float64, seed: int, eligible: Bool | None = None) -> tuple[Rows, Bandit]:

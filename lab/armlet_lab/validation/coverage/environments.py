@@ -21,12 +21,12 @@ from armlet.evaluation.estimators import ESTIMATORS, estimate, kernel_constants,
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.model import RIDGE, RUNNING, contributions, row_weights
 from armlet.evaluation.monitor import AnytimeIntervals
-from armlet.evaluation.rows import Design, Rows
+from armlet.evaluation.rows import Design, HeldBlocks, Rows
 from armlet.evaluation.targets import prob_of_played
 from armlet.kernel import gram, row_features
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, Uniform
-from armlet.testing.logs import HeldBlocks, play
+from armlet.testing.logs import play
 from armlet.types import Bool, Float64, Int64, Policy
 
 Function: TypeAlias = Callable[[Float64, Bool], Float64]

@@ -14,14 +14,14 @@ import numpy as np
 
 from armlet.evaluation.checks import Word
 from armlet.evaluation.monitor import Checks
-from armlet.evaluation.rows import Rows
+from armlet.evaluation.rows import HeldBlocks, Rows
 from armlet.inference.intervals import bootstrap, mean_of_runs
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, Uniform
 from armlet.report.document import Table
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.simulation.play import run_streams
-from armlet.testing.logs import HeldBlocks, play
+from armlet.testing.logs import play
 from armlet.types import Float64
 from armlet_lab.runner.experiment import (
     Claim,

@@ -16,9 +16,9 @@ import numpy as np
 
 from armlet import kernel
 from armlet.evaluation.evaluate import evaluate
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.policies.algorithm_1 import Algorithm1
 from armlet.types import Float64, Int64
-from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
 
 MEANS: Final = {"no signal": (1.0, 1.0, 1.0), "low signal": (0.9, 1.0, 1.1), "high signal": (0.5, 1.0, 1.5)}
 DECAY, FIRST, DRAWS, LEVEL = 0.7, 5, 20, 0.90
@@ -119,8 +119,9 @@ def by_algorithm_1(
         pays = np.array(means) + rng.uniform(-1, 1, (horizon, K))
         played = kernel.rollout(X, pays, start=policy.init(K, 1), rule=rule, seed=int(rng.integers(2**63)))
         rewards = pays[np.arange(horizon), played.arms]
-        known = {"explored": played.explored, "rate": rate, "given": np.full(horizon, 1 / K)}
-        log = ArrayBlocks(X, played.arms, rewards, played.propensities, labels=range(K), **known)
+        known = {"explored": played.explored.astype(np.int8), "exploration_rate": rate}
+        known["exploration_propensity"] = np.full(horizon, 1 / K)
+        log = HeldBlocks(rows_of(X, played.arms, rewards, played.propensities, n_arms=K, **known), range(K))
         found = evaluate(log, list(range(K)), interval="fixed", level=LEVEL, checks="none")
         for arm, mean in enumerate(means):
             value = found[str(arm)]

@@ -16,8 +16,8 @@ import numpy as np
 
 from armlet.datasets import DatasetTable
 from armlet.evaluation.evaluate import evaluate
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.types import Bool, Float64, Int64
-from armlet_lab.validation.printed_tables.arrays import ArrayBlocks
 
 TABLES: Final = {
     "letter": "balanced/letter",
@@ -45,7 +45,7 @@ def errors(table: DatasetTable, rng: np.random.Generator, runs: int) -> tuple[Fl
         arms = rng.integers(table.n_arms, size=len(rows))
         rewards = (arms == table.y[test][rows]).astype(np.float64)
         chances = np.full(len(rows), 1.0 / table.n_arms)
-        log = ArrayBlocks(X[test][rows], arms, rewards, chances, labels=table.labels)
+        log = HeldBlocks(rows_of(X[test][rows], arms, rewards, chances, n_arms=table.n_arms), table.labels)
         law = np.eye(table.n_arms)[right[rows]]
         target = {"it": lambda X, eligible: law}  # noqa: ARG005, B023
         points = evaluate(log, target, arms=table.labels, interval="fixed", checks="none").estimates["it"]

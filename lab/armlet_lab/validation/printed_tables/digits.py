@@ -18,8 +18,9 @@ import numpy as np
 from armlet.datasets import DatasetTable, load
 from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.evaluation.evaluate import evaluate
+from armlet.evaluation.rows import HeldBlocks, rows_of
 from armlet.types import Float64, Int64
-from armlet_lab.validation.printed_tables.arrays import ArrayBlocks, gram_with
+from armlet_lab.validation.printed_tables.arrays import gram_with
 
 PRINTED: Final = {
     "dm": (0.093439, 0.015391),
@@ -51,7 +52,8 @@ def relative_errors(rng: np.random.Generator) -> tuple[dict[str, float], float]:
     rewards = (arms == table.y[test]).astype(np.float64)
     truth = float(pi[at, table.y[test]].mean())
     points = _points(table, table.X[test], arms, rewards, logged[at, arms], pi, rng)
-    log = ArrayBlocks(table.X[test], arms, rewards, logged[at, arms], labels=table.labels)
+    rows = rows_of(table.X[test], arms, rewards, logged[at, arms], n_arms=table.n_arms)
+    log = HeldBlocks(rows, table.labels)
     target = {"it": lambda X, eligible: pi}  # noqa: ARG005
     found = evaluate(log, target, arms=table.labels, estimator="dr", interval="fixed")["it"]
     covers = found.interval is not None and found.interval.low <= truth <= found.interval.high
