@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.inputs.budget import Budget as Budget
     from armlet.inputs.encoder import Encoder as Encoder
     from armlet.inputs.hashed import HashedFeatures as HashedFeatures
+    from armlet.inputs.table import Table as Table
     from armlet.loading import from_bytes as from_bytes
     from armlet.loading import load as load
     from armlet.log import Log as Log
@@ -53,6 +54,7 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
     "Log": "armlet.log",
     "SharedOptimism": "armlet.actions.policies",
     "SharedThompson": "armlet.actions.policies",
+    "Table": "armlet.inputs.table",
     "advise": "armlet.advice",
     "audit": "armlet.log",
     "environments": None,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.feature_change import FeatureChange
     from armlet.inputs.settings import Reader
+    from armlet.inputs.table import Table
     from armlet.model_file import BanditModel
     from armlet.recording import Fields, Recorder, Recording
 
@@ -363,7 +364,7 @@ class Bandit(Engine):
 
     def partial_fit(
         self,
-        X: Contexts,
+        X: Contexts | Table,
         arms: npt.ArrayLike | None = None,
         rewards: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
         *,
@@ -386,8 +387,8 @@ class Bandit(Engine):
         ----------
         X, arms, rewards
             One row, label and reward per logged step; with several outcomes, rewards are a column for each, by name.
-            Or X alone, a table: a mapping of columns, a pandas or polars
-            data frame, or an Arrow table, in the order of learning:
+            Or X alone: an `armlet.Table`, which says which column is what, and whose rows count as decisions; or the
+            decisions of a bandit, as a mapping of columns, a data frame, or an Arrow table, in the order of learning:
 
             - t: the step; x: the context, one row of numbers (or float64 as bytes) each, unless there is a column for
               every feature; arm; reward;
@@ -433,6 +434,11 @@ class Bandit(Engine):
         >>> other.digest() == one.digest()
         True
         """
+        from armlet.inputs.table import Table  # not before a table may come: files slow down `import armlet`
+
+        if isinstance(X, Table):
+            others = {"arms": arms, "rewards": rewards, "explored": explored, "weights": weights}
+            return self._learn_labelled(X, others, steps, design)
         if arms is None and rewards is None:
             known = None if design == "adaptive" else design
             self._learn_table(X, explored=explored, weights=weights, steps=steps, design=known)
@@ -455,6 +461,28 @@ class Bandit(Engine):
         fixed = 0.0 if design == "adaptive" else float(sizes.sum())
         self._learn_rows(rows, played, values, sizes, coins, check_steps(steps, n), fixed)
         return self
+
+    def _learn_labelled(self, table: Table, others: Mapping[str, object], steps: int | None, design: Design) -> Self:
+        """Learn the rows of a labelled table that have a reward; the others take their step of the clock."""
+        for name, value in others.items():
+            if value is not None:
+                raise InvalidValueError(f"{name} is {value!r}, but a Table says that itself; give it to Table(...)")
+        s, there = self._settings, table.rewarded
+        several, names = s.outcomes, () if table.outcomes is None else table.outcomes.learned
+        if names != (() if several is None else several.learned):
+            fix = f"outcomes={None if several is None else dict(several.weights)}"
+            raise InvalidValueError(f"the table was read with {table.roles.rewards} as rewards; give Table({fix})")
+        X = table.contexts(s.encoder, None if s.encoder is not None else s.features)[there]
+        rewards = table.rewards[there]
+        return self.partial_fit(
+            X,
+            [label for label, has_reward in zip(table.labels(), there.tolist(), strict=True) if has_reward],
+            rewards[:, 0] if several is None else dict(zip(names, rewards.T, strict=True)),
+            explored=None if table.explored is None else table.explored[there],
+            weights=None if table.weights is None else table.weights[there],
+            steps=len(table) if steps is None else steps,
+            design=design,
+        )
 
     def _learn_table(self, table: object, **others: object) -> None:
         from armlet.inputs.columns import read_logged  # not before a log comes
@@ -485,7 +513,7 @@ class Bandit(Engine):
 
     def fit(
         self,
-        X: Contexts,
+        X: Contexts | Table,
         arms: npt.ArrayLike | None = None,
         rewards: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
         *,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from armlet.errors import InvalidValueError
 from armlet.inputs.columns import LARGEST, refused
-from armlet.inputs.tables import DAY, Row, TableColumns, Texts, is_missing, microseconds_of, text_of
+from armlet.inputs.tables import DAY, Row, TableColumns, first_row, is_missing, microseconds_of, text_of
 from armlet.types import Float64, Int64
 
 CONSTANT = "1"
@@ -160,25 +161,29 @@ class Flags:
         return tuple(f"{self.column}={text}" for text in (*self.texts, *shared))
 
     def put(self, row: Row, out: Float64) -> None:
-        place = self._place(_text(row, self.column), f"context[{self.column!r}]")
+        place = self._place(_text(row, self.column), lambda: f"context[{self.column!r}]")
         if place >= 0:
             out[place] = 1.0
 
     def fill(self, table: TableColumns, out: Float64) -> None:
         texts = table.texts(self.column)
-        places = np.array([self._place(text, _where(texts, i, self.column)) for i, text in enumerate(texts.texts)])
+
+        def where(place: int) -> str:
+            return table.where(first_row(texts.codes, place), self.column)
+
+        places = np.array([self._place(text, partial(where, i)) for i, text in enumerate(texts.texts)])
         rows = places[texts.codes] if places.size else texts.codes
         seen = np.flatnonzero(rows >= 0)
         out[seen, rows[seen]] = 1.0
 
-    def _place(self, text: str, where: str) -> int:
+    def _place(self, text: str, where: Callable[[], str]) -> int:
         """Return the place of a text; -1 if it has none."""
         place = self._places.get(text)
         if place is not None:
             return place
         if self.other == "refuse":
             raise InvalidValueError(
-                f"{where} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it again"
+                f"{where()} is {text!r}, which is none of {reprlib.repr(list(self.texts))}; fit it again"
             )
         return self._places.get(OTHER, len(self.texts)) if self.other == "flag" else -1
 
@@ -331,8 +336,3 @@ def _text(row: Row, column: str) -> str:
         return text_of(row[column])
     except (TypeError, ValueError) as error:
         raise type(error)(f"context[{column!r}]: {error}") from None
-
-
-def _where(texts: Texts, place: int, column: str) -> str:
-    rows = np.flatnonzero(texts.codes == place)[:1].tolist()
-    return f"row {rows[0] if rows else 0}: column {column!r}"

@@ -32,7 +32,7 @@ from armlet.inputs.codes import (
 )
 from armlet.inputs.contexts import PLAIN_ROWS, ContextReader, feature_names, is_table, one_row
 from armlet.inputs.ranges import FeatureRanges
-from armlet.inputs.tables import Row, Table, TableColumns
+from armlet.inputs.tables import Row, TableColumns, TableLike
 from armlet.types import Context, Contexts, Float64
 
 Output: TypeAlias = Literal["default", "pandas", "polars"]
@@ -170,7 +170,7 @@ class Encoding:
             code.put(row, out[place])
         return out
 
-    def matrix(self, table: Table, extra: Extra) -> Float64:
+    def matrix(self, table: TableLike, extra: Extra) -> Float64:
         """Return the numbers of every row, (N, d)."""
         columns = TableColumns(table)
         if columns.names or not isinstance(table, list | tuple):  # an empty list of rows has no columns
@@ -287,7 +287,7 @@ class Encoder(Estimator):
 
     # ---- fitting
 
-    def fit(self, X: Table, y: object = None) -> Self:  # noqa: ARG002
+    def fit(self, X: TableLike, y: object = None) -> Self:  # noqa: ARG002
         """Learn which columns there are and which texts they have, again.
 
         Parameters
@@ -299,7 +299,7 @@ class Encoder(Estimator):
         """
         return self.fit_many([X])
 
-    def fit_many(self, tables: Iterable[Table]) -> Self:
+    def fit_many(self, tables: Iterable[TableLike]) -> Self:
         """Do the same with a table that comes in parts; no part is kept.
 
         Examples
@@ -355,9 +355,10 @@ class Encoder(Estimator):
     def _notes(self, table: TableColumns, name: str) -> _Notes:
         if name in (self.hashed or {}):
             return _Notes(Buckets(name, (self.hashed or {})[name]))
-        if name in self.categories or table.is_text(name):
+        kind = "text" if name in self.categories else table.kind(name)
+        if kind == "text":
             return _Notes(Flags(name, (), "flag"))
-        return _Notes(Moment(name) if table.is_date(name) else Number(name))
+        return _Notes(Moment(name) if kind == "date" else Number(name))
 
     def _code(self, name: str, notes: _Notes | None) -> Code:
         if notes is None:
@@ -392,15 +393,15 @@ class Encoder(Estimator):
         """
         return self._fitted.encode(row, self.extra)
 
-    def matrix(self, X: Table) -> Float64:
+    def matrix(self, X: TableLike) -> Float64:
         """Return the numbers of every row, (N, d)."""
         return self._fitted.matrix(X, self.extra)
 
-    def transform(self, X: Table) -> Any:
+    def transform(self, X: TableLike) -> Any:
         """Return the numbers of every row, (N, d); as a DataFrame if `set_output` asked for one."""
         return self._shown(self.matrix(X), self.features, X)
 
-    def fit_transform(self, X: Table, y: object = None) -> Any:
+    def fit_transform(self, X: TableLike, y: object = None) -> Any:
         """Fit, then transform the same table."""
         return self.fit(X, y).transform(X)
 
