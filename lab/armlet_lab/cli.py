@@ -14,6 +14,7 @@ from armlet.cli.answer import Answer
 from armlet.cli.command import (
     REPEATED,
     Groups,
+    Listed,
     Work,
     arg,
     command,
@@ -42,8 +43,6 @@ examples:
 
 
 @command(
-    "paper",
-    "rebuild the paper's evaluation, with a verdict for every claim",
     arg("--full", action="store_true", help="more runs and theta; progress says how long it takes"),
     arg("--only", type=names, metavar="NAMES", help="experiments, separated by commas; default: all of the paper"),
     seed("all experiments", fallback="the published one"),
@@ -95,8 +94,6 @@ def _judged(a: argparse.Namespace, folder: str, code: int = 0) -> Answer | int:
 
 
 @command(
-    "bakeoff",
-    "play real tables as bandits, next to Vowpal Wabbit and MABWiser",
     arg("--full", action="store_true", help="whole tables and more orders; progress says how long it takes"),
     named_policy("{rows} stands for the rows of a table", REPEATED, "default: the usual", action="append", default=[]),
     arg(
@@ -141,8 +138,6 @@ def bakeoff(a: argparse.Namespace) -> Answer | int:
 
 
 @command(
-    "report",
-    "write the report of a folder of results again",
     arg("folder", metavar="DIR", help="where armlet-lab paper or armlet simulate wrote"),
     extras=("matplotlib", "pyarrow"),
 )
@@ -179,8 +174,6 @@ def rebuild(a: argparse.Namespace) -> Answer | int:
 
 
 @command(
-    "publish",
-    "run an experiment and put its tables into the docs",
     arg("name", metavar="NAME", nargs="?", help="of the page; default: list them"),
     extras=("matplotlib", "pyarrow"),
 )
@@ -203,7 +196,7 @@ def publish(a: argparse.Namespace) -> Answer:
     return Answer({"pages": pages}, [f"{name:16} {path}" for name, path in pages.items()])
 
 
-@command("list", "name every experiment")
+@command()
 def list_names(_: argparse.Namespace) -> Answer:
     """Name every experiment; armlet-lab paper --only NAME runs it.
 
@@ -217,9 +210,13 @@ def list_names(_: argparse.Namespace) -> Answer:
 
 
 COMMANDS: Final[Groups] = {
-    "reproduce the paper": (paper, list_names, report),
-    "contests": (bakeoff,),
-    "publish": (publish,),
+    "reproduce the paper": (
+        Listed("paper", "rebuild the paper's evaluation, with a verdict for every claim", paper),
+        Listed("list", "name every experiment", list_names),
+        Listed("report", "write the report of a folder of results again", report),
+    ),
+    "contests": (Listed("bakeoff", "play real tables as bandits, next to Vowpal Wabbit and MABWiser", bakeoff),),
+    "publish": (Listed("publish", "run an experiment and put its tables into the docs", publish),),
 }
 
 

@@ -1,4 +1,4 @@
-"""The command `armlet`: reads the command line, imports only what the command needs, and runs it."""
+"""The command `armlet`: reads the command line, imports the module of the command that is called, and runs it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import argparse
 from collections.abc import Sequence
 from typing import Final
 
-from armlet.cli import command, evaluation, logs, models, serve, simulation, stores, watch
+from armlet.cli import command
+from armlet.cli.command import Listed
 
 COMMANDS: Final[command.Groups] = {
     "work with a log": (
-        evaluation.evaluate,
-        evaluation.gate,
-        logs.log,
-        logs.audit,
-        evaluation.search,
-        evaluation.rejection_replay,
+        Listed("evaluate", "what other policies would have earned", "armlet.cli.evaluation:evaluate"),
+        Listed("gate", "whether to ship a candidate: keep, kill, not yet", "armlet.cli.evaluation:gate"),
+        Listed("log", "show, compact, export and import logs", "armlet.cli.logs:log"),
+        Listed("audit", "prove a log by replaying it from its start", "armlet.cli.logs:audit"),
+        Listed("search", "find the best of many policies close to a model", "armlet.cli.evaluation:search"),
+        Listed(
+            "rejection-replay",
+            "let policies learn from a log as if they had run",
+            "armlet.cli.evaluation:rejection_replay",
+        ),
     ),
-    "work with a model": (models.fit, models.summary, models.intervals),
-    "simulate": (simulation.compare, simulation.advise, simulation.simulate, simulation.list_names, logs.data),
-    "serve, and work with stores": (serve.serve, watch.watch, stores.store),
+    "work with a model": (
+        Listed("fit", "train a model from Parquet files of any size", "armlet.cli.models:fit"),
+        Listed("summary", "what a model has learned, arm by arm", "armlet.cli.models:summary"),
+        Listed("intervals", "every coefficient of a model with its interval", "armlet.cli.models:intervals"),
+    ),
+    "simulate": (
+        Listed("compare", "rank policies on the same simulated runs", "armlet.cli.simulation:compare"),
+        Listed("advise", "which policy to take, and what it earns next to an A/B test", "armlet.cli.simulation:advise"),
+        Listed("simulate", "run one policy many times, on any engine", "armlet.cli.simulation:simulate"),
+        Listed("list", "name all policies and environments, describe some", "armlet.cli.simulation:list_names"),
+        Listed("data", "list and download public data sets", "armlet.cli.logs:data"),
+    ),
+    "serve, and work with stores": (
+        Listed("serve", "decisions and rewards over HTTP", "armlet.cli.serve:serve"),
+        Listed("watch", "a page for each loop, next to its process", "armlet.cli.watch:watch"),
+        Listed("store", "show, verify, back up and change loops", "armlet.cli.stores:store"),
+    ),
 }
 EXAMPLES: Final = """\
 examples:

@@ -1,8 +1,9 @@
 """What commands share: the decorator that declares one, words at the command line as values, and how a command ends.
 
-A command is a function of its arguments that imports what it needs when it is called, so that `--help` stays fast. It
-returns an `Answer`, or a function that does the work and returns one: an error before that is a wrong call and ends
-with 2, an error afterwards is a failure and ends with 1. Options that several commands have are declared here, once.
+A program lists its commands by name, help and module; the module is imported when its command is called, so that the
+list stays fast. A command is a function of its arguments. It returns an `Answer`, or a function that does the work and
+returns one: an error before that is a wrong call and ends with 2, an error afterwards is a failure and ends with 1.
+Options that several commands have are declared here, once.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from armlet.cli.answer import Answer
 from armlet.errors import ArgumentError, ArmletError, choices, closest
@@ -53,16 +55,6 @@ def group(title: str, *arguments: Argument) -> Argument:
         below = parser.add_argument_group(title)
         for each in arguments:
             each(below)
-
-    return add
-
-
-def later(make: Callable[[], Iterable[Argument]]) -> Argument:
-    """Declare arguments that are made when their command is called: to make them imports what others do not need."""
-
-    def add(parser: argparse._ActionsContainer) -> None:
-        if isinstance(parser, Parser):
-            parser.later.append(make)
 
     return add
 
@@ -168,8 +160,6 @@ def progress(arguments: argparse.Namespace, what: str) -> Progress:
 class Command:
     """A command, or with `actions` a name with commands of its own."""
 
-    name: str
-    help: str  # one line for the list of commands
     description: str
     examples: str = ""  # after the arguments
     arguments: tuple[Argument, ...] = ()  # made by `arg`, `group` and `engine`
@@ -183,11 +173,9 @@ class Command:
     interrupted: str = ""  # what an interrupt leaves behind; arguments may be named in braces
     answers: tuple[Argument, ...] = (JSON, QUIET)  # nothing of a command that serves, and so has no result
 
-    def add(self, commands: argparse._SubParsersAction[Any]) -> None:
-        """Add the command to those of a parser."""
-        parser = commands.add_parser(
-            self.name, help=self.help, description=self.description, epilog=self.examples, formatter_class=Help
-        )
+    def complete(self, parser: Parser) -> None:
+        """Give a parser the description and the arguments of the command."""
+        parser.description, parser.epilog = self.description, self.examples
         for each in self.arguments:
             each(parser)
         if self.actions:
@@ -232,16 +220,32 @@ class Command:
         return same | dict(self.options)
 
 
-Groups: TypeAlias = Mapping[str, Sequence[Command]]
+class Listed(NamedTuple):
+    """A command in a list: its name, one line about it, and what it is, or the module and the name of that."""
+
+    name: str
+    help: str
+    command: Command | str
+
+    def load(self) -> Command:
+        """Return the command; its module is imported now if it is not yet."""
+        if isinstance(self.command, Command):
+            return self.command
+        module, _, name = self.command.partition(":")
+        loaded: Command = vars(import_module(module))[name]
+        return loaded
+
+
+Groups: TypeAlias = Mapping[str, Sequence[Listed]]
 """Commands by what one works with, the most used first."""
 
 
-def command(name: str, help: str, *arguments: Argument, **settings: Any) -> Callable[[Call], Command]:  # noqa: A002
+def command(*arguments: Argument, **settings: Any) -> Callable[[Call], Command]:
     """Make a command of a function; its help is the docstring: what it does, then examples and exit codes."""
 
     def made(call: Call) -> Command:
         about, *examples = re.split(r"\n\n(?=examples:|exit codes:)", inspect.getdoc(call) or "", maxsplit=1)
-        return Command(name, help, about, "".join(examples), arguments, call=call, **settings)
+        return Command(about, "".join(examples), arguments, call=call, **settings)
 
     return made
 
@@ -268,13 +272,13 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.later: list[Callable[[], Iterable[Argument]]] = []
+        self.listed: Listed | None = None  # whose arguments are added when it is called
 
     def complete(self) -> None:
-        """Add the arguments that wait for the command to be called."""
-        while self.later:
-            for each in self.later.pop(0)():
-                each(self)
+        """Add the arguments of the command."""
+        if self.listed is not None:
+            listed, self.listed = self.listed, None
+            listed.load().complete(self)
 
     def format_help(self) -> str:
         """Show all arguments."""
@@ -336,7 +340,7 @@ def new_parser(
     return parser
 
 
-def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) -> None:
+def add_commands(parser: Parser, groups: Groups, metavar: str) -> None:
     """Add commands to a parser, whose help then has a section for each group in place of argparse's one for all."""
     below = parser.add_subparsers(metavar=metavar, required=True)
     own = [str(each.metavar) for each in parser._get_positional_actions() if each is not below]
@@ -346,7 +350,7 @@ def add_commands(parser: argparse.ArgumentParser, groups: Groups, metavar: str) 
         section = parser.add_argument_group(title)
         first = len(below._choices_actions)
         for each in commands:
-            each.add(below)
+            below.add_parser(each.name, help=each.help, formatter_class=Help).listed = each
         section._group_actions.extend(below._choices_actions[first:])
     below.help = argparse.SUPPRESS  # it is shown by its groups
 

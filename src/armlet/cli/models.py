@@ -6,17 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from armlet.bandit import Bandit
 from armlet.cli.answer import Answer
 from armlet.cli.command import arg, command, engine, level, named_policy, names, seed
 from armlet.cli.outcomes import outcome_options
 from armlet.errors import InvalidValueError
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.named import parse_named
+from armlet.loading import load
+from armlet.log.fitting import fit_parquet, is_sums
+from armlet.simulation.compare import make_policy
 
 DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
 
 
 @command(
-    "fit",
-    "train a model from Parquet files of any size",
     arg("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes"),
     named_policy("default: OccasionalOptimism"),
     arg("--features", type=names, metavar="NAMES", help="columns that make a context, separated by commas"),
@@ -55,11 +59,6 @@ def fit(a: argparse.Namespace) -> Answer:
     Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
     Other policies, and several outcomes, are learned row by row, in order, in this process, and it says so.
     """
-    from armlet.inputs.encoder import Encoder
-    from armlet.inputs.named import parse_named
-    from armlet.log.fitting import fit_parquet, is_sums
-    from armlet.simulation.compare import make_policy
-
     if a.explored is not None and a.all_explored:
         raise InvalidValueError("--explored and --all-explored are both given; give one")
     if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
@@ -111,8 +110,6 @@ READING = (
 
 
 @command(
-    "summary",
-    "what a model has learned, arm by arm",
     *READING,
     arg("--plot", type=Path, metavar="FILE", help="draw the coefficients too: .svg, .png or .pdf"),
     extras=("matplotlib",),
@@ -124,9 +121,6 @@ def summary(a: argparse.Namespace) -> Answer:
       armlet summary model.armlet
       armlet summary model.armlet --interval anytime --plot model.svg
     """
-    from armlet.bandit import Bandit
-    from armlet.loading import load
-
     found = load(a.model, kind=Bandit).inference.summary(**_asked(a))
     if a.plot is not None:
         found.plot().savefig(a.plot)
@@ -134,8 +128,6 @@ def summary(a: argparse.Namespace) -> Answer:
 
 
 @command(
-    "intervals",
-    "every coefficient of a model with its interval",
     *READING,
 )
 def intervals(a: argparse.Namespace) -> Answer:
@@ -145,9 +137,6 @@ def intervals(a: argparse.Namespace) -> Answer:
       armlet intervals model.armlet
       armlet intervals model.armlet --interval anytime --level 0.9 --json
     """
-    from armlet.bandit import Bandit
-    from armlet.loading import load
-
     return Answer(load(a.model, kind=Bandit).inference.intervals(**_asked(a)))
 
 

@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from armlet.cli.command import Argument, Work, arg, command, group, later, named_policy, names
+from armlet.cli.command import Work, arg, command, group, named_policy, names
+from armlet.cli.loops import loop_arguments, said
 from armlet.cli.outcomes import in_words
 from armlet.cli.sources import ADDRESSES
 from armlet.errors import ArgumentError, require_package
+from armlet.service.config import KeyConfig, LoopConfig, ServerConfig
+from armlet.service.keys import digest, new_key
+from armlet.service.preview import preview
+from armlet.service.settings import Option, load, to_toml, without_password
+from armlet.stores.spec import LoopSpec
 
 if TYPE_CHECKING:
     from armlet.bandit import Bandit
     from armlet.service.app import Service
-    from armlet.service.config import LoopConfig, ServerConfig
 
 EXTRAS: Final = ("apsw", "httptools", "msgspec", "psycopg", "uvicorn", "uvloop")
 ACTIONS: Final = ("action_features", "action_categories", "action_hashed", "action_dim")
@@ -29,23 +34,7 @@ JSON_HEADER: Final = "content-type: application/json"
 KEY_HEADER: Final = '-H "authorization: Bearer $ARMLET_KEY"'
 
 
-def _loop_arguments() -> Iterator[Argument]:
-    from armlet.cli.loops import loop_arguments
-    from armlet.stores.spec import LoopSpec
-
-    yield group(
-        "a loop, without a .toml",
-        arg("--loop", metavar="NAME", help="make it, or go on with it"),
-        named_policy("default: OccasionalOptimism"),
-        arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
-        arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
-        *loop_arguments(LoopSpec, but=("name", "on_change")),
-    )
-
-
 @command(
-    "serve",
-    "decisions and rewards over HTTP",
     arg("place", nargs="?", metavar="PLACE", help="settings in a .toml, or a store: shop.db or postgresql://..."),
     arg("--host", metavar="NAME", help="where to listen; default: 127.0.0.1, others need keys"),
     arg("--port", type=int, metavar="N", help="default: 8080; 0 for any that is free"),
@@ -58,7 +47,14 @@ def _loop_arguments() -> Iterator[Argument]:
         arg("--key-name", default="mine", metavar="NAME", help="what to call it; default: mine"),
         arg("--without-propensity", action="store_true", help="answers leave it out, for keys in browsers"),
     ),
-    later(_loop_arguments),
+    group(
+        "a loop, without a .toml",
+        arg("--loop", metavar="NAME", help="make it, or open the one of this name"),
+        named_policy("default: OccasionalOptimism"),
+        arg("--control", metavar="ARM", help="an arm to compare with, which a share of decisions plays"),
+        arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
+        *loop_arguments(LoopSpec, but=("name", "on_change")),
+    ),
     answers=(),
     extras=EXTRAS,
     options={"default_reward": "--default-reward", "reward_range": "--reward-range"},
@@ -94,8 +90,6 @@ def serve(a: argparse.Namespace) -> Work | int | None:
         raise ArgumentError("{place} is missing; give armlet.toml, or a store such as shop.db")
     config = read_config(a)
     if a.print_config:
-        from armlet.service.settings import to_toml
-
         print(to_toml(config), end="")
         return None
     if a.check:
@@ -108,15 +102,10 @@ def serve(a: argparse.Namespace) -> Work | int | None:
 
 def read_config(a: argparse.Namespace) -> ServerConfig:
     """Read the settings of a file, or make them of the options."""
-    from armlet.service.settings import Option, load
-
     given = {"--host": ("host", a.host), "--port": ("port", a.port)}
     options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
     if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
         return load(None, os.environ, options=options, **_table(a))
-    from armlet.cli.loops import said
-    from armlet.stores.spec import LoopSpec
-
     for name in (*said(a, LoopSpec), "loop"):
         if name == "loop" and a.loop is None:
             continue
@@ -126,9 +115,6 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
 
 def _table(a: argparse.Namespace) -> dict[str, Any]:
     """Return what a file would have."""
-    from armlet.cli.loops import said
-    from armlet.stores.spec import LoopSpec
-
     loop = {name: value for name, value in said(a, LoopSpec).items() if value is not None}
     if a.loop is None and loop:
         option = next(iter(loop)).replace("_", "-")
@@ -144,9 +130,6 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print_key(a: argparse.Namespace) -> None:
-    from armlet.service.config import KeyConfig
-    from armlet.service.keys import digest, new_key
-
     key = new_key()
     made = KeyConfig(
         name=a.key_name,
@@ -169,9 +152,6 @@ def _print_key(a: argparse.Namespace) -> None:
 
 def check(config: ServerConfig) -> int:
     """Say what starting would do; return 1 if it would be refused."""
-    from armlet.service.preview import preview
-    from armlet.service.settings import without_password
-
     is_there, plans = preview(config)
     print(f"store {without_password(config.store)} {'is there' if is_there else 'would be made'}")
     for plan in plans:

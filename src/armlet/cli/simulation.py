@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from armlet import parallel
+from armlet.advice.command import ask, read_request
 from armlet.cli.answer import Answer
 from armlet.cli.command import (
     REPEATED,
@@ -25,7 +27,10 @@ from armlet.cli.command import (
     progress,
     seed,
 )
+from armlet.environments import ENVIRONMENTS
 from armlet.errors import InvalidValueError, choices
+from armlet.policies import POLICIES, plugged_policies
+from armlet.simulation import compare as runs
 
 WIDTH = 92
 RUNS = arg("--runs", type=count, default=20, metavar="N", help="independent runs; default: 20")
@@ -34,8 +39,6 @@ VERBOSE = arg("--verbose", action="store_true", help="also print the environment
 
 
 @command(
-    "list",
-    "name all policies and environments, describe some",
     arg("names", nargs="*", metavar="NAME", help="describe these; default: name all"),
 )
 def list_names(arguments: argparse.Namespace) -> Answer:
@@ -53,9 +56,6 @@ def list_names(arguments: argparse.Namespace) -> Answer:
 
 def registered() -> dict[str, tuple[str, list[str]]]:
     """Return a heading and the names of each kind, from the registries alone: no policy is imported."""
-    from armlet.environments import ENVIRONMENTS
-    from armlet.policies import POLICIES, plugged_policies
-
     return {
         "environments": ("environments (armlet simulate --environment NAME):", list(ENVIRONMENTS)),
         "policies": ("policies (armlet simulate --policy NAME):", list(POLICIES)),
@@ -83,9 +83,6 @@ def described(name: str) -> dict[str, Any]:
     >>> described("OFUL")["settings"]
     {'noise_scale': 1.0, 'theta_norm': 1.0, 'delta': 0.05, 'ridge': 1.0, 'radius': 'per-arm', 'width_scale': 1.0}
     """
-    from armlet.environments import ENVIRONMENTS
-    from armlet.policies import POLICIES, plugged_policies
-
     if name in ENVIRONMENTS:
         return _entry(name, ENVIRONMENTS[name], ENVIRONMENTS[name].draw)
     known = {**POLICIES, **plugged_policies()}
@@ -113,8 +110,6 @@ def _lines(entry: dict[str, Any]) -> list[str]:
 
 
 @command(
-    "compare",
-    "rank policies on the same simulated runs",
     named_environment("default: FigureA", default="FigureA"),
     named_policy(REPEATED, "default: OccasionalOptimism and six others", action="append", default=[]),
     arg("--horizon", type=count, default=10_000, metavar="T", help="steps in a run; default: 10000"),
@@ -136,22 +131,17 @@ def compare(a: argparse.Namespace) -> Work:
 
     A comparison that was interrupted or killed goes on where it was if the same command is given again.
     """
-    from armlet import parallel
-    from armlet.simulation import compare
-
-    jobs = compare.make_jobs(a.environment, a.policy, a.horizon, a.runs, a.seed)
+    jobs = runs.make_jobs(a.environment, a.policy, a.horizon, a.runs, a.seed)
     where = parallel.make_pool(a.engine, workers=a.workers)
 
     def work() -> Answer:
-        found = compare.compare(jobs, engine=where, out=a.out, progress=progress(a, "simulating"))
+        found = runs.compare(jobs, engine=where, out=a.out, progress=progress(a, "simulating"))
         return Answer(found, found.lines(theory=a.verbose))
 
     return work
 
 
 @command(
-    "advise",
-    "which policy to take, and what it earns next to an A/B test",
     group(
         "how many decisions there will be",
         arg("--horizon", type=count, metavar="T", help="in all, such as 50000, 50k or 5e4"),
@@ -218,10 +208,8 @@ def advise(arguments: argparse.Namespace) -> Work:
       armlet advise --per-day 20000 --days 30 --arms 3..6 --dim 4 --effect 0.2 --noise 0.5..1
       armlet advise --horizon 1e6 --log pilot.csv --features age,country --arm ad --reward click
     """
-    from armlet.advice import command
-
-    request = command.read_request(vars(arguments))
-    advice = command.ask(request, progress(arguments, "simulating"))
+    request = read_request(vars(arguments))
+    advice = ask(request, progress(arguments, "simulating"))
 
     def work() -> Answer:
         if request.out is not None:
@@ -234,8 +222,6 @@ def advise(arguments: argparse.Namespace) -> Work:
 
 
 @command(
-    "simulate",
-    "run one policy many times, on any engine",
     named_environment(required=True),
     named_policy(required=True),
     arg("--horizon", type=count, default=100_000, metavar="T", help="steps in a run; default: 100000"),
@@ -260,15 +246,12 @@ def simulate(a: argparse.Namespace) -> Work:
 
     A run that was interrupted or killed goes on where it was if the same command is given again.
     """
-    from armlet import parallel
-    from armlet.simulation import compare
-
     settings = {"horizon": a.horizon, "runs": a.runs, "seed": a.seed, "method": a.method}
-    job = compare.make_job(a.environment, a.policy, **settings)
+    job = runs.make_job(a.environment, a.policy, **settings)
     where = parallel.make_pool(a.engine, workers=a.workers)
 
     def work() -> Answer:
-        found = compare.simulate(job, engine=where, out=a.out, progress=progress(a, "simulating"))
+        found = runs.simulate(job, engine=where, out=a.out, progress=progress(a, "simulating"))
         return Answer(found, found.lines(theory=a.verbose))
 
     return work

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from armlet.cli.command import arg
-from armlet.errors import ArgumentError, StoreError
+from armlet.errors import ArgumentError, StoreError, choices
+from armlet.stores.rows.log import LoopLog
+from armlet.stores.store import load_ledger
 
 if TYPE_CHECKING:
     from armlet.log.reader import Source
@@ -59,8 +61,6 @@ def open_log(a: argparse.Namespace) -> Iterator[Source]:
             raise ArgumentError("{loop} is {name!r}, but {log} is not a store; leave it out", name=a.loop)
         yield Path(a.log)
         return
-    from armlet.stores.rows.log import LoopLog
-
     with open_reader(a.log) as ledger:
         yield LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None)
 
@@ -68,8 +68,6 @@ def open_log(a: argparse.Namespace) -> Iterator[Source]:
 @contextmanager
 def open_reader(where: Place) -> Iterator[LedgerReader]:
     """Open a store to be read, next to the process that writes in it."""
-    from armlet.stores.store import load_ledger
-
     ledger: LedgerReader
     if isinstance(where, str):
         ledger = load_ledger("postgresql", "psycopg").PostgreSQL(where)
@@ -88,8 +86,6 @@ def open_view(where: Place) -> Iterator[View]:
 
 def choose(records: Iterable[LoopRecord], name: str | None, argument: str) -> LoopRecord:
     """Return the loop of a name, or the only one there is."""
-    from armlet.errors import choices
-
     by_name = {record.name: record for record in records}
     if not by_name:
         raise StoreError("the store has no loops yet; store.loop(name, arms=...) makes one")

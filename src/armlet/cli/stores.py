@@ -16,19 +16,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from armlet.cli.answer import Answer
-from armlet.cli.command import REPEATED, Argument, Call, Command, arg, command, later, named_policy, progress
+from armlet.cli.command import REPEATED, Argument, Call, Command, Listed, arg, command, named_policy, progress
 from armlet.cli.logs import written
+from armlet.cli.loops import loop_arguments, said
 from armlet.cli.outcomes import in_words
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view
 from armlet.errors import ArgumentError, ArmletError, InvalidValueError, StoreError, UnknownNameError
+from armlet.inputs.named import parse_named
+from armlet.log.exporting import write
+from armlet.service.config import read_plain
+from armlet.stores import Loop, Store, open_store
+from armlet.stores.overview import Details, Overview, details, digest, overview
+from armlet.stores.rows.log import LoopLog
+from armlet.stores.spec import LoopChange
+from armlet.stores.verify import Verified, verify_loop
+from armlet.types import Arm
 
 if TYPE_CHECKING:
     from armlet.parallel import Progress
-    from armlet.stores import Loop, Store
     from armlet.stores.ledger import View
-    from armlet.stores.overview import Details, Overview
-    from armlet.stores.verify import Verified
-    from armlet.types import Arm
 
 EXTRAS: Final = ("apsw", "msgspec", "psycopg", "pyarrow")
 MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is told
@@ -36,14 +42,14 @@ _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
 _NAME: Final = arg("loop", metavar="NAME", help="of the loop")
 
 
-def _action(name: str, help: str, *arguments: Argument, **settings: Any) -> Callable[[Call], Command]:  # noqa: A002
-    return command(name, help, *arguments, extras=EXTRAS, **{"refused": (ArgumentError,), **settings})
+def _action(*arguments: Argument, **settings: Any) -> Callable[[Call], Command]:
+    return command(*arguments, extras=EXTRAS, **{"refused": (ArgumentError,), **settings})
 
 
 # ---- what reads
 
 
-@_action("list", "name the loops, with counts")
+@_action()
 def list_loops(a: argparse.Namespace) -> Answer:
     """Name the loops of a store: decisions, decisions with a reward, rows and their bytes, the last decision.
 
@@ -51,8 +57,6 @@ def list_loops(a: argparse.Namespace) -> Answer:
       armlet store shop.db list
       armlet store shop.db list --json
     """
-    from armlet.stores.overview import overview
-
     with open_reader(a.store) as ledger, ledger.view() as view:
         size, found = ledger.size(), [overview(view, record) for record in view.loops()]
     lines = [f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop"]
@@ -72,7 +76,7 @@ def _plain(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-@_action("show", "say what a loop is and how it does", _NAME)
+@_action(_NAME)
 def show(a: argparse.Namespace) -> Answer:
     """Print a loop: its terms, policy and features, what its arms have earned, and what is wrong with it.
 
@@ -80,8 +84,6 @@ def show(a: argparse.Namespace) -> Answer:
       armlet store shop.db show homepage
       armlet store shop.db show homepage --json
     """
-    from armlet.stores.overview import details, digest, overview
-
     with open_view(a.store) as view:
         record = choose(view.loops(), a.loop, "loop")
         found, line = details(view, record, time.time_ns() // 1000), overview(view, record)
@@ -93,8 +95,8 @@ def show(a: argparse.Namespace) -> Answer:
     return Answer({**line.to_dict(), **found.to_dict(), "digest": learned}, text, tones={"alarm": "bad"})
 
 
-def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
-    yield "loop", _plain(overview.name)
+def _lines(found: Details, line: Overview) -> Iterator[tuple[str, object]]:
+    yield "loop", _plain(line.name)
     yield "policy", found.policy
     yield (
         "features",
@@ -112,7 +114,7 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     if found.budget is not None:
         yield "budget", str(found.budget)
     yield from ((name, "none" if value is None else value) for name, value in found.terms.items())
-    yield "decisions", f"{overview.decisions:,}, the last one {_clock(overview.last_decision)}"
+    yield "decisions", f"{line.decisions:,}, the last one {_clock(line.last_decision)}"
     yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
     yield "waiting", f"{found.open:,} decisions for a reward, {found.early:,} rewards for their decision"
     if found.deferred:
@@ -120,7 +122,7 @@ def _lines(found: Details, overview: Overview) -> Iterator[tuple[str, object]]:
     if found.baseline is not None:
         tally = found.baseline
         yield "baseline", f"{tally.decisions:,} decisions, the policy would have played it in {tally.agreed:,} of these"
-    yield "rows", f"{overview.rows:,}, {overview.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
+    yield "rows", f"{line.rows:,}, {line.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
 
 
 def _arm_lines(found: Details) -> Iterator[str]:
@@ -146,8 +148,6 @@ def _outcome_lines(found: Details) -> Iterator[str]:
 
 
 @_action(
-    "verify",
-    "prove loops by replaying all their rows",
     arg("loop", nargs="?", metavar="NAME", help="of the loop; default: all of them"),
     interrupted="not all was read",
 )
@@ -174,8 +174,6 @@ def verify(a: argparse.Namespace) -> Answer:
 
 
 def _verified(a: argparse.Namespace, view: View, name: str) -> Verified | str:
-    from armlet.stores.verify import verify_loop
-
     try:
         return verify_loop(view, choose(view.loops(), name, "loop"), _progress(a, name))
     except ArmletError as error:
@@ -197,8 +195,6 @@ def _progress(a: argparse.Namespace, name: str) -> Progress:
 
 
 @_action(
-    "export",
-    "write the log of a loop as a file",
     _NAME,
     arg("target", type=Path, metavar="OUT", help="must not be there yet"),
     interrupted="nothing was written",
@@ -210,16 +206,11 @@ def export(a: argparse.Namespace) -> Answer:
       armlet store shop.db export homepage homepage.parquet
       armlet store shop.db export homepage homepage.jsonl
     """
-    from armlet.log.exporting import write
-    from armlet.stores.rows.log import LoopLog
-
     with open_reader(a.store) as ledger:
         return written(write(LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None), a.target))
 
 
 @_action(
-    "backup",
-    "copy the store as it is at one moment",
     arg("target", type=Path, metavar="OUT", help="a file; must not be there yet"),
     interrupted="nothing was written",
 )
@@ -240,8 +231,6 @@ def backup(a: argparse.Namespace) -> Answer:
 @contextmanager
 def _writing(a: argparse.Namespace, call: str) -> Iterator[Store]:
     """Open a store that is there; the call does the same from inside a process that has it open."""
-    from armlet.stores import open_store
-
     if not is_store(a.store):
         raise StoreError(f"STORE is {a.store}, which is not a store; give the path of one that is there")
     try:
@@ -267,7 +256,7 @@ def _changing(a: argparse.Namespace, call: str) -> Iterator[Loop]:
         yield store.loop(a.loop)
 
 
-@_action("forget", "unlearn decisions and delete all about them", _NAME, arg("events", nargs="+", metavar="EVENT"))
+@_action(_NAME, arg("events", nargs="+", metavar="EVENT"))
 def forget(a: argparse.Namespace) -> Answer:
     """Unlearn decisions and delete all about them but the step, the arm and its probability, from the files too.
 
@@ -305,8 +294,6 @@ def moment(text: str) -> datetime:
 
 
 @_action(
-    "prune",
-    "delete old decisions that did not explore, in all loops",
     arg("--before", type=moment, required=True, metavar="TIME", help="such as 2026-01-31, in UTC, or an age: 90d, 12h"),
     refused=(ValueError, TypeError),
     interrupted="some are deleted; the same command goes on",
@@ -324,18 +311,9 @@ def prune(a: argparse.Namespace) -> Answer:
     return Answer({"pruned": n, "before": before}, f"pruned {n:,} decisions from before {before}")
 
 
-def _change_arguments() -> Iterator[Argument]:
-    from armlet.cli.loops import loop_arguments
-    from armlet.stores.spec import LoopChange
-
-    return loop_arguments(LoopChange)
-
-
 @_action(
-    "change",
-    "go on with other terms, features, arms or another policy",
     _NAME,
-    later(_change_arguments),
+    *loop_arguments(LoopChange),
     named_policy(),
     arg("--control", metavar="ARM", help="that plays a share of the steps, by a coin of its own; none ends it"),
     arg("--share", type=float, metavar="SHARE", help="of the control; default: 0.1"),
@@ -363,10 +341,6 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --shadow LinUCB --refit
       armlet store shop.db change homepage --shadow bold=LinUCB --shadow shy=Greedy
     """
-    from armlet.cli.loops import said
-    from armlet.service.config import read_plain
-    from armlet.stores.spec import LoopChange
-
     given = said(a, LoopChange)
     if a.shadow is not None:
         given |= _shadows(a.shadow)
@@ -399,7 +373,7 @@ def _labels(words: Iterable[str], known: Sequence[Arm]) -> list[Arm]:
     return [by_name.get(word, int(word) if are_numbers and word.isdecimal() else word) for word in words]
 
 
-@_action("freeze", "let a policy decide from what it knows now", _NAME, interrupted="nothing was changed")
+@_action(_NAME, interrupted="nothing was changed")
 def freeze(a: argparse.Namespace) -> Answer:
     """Let the policy decide from what it knows now; what rewards teach waits for thaw.
 
@@ -411,7 +385,7 @@ def freeze(a: argparse.Namespace) -> Answer:
     return Answer({"loop": a.loop, "frozen": True}, f"{_plain(a.loop)}: frozen")
 
 
-@_action("thaw", "go on with what was learned while a loop was frozen", _NAME, interrupted="nothing was changed")
+@_action(_NAME, interrupted="nothing was changed")
 def thaw(a: argparse.Namespace) -> Answer:
     """Go on with all that was learned while the loop was frozen.
 
@@ -436,15 +410,11 @@ def _shadows(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _settings_of(word: str) -> dict[str, object]:
-    from armlet.inputs.named import parse_named
-
     policy, settings = parse_named(word)
     return {"policy": policy, "policy_settings": settings}
 
 
 @_action(
-    "promote",
-    "let a shadow of a loop play, if it passes the gate",
     _NAME,
     arg(
         "--gate", choices=("better", "not worse", "off"), default="better", help="default: better, as it must be shown"
@@ -474,8 +444,6 @@ def promote(a: argparse.Namespace) -> Answer:
 
 
 @_action(
-    "delete",
-    "delete a loop with all its rows",
     _NAME,
     arg("--yes", action="store_true", help="it is meant: this cannot be undone"),
     interrupted="some of its rows are deleted; give the command again",
@@ -495,8 +463,6 @@ def delete(a: argparse.Namespace) -> Answer:
 
 
 store = Command(
-    name="store",
-    help="show, verify, back up and change loops",
     description="List, show, verify, export, back up and change the loops of a store.",
     examples="""\
 examples:
@@ -517,7 +483,21 @@ file, and need that process to stop, or the same call from inside it.
 """,
     arguments=(STORE,),
     actions={
-        "to read, also next to the process that has the store open": (list_loops, show, verify, export, backup),
-        "to change": (change, freeze, thaw, promote, forget, prune, delete),
+        "to read, also next to the process that has the store open": (
+            Listed("list", "name the loops, with counts", list_loops),
+            Listed("show", "say what a loop is and how it does", show),
+            Listed("verify", "prove loops by replaying all their rows", verify),
+            Listed("export", "write the log of a loop as a file", export),
+            Listed("backup", "copy the store as it is at one moment", backup),
+        ),
+        "to change": (
+            Listed("change", "change terms, features, arms, guards or the policy", change),
+            Listed("freeze", "let a policy decide from what it knows now", freeze),
+            Listed("thaw", "use what was learned while a loop was frozen", thaw),
+            Listed("promote", "let a shadow of a loop play, if it passes the gate", promote),
+            Listed("forget", "unlearn decisions and delete all about them", forget),
+            Listed("prune", "delete old decisions that did not explore, in all loops", prune),
+            Listed("delete", "delete a loop with all its rows", delete),
+        ),
     },
 )

@@ -20,8 +20,6 @@ MOST: Final = 65_535
 
 
 @command(
-    "watch",
-    "a page for each loop, next to its process",
     STORE,
     arg("loop", nargs="?", metavar="NAME", help="whose page to name; default: the only one, or a list of all"),
     arg("--port", type=int, default=0, metavar="N", help="where to listen, on this machine; default: any that is free"),
