@@ -22,6 +22,7 @@ void bind_race(nanobind::module_& m);
 void bind_subset_search(nanobind::module_& m);
 void bind_json(nanobind::module_& m);
 void bind_lines(nanobind::module_& m);
+void bind_events(nanobind::module_& m);
 void bind_actions(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);

@@ -34,5 +34,6 @@ NB_MODULE(_kernel, m) {
     armlet::bind_subset_search(m);
     armlet::bind_json(m);
     armlet::bind_lines(m);
+    armlet::bind_events(m);
     armlet::bind_actions(m);
 }

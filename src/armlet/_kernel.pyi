@@ -1640,6 +1640,46 @@ def commit(
     Records events, calls a builtin function and sets attributes, if those of which a fourth entry says what they are still are that: all of it or nothing, whatever interrupts.
     """
 
+class EventReader:
+    """Reads lines of a log into columns."""
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def seq(self) -> int:
+        """The number of the next event."""
+
+    @seq.setter
+    def seq(self, arg: int, /) -> None: ...
+    @property
+    def crc(self) -> int:
+        """The check value of the last line."""
+
+    @crc.setter
+    def crc(self, arg: int, /) -> None: ...
+    @property
+    def dim(self) -> int:
+        """Values of a context; -1: no line is read."""
+
+    @dim.setter
+    def dim(self, arg: int, /) -> None: ...
+    @property
+    def action_dim(self) -> int:
+        """Values of an action; -1 in a log of arms."""
+
+    @action_dim.setter
+    def action_dim(self, arg: int, /) -> None: ...
+    def read(self, data: bytes, begin: int, most: int) -> int:
+        """
+        Takes lines from `begin` on until one is for another reader, not at its end, or there are `most` events; gives where that is.
+        """
+
+    def note(self, at: int, size: int, crc: int) -> None:
+        """Has an event that another reader has read."""
+
+    def take(self) -> dict[str, Any]:
+        """The columns of the events since the last call."""
+
 class ActionRows:
     """Actions that can be played: features (n, dz) and keys (n,)."""
 

@@ -27,6 +27,7 @@ from armlet._kernel import ConstantRate as ConstantRate
 from armlet._kernel import Decision as Decision
 from armlet._kernel import Decisions as Decisions
 from armlet._kernel import Engine as Engine
+from armlet._kernel import EventReader as EventReader
 from armlet._kernel import Evidence as Evidence
 from armlet._kernel import ForcedSampling as ForcedSampling
 from armlet._kernel import FrozenStatistics as FrozenStatistics

@@ -63,7 +63,7 @@ def test_memory_does_not_grow_with_the_log(path: Path, monkeypatch: pytest.Monke
     """With few tables kept, and few decisions, those of long ago are told again or found again."""
     monkeypatch.setattr(action_tables, "KEPT", 2)
     monkeypatch.setattr(replaying, "RECENT", 16)
-    monkeypatch.setattr("armlet.log.reader.STRIDE", 8)
+    monkeypatch.setattr("armlet.record.block.MOST", 8)
     bandit = lived(path, 200)
     hashes = [event["hash"] for event in LogFile(path) if event["kind"] == "actions"]
     assert len(hashes) > len(set(hashes))  # some came back after they were dropped

@@ -64,7 +64,7 @@ def test_features_are_columns_if_asked_for(tmp_path: Path) -> None:
 
 def test_decisions_are_found_again_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "ROWS", 32)
-    monkeypatch.setattr("armlet.log.reader.STRIDE", 16)
+    monkeypatch.setattr("armlet.record.block.MOST", 16)
     path = write_events(tmp_path / "a.jsonl", made_events(300))
     live, compacted = LogFile(path), ParquetLog(compact(path))
     decisions = [event for event in live if event["kind"] == "decide"]

@@ -33,14 +33,10 @@ class Writer {
     std::string& out_;
 };
 
-// The shortest digits that read back as the same float, and never as an integer.
 void Writer::number(double given) {
     if (!std::isfinite(given)) throw nb::value_error("a number is not finite; JSON has no word for it");
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, given).ptr;
-    const std::string_view found(digits, static_cast<std::size_t>(end - digits));
-    out_ += found;
-    if (found.find_first_of(".e") == std::string_view::npos) out_ += ".0";
+    char digits[most_digits];
+    out_.append(digits, write_number(digits, given));
 }
 
 void Writer::whole(long long given) {
@@ -135,31 +131,18 @@ nb::bytes json_bytes(nb::handle given) {
     return nb::bytes(out.data(), out.size());
 }
 
-// CRC-32 as zlib has it, four bytes a step; table[j][b] is the value of byte b that j others follow.
+// Table[j][b] is the value of byte b that j others follow.
 constexpr auto crc_tables = [] {
-    std::array<std::array<std::uint32_t, 256>, 4> table{};
+    std::array<std::array<std::uint32_t, 256>, 16> table{};
     for (std::uint32_t b = 0; b < 256; ++b) {
         std::uint32_t value = b;
         for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xEDB88320u : 0);
         table[0][b] = value;
     }
-    for (std::size_t j = 1; j < 4; ++j)
+    for (std::size_t j = 1; j < table.size(); ++j)
         for (std::size_t b = 0; b < 256; ++b) table[j][b] = (table[j - 1][b] >> 8) ^ table[0][table[j - 1][b] & 255];
     return table;
 }();
-
-std::uint32_t crc32(std::string_view data, std::uint32_t crc) {
-    crc = ~crc;
-    const auto byte = [&](std::size_t i) { return std::uint32_t{static_cast<unsigned char>(data[i])}; };
-    std::size_t i = 0;
-    for (; i + 4 <= data.size(); i += 4) {
-        crc ^= byte(i) | byte(i + 1) << 8 | byte(i + 2) << 16 | byte(i + 3) << 24;
-        crc = crc_tables[3][crc & 255] ^ crc_tables[2][crc >> 8 & 255] ^ crc_tables[1][crc >> 16 & 255] ^
-              crc_tables[0][crc >> 24];
-    }
-    for (; i < data.size(); ++i) crc = (crc >> 8) ^ crc_tables[0][(crc ^ byte(i)) & 255];
-    return ~crc;
-}
 
 nb::tuple json_line(long long seq, nb::str kind, long long at, nb::dict fields, std::uint32_t crc) {
     std::string out;
@@ -169,6 +152,30 @@ nb::tuple json_line(long long seq, nb::str kind, long long at, nb::dict fields, 
 }
 
 }  // namespace
+
+std::size_t write_number(char* digits, double given) {
+    const auto end = std::to_chars(digits, digits + most_digits - 2, given).ptr;
+    const auto n = static_cast<std::size_t>(end - digits);
+    if (std::string_view(digits, n).find_first_of(".e") != std::string_view::npos) return n;
+    digits[n] = '.', digits[n + 1] = '0';
+    return n + 2;
+}
+
+// Sixteen bytes a step.
+std::uint32_t crc32(std::string_view data, std::uint32_t crc) {
+    crc = ~crc;
+    const auto byte = [&](std::size_t i) { return std::uint32_t{static_cast<unsigned char>(data[i])}; };
+    std::size_t i = 0;
+    for (; i + 16 <= data.size(); i += 16) {
+        crc ^= byte(i) | byte(i + 1) << 8 | byte(i + 2) << 16 | byte(i + 3) << 24;
+        std::uint32_t next = crc_tables[15][crc & 255] ^ crc_tables[14][crc >> 8 & 255] ^
+                             crc_tables[13][crc >> 16 & 255] ^ crc_tables[12][crc >> 24];
+        for (std::size_t j = 4; j < 16; ++j) next ^= crc_tables[15 - j][byte(i + j)];
+        crc = next;
+    }
+    for (; i < data.size(); ++i) crc = (crc >> 8) ^ crc_tables[0][(crc ^ byte(i)) & 255];
+    return ~crc;
+}
 
 std::uint32_t write_line(std::string& out, long long seq, const char* kind, long long at, nb::dict fields,
                          std::uint32_t crc) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace armlet {
 
@@ -13,5 +14,11 @@ namespace nb = nanobind;
 // runs.
 std::uint32_t write_line(std::string& out, long long seq, const char* kind, long long at, nb::dict fields,
                          std::uint32_t crc);
+
+constexpr std::size_t most_digits = 34;
+// Writes the shortest digits that read back as the same finite float, and never as an integer; gives how many.
+std::size_t write_number(char* digits, double given);
+// As zlib has it, carried on from another one.
+std::uint32_t crc32(std::string_view data, std::uint32_t crc);
 
 }  // namespace armlet

@@ -1,6 +1,6 @@
 """The reader of a log on disk, event by event: JSON lines here, Parquet in `parquet`. Memory does not grow with it.
 
-A decision of long ago, whose reward comes only now, is found again by its step: every `STRIDE`th is remembered.
+A decision of long ago, whose reward comes only now, is found again by its step: that of every block is remembered.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlia
 
 from armlet.errors import InvalidTypeError, LogError
 from armlet.record.arms import ArmLabels
-from armlet.record.contradictions import Shape
-from armlet.record.events import Events, shape_after
+from armlet.record.block import Block, BlockReader
+from armlet.record.events import Events
 from armlet.record.faults import check_ordinary, reading
-from armlet.record.jsonl import PIECE, carried, check_head, decode, parse, read_lines
+from armlet.record.jsonl import PIECE, carried, check_head, decode, parse, read_lines, read_pieces
 from armlet.record.values import Event
 
 if TYPE_CHECKING:
     from armlet.log.parquet import ParquetLog
 
-STRIDE: Final = 4096
 _DECIDE: Final = b'"kind":"decide"'
 _CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*)(?=\n)')  # one may follow another
 
@@ -41,7 +40,7 @@ class LogFile(ArmLabels):
         self.path = Path(path)
         self.unfinished = 0
         """Bytes after the last whole line, as of the last reading."""
-        self._steps: list[int] = []  # the step of every STRIDEth decision, and where its line begins
+        self._steps: list[int] = []  # the first step of every block, and where its lines begin
         self._offsets: list[int] = []
 
     @property
@@ -74,26 +73,31 @@ class LogFile(ArmLabels):
 
     def with_lines(self) -> Iterator[tuple[bytes, Event]]:
         """Yield every event with its line; refuse a line that is not as it was written."""
-        offset = crc = decisions = 0
-        shape: Shape | None = None
-        self.unfinished = 0
+        for block in self.blocks():
+            yield from block.with_lines()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all events in blocks of columns; refuse a line that is not as it was written, after those before it."""
+        reader, offset, self.unfinished = BlockReader(self.name), 0, 0
         with reading(self.name), self._open() as file:
-            for seq, line in enumerate(read_lines(file, self.name)):
-                if not line.endswith(b"\n"):
-                    self.unfinished = len(line)
+            for data in read_pieces(file, self.name, lambda: reader.seq):
+                if not data.endswith(b"\n"):
+                    self.unfinished = len(data)
                     break
-                event, crc = decode(line, seq, crc, self.name, shape)
-                if event["kind"] == "decide":
-                    if decisions == STRIDE * len(self._steps):  # a log only grows: an earlier reading may know them
-                        self._steps.append(event["t"])
-                        self._offsets.append(offset)
-                    decisions += 1
-                else:
-                    shape = shape_after(event, shape)
-                yield line, event
-                offset += len(line)
+                for block in reader.read(data):
+                    self._note_steps(block, offset)
+                    yield block
+                    offset += len(block.lines)
         if offset == 0:
             raise LogError(f"{self.name} is empty: no bandit has begun it yet", 0)
+
+    def _note_steps(self, block: Block, offset: int) -> None:
+        """Remember where a block is; a log only grows, so that an earlier reading may know it."""
+        if not self._offsets or offset > self._offsets[-1]:
+            steps = [*block.t[:1].tolist(), *(event["t"] for event in block.others if event["kind"] == "decide")]
+            if steps:
+                self._steps.append(min(steps))
+                self._offsets.append(offset)
 
     def find(self, decision: str) -> Event | None:
         """Find a decision by its id among those read so far; None if it is not there."""

@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from gzip import GzipFile
 from typing import IO, Final
 
@@ -25,6 +25,7 @@ from armlet.record.kinds import FORMAT
 from armlet.record.values import HEAD, Event
 
 PIECE: Final = 2**20  # bytes of a line that are read before its beginning is looked at
+BATCH: Final = 2**22  # bytes that are read at a time
 LONGEST: Final = 2**30  # bytes of a line: a batch of rows is one event
 CHANGED: Final = "its check value differs: it was changed, dropped or moved after it was written"
 _MARK: Final = b',"crc":"'
@@ -88,12 +89,42 @@ def is_beginning(file: IO[bytes]) -> bool:
 
 
 def _rest(file: IO[bytes] | GzipFile, begin: bytes, seq: int, name: str) -> bytes:
-    if not begin.startswith(b'{"seq":'):
-        raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
+    check_length(begin, seq, name)
     rest = file.readline(LONGEST)
-    if len(rest) == LONGEST:
-        raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+    check_length(begin, seq, name, len(begin) + len(rest))
     return rest
+
+
+def check_length(begin: bytes, seq: int, name: str, size: int | None = None) -> None:
+    """Refuse the line of an event that begins so and has at least so many bytes, if none is so long."""
+    size = len(begin) if size is None else size
+    if size >= PIECE and not begin.startswith(b'{"seq":'):
+        raise DamagedLineError(name, seq, "not an event", f"it is not an event, and longer than {PIECE:,} bytes")
+    if size >= LONGEST:
+        raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
+
+
+def read_pieces(file: IO[bytes], name: str, seq: Callable[[], int]) -> Iterator[bytes]:
+    """Yield the lines of a file, many at a time, and last what follows them; refuse a file that is not a log.
+
+    `seq` returns the number of the next event, once those of all lines so far were read.
+    """
+    data = file.read(BATCH)
+    check_head(data[: data.find(b"\n") + 1 or PIECE], name)
+    while data:
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield data[:end]
+        rest = [data[end:]] if end < len(data) else []
+        while rest and not rest[-1].endswith(b"\n"):
+            check_length(rest[0], seq(), name, sum(map(len, rest)))
+            if not (more := file.readline(BATCH)):
+                yield b"".join(rest)
+                return
+            rest.append(more)
+        if rest:
+            yield b"".join(rest)
+        data = file.read(BATCH)
 
 
 def carried(line: bytes) -> int:
