@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from armlet.stores.folds import Tally
 from armlet.stores.health import alarms
-from armlet.stores.tally import Tally
 from armlet.types import Float64
 
 LOOK = 500

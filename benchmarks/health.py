@@ -42,10 +42,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from armlet.bandit import Bandit
 from armlet.policies import AutoEpsilonGreedy, FixedEpsilon, LinUCB, OccasionalOptimism, Uniform
+from armlet.stores.folds import Tally
 from armlet.stores.health import RULES
 from armlet.stores.ledger import Row
 from armlet.stores.rows.decisions import bytes_of, fields_of
-from armlet.stores.tally import Tally
 from armlet.types import Policy
 from support.watched import FaultKind, Found, Noticed, Scenario, draw, draw_for, first_alarm, notice
 

@@ -22,7 +22,7 @@ from armlet.inference.gains import (
     shadow_score,
 )
 from armlet.inference.sequences import mixed_margin
-from armlet.stores.tally.comparisons import Coins, Comparisons, Scale
+from armlet.stores.folds.comparisons import Coins, Comparisons, Scale
 from support.examples import scaled
 from support.stores.coin_loops import ARMS, Environment, Setting, Watched, watch
 

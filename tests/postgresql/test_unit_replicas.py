@@ -12,8 +12,8 @@ import pytest
 
 from armlet.policies import OccasionalOptimism
 from armlet.stores import Store
+from armlet.stores.folds import UnitCounts
 from armlet.stores.postgresql import PostgreSQL
-from armlet.stores.tally import UnitCounts
 from support.postgresql import Server
 
 N = 150  # decisions of each replica

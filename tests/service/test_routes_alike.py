@@ -13,8 +13,8 @@ from armlet.errors import PolicyError, QueueFullError, StoreError, UncertainErro
 from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.stores import Loop, Store
+from armlet.stores.folds import Tally
 from armlet.stores.ledger import Row
-from armlet.stores.tally import Tally
 from support.service.calls import Answer, Caller, exchange, problem
 
 CONTEXT = {"age": 31.0, "basket": 2.5}

@@ -17,11 +17,9 @@ from armlet.errors import StoreError
 from armlet.inference.gains import GainSums, exploration_score
 from armlet.loading import from_bytes
 from armlet.stores import Control, Loop, Memory, Row, Store
-from armlet.stores.gains import Gain, advice, gain_of
-from armlet.stores.rows.decisions import fields_of
-from armlet.stores.rows.replay import _compare
-from armlet.stores.tally import Tally
-from armlet.stores.tally.comparisons import (
+from armlet.stores.folds import Tally
+from armlet.stores.folds.arms import CELLS, Cells
+from armlet.stores.folds.comparisons import (
     FEWEST,
     FIRST,
     LEAST,
@@ -32,13 +30,16 @@ from armlet.stores.tally.comparisons import (
     Scale,
     coins_of,
 )
-from armlet.stores.tally.timeline import CELLS, CHANGES, Cells
+from armlet.stores.folds.tally import CHANGES
+from armlet.stores.gains import Gain, advice, gain_of
+from armlet.stores.rows.decisions import fields_of
+from armlet.stores.rows.replay import _compare
 from armlet.testing.stores import Place
 from armlet.types import Policy
 from support.loops import Ticks, context, ticking
 from support.stores.guards import rows_of
 from support.stores.real_loops import KINDS, RealLoop
-from support.stores.tally_rows import decide, tell
+from support.stores.tally_rows import decide, seen_at, tell
 
 COIN = armlet.FixedEpsilon(epsilon=0.25)
 
@@ -413,7 +414,7 @@ def test_cells_are_few_and_hold_every_decision() -> None:
     cells, rng = Cells(), np.random.default_rng(5)
     arms = rng.integers(0, 3, 50_000).tolist()
     for at, arm in enumerate(arms):
-        cells.decided(arm if at > 1000 else 0, at % 10 == 0, 0.1, at)
+        cells.on_decide(seen_at(arm if at > 1000 else 0, at, explored=at % 10 == 0, exploration_rate=0.1))
         assert len(cells.cells) <= CELLS
     assert sum(cell.n for cell in cells.cells) == 50_000
     assert sum(cell.explored for cell in cells.cells) == 5000

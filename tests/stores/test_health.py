@@ -14,9 +14,9 @@ import pytest
 from armlet.bandit import Bandit
 from armlet.kernel import Decision
 from armlet.policies import FixedEpsilon, Uniform
+from armlet.stores.folds import FAULTS, Tally
 from armlet.stores.health import RULES, Alarm, Rule, alarms
 from armlet.stores.ledger import Row
-from armlet.stores.tally import FAULTS, Tally
 from support.stores.tally_rows import decide, tell
 from support.watched import RULE, FaultKind, draw, draw_for, first_alarm, notice
 

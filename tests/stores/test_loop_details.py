@@ -14,9 +14,9 @@ import armlet
 from armlet.bandit import Bandit
 from armlet.policies import POLICIES
 from armlet.stores import Control, Ledger, Loop, Memory, Row, Store
+from armlet.stores.folds import LAST
 from armlet.stores.ledger import View
 from armlet.stores.overview import LOOKED_AT, Details, _linear, details, digest
-from armlet.stores.tally import LAST
 from armlet.testing.stores import Place
 from armlet.types import Arm
 from support.features import REFUSED, SETTINGS

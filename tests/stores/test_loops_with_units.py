@@ -14,9 +14,9 @@ import armlet
 from armlet.cast.control import Control
 from armlet.errors import EventError, LoopStateError
 from armlet.stores import Loop, Memory, Store
+from armlet.stores.folds import Tally, UnitCounts
+from armlet.stores.folds.decisions import UNITS, Switches
 from armlet.stores.runner import SPACING
-from armlet.stores.tally import Tally, UnitCounts
-from armlet.stores.tally.switches import MOST, Switches
 from support.examples import scaled
 from support.loops import Ticks, context, reward, ticking
 from support.stores import rebuilt
@@ -141,11 +141,11 @@ def test_counts_of_units_survive_and_are_those_of_a_replay(tmp_path: Path) -> No
 
 def test_switches_remember_so_many_units_and_no_names() -> None:
     tally = Switches()
-    for i in range(MOST + 10):
+    for i in range(UNITS + 10):
         tally.decided(f"session {i}", 0, 0)
     tally.decided("session 5", 0, 1)  # too long ago
-    tally.decided(f"session {MOST}", 0, 1)
-    assert tally.counts == UnitCounts(MOST + 12, 1, 1)
+    tally.decided(f"session {UNITS}", 0, 1)
+    assert tally.counts == UnitCounts(UNITS + 12, 1, 1)
     again = Switches.restore(tally.state())
     assert again.state() == tally.state()
     assert "session" not in str(tally.state())

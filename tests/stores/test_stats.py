@@ -8,8 +8,8 @@ import re
 import pytest
 
 from armlet.bandit import Bandit
+from armlet.stores.folds import Tally
 from armlet.stores.stats import Stats, WriterStats, prometheus
-from armlet.stores.tally import Tally
 from armlet.types import Arm
 from support.stores.tally_rows import decide, tell
 

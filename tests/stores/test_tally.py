@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from armlet.bandit import Bandit
 from armlet.errors import StoreError
 from armlet.policies import LinUCB, Uniform
-from armlet.stores.tally import ERASE, Tally
-from armlet.stores.tally.cohorts import MOST, SIZE, Cohorts
-from armlet.stores.tally.delays import MOMENTS, DecisionTimes, Delays
+from armlet.stores.folds import ERASE, Tally
+from armlet.stores.folds.cohorts import MOST, SIZE, Cohorts
+from armlet.stores.folds.rewards import MOMENTS, DecisionTimes, Delays
 from armlet.types import Arm
 from support.examples import scaled
-from support.stores.tally_rows import decide, of_arm, tell
+from support.stores.tally_rows import decide, of_arm, seen_at, tell
 from support.watched import Played, draw
 
 SECOND = 1_000_000
@@ -290,7 +290,7 @@ def test_rewards_of_other_decisions_in_a_cohort_do_not_end_it() -> None:
         cohorts.decided(i % 2, 1_000_000 + i)
     for i in range(400):
         for _ in range(3):
-            cohorts.learned(i % 2, 1.0, True, 1_000_000 + i)
+            cohorts.on_learn(seen_at(i % 2, 1_000_000 + i, after=1.0))
     cohorts.judge(100_000_000, 1_000_000, True)
     assert cohorts.judged >= 1
     assert all(one.amount == 0.0 for one in cohorts.lack)

@@ -25,9 +25,9 @@ from armlet.policies import (
     ThompsonSampling,
     Uniform,
 )
+from armlet.stores.folds import FAULTS, Tally
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Row
-from armlet.stores.tally import FAULTS, Tally
 from armlet.types import Float64, Int64, Policy
 from support.stores.tally_rows import decide, tell
 

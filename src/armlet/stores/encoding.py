@@ -93,11 +93,10 @@ def _plain(part: Part) -> list[object]:
     return fields if part.billed is None else [*fields, part.billed + 0.0]
 
 
-def _outcome_crc(fields: Sequence[object], arm: str | None, parts: str | None) -> int:
+def _outcome_crc(fields: tuple[object, ...], arm: str | None, parts: str | None) -> int:
     """Return the check value of an outcome; what is not there is not in it, as in versions that did not know it."""
-    if parts is not None:
-        return _crc(*fields, arm, parts)
-    return _crc(*fields) if arm is None else _crc(*fields, arm)
+    last = (arm, parts) if parts is not None else () if arm is None else (arm,)
+    return zlib.crc32(repr((*fields, *last) if last else fields).encode(errors="surrogatepass"))
 
 
 def head_values(loop: int, head: Head, made: int) -> Values:
@@ -148,7 +147,7 @@ def read_outcome(found: Sequence[Any]) -> Pending:
     t, phase, names = fields[1], fields[4], fields[8]
     what = f"the outcome of step {t} of the loop"
     _check_types("outcome", found, what)
-    _check(_outcome_crc(fields, arm, parts) == crc and phase in _PHASES, what)
+    _check(_outcome_crc(tuple(fields), arm, parts) == crc and phase in _PHASES, what)
     try:
         heard = () if names == "[]" else tuple(_decode_names(names))
         played = None if arm is None else _decode(arm)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from armlet.cast.cast import role_of
 from armlet.report import notebook
 from armlet.report.result import Columns, Result
-from armlet.stores.tally import Tally
-from armlet.stores.tally.comparisons import LEAST, Against, Comparison
+from armlet.stores.folds import Tally
+from armlet.stores.folds.comparisons import LEAST, Against, Comparison
 from armlet.types import Interval
 
 if TYPE_CHECKING:

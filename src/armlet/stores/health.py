@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from armlet.inputs.codes import MISSING
-from armlet.stores.tally import FAULTS, GAPS, Tally
-from armlet.stores.tally.cohorts import EVIDENCE, Evidence
+from armlet.stores.folds import FAULTS, GAPS, Tally
+from armlet.stores.folds.cohorts import EVIDENCE, Evidence
 from armlet.types import Arm
 
 Rule: TypeAlias = Literal[

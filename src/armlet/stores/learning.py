@@ -16,7 +16,7 @@ from armlet.bandit import Bandit
 from armlet.errors import EventError, InvalidValueError, StoreError
 from armlet.kernel import Decision
 from armlet.stores.draft import Draft
-from armlet.stores.ledger import Moment, Part, Pending, Row
+from armlet.stores.ledger import REWARD, Moment, Part, Pending, Row
 from armlet.stores.rewards import Judgement, Reward, Status, closed, counted, judge, still_taken, to_give
 from armlet.stores.rows.decisions import bytes_of, decision_of, substitute
 from armlet.types import Arm
@@ -45,6 +45,8 @@ class Recent:
 def judged(runner: LoopRunner, known: Recent, reward: Reward) -> Judgement:
     """Judge a reward, which may be of another arm than the one that was decided."""
     rules, pending = runner.rules, known.pending
+    if reward.played is None and pending.phase != "expired":
+        return judge(rules, pending, reward)
     if reward.played is not None:
         check_played(runner, reward.played)
     if pending.phase == "expired" and pending.each:
@@ -81,20 +83,19 @@ def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, reward: 
         _take_back(runner, draft, now, known)
         each = known.pending.each
     before = after = known.pending
-    parts = counted(each, reward, verdicts)
+    parts, fresh = counted(rules, before, each, reward, verdicts)
     if before.phase == "default" and any(part.phase == "learned" for part in parts.values()):
         after = after._replace(phase="learned")
     if reward.played is not None and (before.played is not None or reward.played != known.decision.arm):
         after = after._replace(played=reward.played)
-    fresh = to_give(rules, parts, is_open=before.is_open)
     if status == "replaced" and all(each.act == "note" for each in verdicts.values()):
         fresh = {}
-    held: dict[str, float] = {}
     changed: dict[str, float] = {}
-    for name, verdict in verdicts.items():
-        if verdict.act == "correct":
+    held: dict[str, float] = {}
+    for name, (_, act, _) in verdicts.items():
+        if act == "correct":
             changed[name] = parts[name].value
-        elif verdict.act == "hold" and name not in fresh:
+        elif act == "hold" and name not in fresh:
             held[name] = reward.parts[name]
     if held:
         fields = {"of": before.seq, "id": known.decision.id, "reward": rules.value(held)}
@@ -109,6 +110,8 @@ def count(runner: LoopRunner, draft: Draft, now: Moment, known: Recent, reward: 
             status = "counted"
     if draft.seq == start:
         runner.answer(status, now)
+    elif rules.is_number and len(runner.last_fields) <= FEWEST:
+        runner.last_fields["status"] = status
     else:
         _answer(runner, status, is_first=is_first)
     known.pending = after
@@ -124,11 +127,10 @@ def _answer(runner: LoopRunner, status: Status, *, is_first: bool) -> None:
     if not runner.rules.is_number:
         fields |= {"status": status} if is_first else {"status": status, "later": True}
         return
-    end: dict[str, Any] = {}  # behind the status
-    if len(fields) > FEWEST:
-        end = {name: fields.pop(name) for name in ("expired", "played") if name in fields}
     fields["status"] = status
-    fields |= end
+    for name in ("expired", "played"):  # behind the status
+        if name in fields:
+            fields[name] = fields.pop(name)
 
 
 def give(
@@ -155,7 +157,7 @@ def give(
         known.decision = substituted(known, pending.played)
     decision, expired = known.decision, known.decision.expired
     had, billed = ({}, {}) if is_number else (given_of(decision), billed_of(decision))
-    value = runner.rules.value(fresh)
+    value = fresh[REWARD] if is_number else dict(fresh)
     fields = {"of": pending.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks, **billed}
     runner.cast.learn(decision, value)
     is_whole = decision.learned

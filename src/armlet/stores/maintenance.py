@@ -21,6 +21,7 @@ from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.draft import Draft, Transaction
+from armlet.stores.folds import ERASE
 from armlet.stores.learning import Recent, expire
 from armlet.stores.ledger import Decided, Moment, Row
 from armlet.stores.overview import gains_of
@@ -30,7 +31,6 @@ from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
 from armlet.stores.spec import LIVE, RULES, LoopChange, is_own, rules_of_parts
-from armlet.stores.tally import ERASE
 from armlet.stores.tickets import Chore
 from armlet.types import Arm
 

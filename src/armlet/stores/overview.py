@@ -26,16 +26,16 @@ from armlet.inputs.settings import Settings
 from armlet.model_file import policy_header
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, table_text
+from armlet.stores.folds import ArmCounts, BaselineCounts, OutcomeCounts, Tally
+from armlet.stores.folds.arms import OTHERS
+from armlet.stores.folds.comparisons import LEAST
+from armlet.stores.folds.tally import Change, control_label, policy_words
 from armlet.stores.gains import RANDOM, Gain, gain_of
 from armlet.stores.health import Alarm, alarms
 from armlet.stores.ledger import Head, LoopRecord, Row, View
 from armlet.stores.rows.decisions import context_of, pair_of
 from armlet.stores.rows.replay import recover
 from armlet.stores.spec import RULES
-from armlet.stores.tally import ArmCounts, BaselineCounts, OutcomeCounts, Tally
-from armlet.stores.tally.arms import OTHERS
-from armlet.stores.tally.comparisons import LEAST
-from armlet.stores.tally.timeline import Change, control_label, policy_words
 from armlet.stores.terms import Terms
 from armlet.types import Arm, Interval, Policy, Reward
 

@@ -185,7 +185,11 @@ def judge(rules: RewardRules, pending: Pending, reward: Reward) -> Judgement:
     verdicts: dict[str, Verdict] = {}
     status = ORDER[-1]
     for name, value in reward.parts.items():
-        verdict = _judge_part(rules, each[name], known.get(name), value, reward, pending)
+        part, limits = known.get(name), each[name]
+        if part is None and limits.takes(value):
+            verdict = _new(Verdict, ("accepted", "hold", value))
+        else:
+            verdict = _judge_part(rules, limits, part, value, reward, pending)
         if _RANKS[verdict.status] < _RANKS[status]:
             status = verdict.status
         if verdict.act != "nothing":
@@ -235,15 +239,21 @@ def _judge_part(
     return Verdict("replaced", act, value)
 
 
-def counted(known: Mapping[str, Part], reward: Reward, verdicts: Mapping[str, Verdict]) -> dict[str, Part]:
-    """Return the parts of a decision once those of a reward count; what the bandit has not been given is held."""
+def counted(
+    rules: RewardRules, pending: Pending, known: Mapping[str, Part], reward: Reward, verdicts: Mapping[str, Verdict]
+) -> tuple[dict[str, Part], dict[str, float]]:
+    """Return the parts of a decision once those of a reward count, and the values of `to_give`.
+
+    What the bandit has not been given is held.
+    """
+    rank, report = reward.rank, reward.name
     parts = dict(known)
     for name, (_, act, value) in verdicts.items():
         before = known.get(name, UNKNOWN)
-        phase: PartPhase = "learned" if act == "correct" else "held" if before.phase == "billed" else before.phase
-        names = before.names if reward.name is None else with_name(before.names, reward.name)
-        parts[name] = _new(Part, (before.value if value is None else value, phase, reward.rank, names, None))
-    return parts
+        phase: PartPhase = "learned" if act == "correct" else "held" if before[1] == "billed" else before[1]
+        names = before[3] if report is None else with_name(before[3], report)
+        parts[name] = _new(Part, (before[0] if value is None else value, phase, rank, names, None))
+    return parts, to_give(rules, parts, is_open=pending.due is not None or pending.phase == "deferred")
 
 
 def to_give(rules: RewardRules, parts: Mapping[str, Part], *, is_open: bool) -> dict[str, float]:

@@ -37,6 +37,7 @@ from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
 from armlet.stores.draft import Draft, Transaction
+from armlet.stores.folds import Tally
 from armlet.stores.learning import Recent, bill_part, check_played, close, count, judged, learned_elsewhere, spent_part
 from armlet.stores.ledger import (
     REWARD,
@@ -56,7 +57,6 @@ from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_
 from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
 from armlet.stores.spec import is_own
-from armlet.stores.tally import Tally
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.tickets import Chore, ContextChangedError
 from armlet.stores.writer import Writer
@@ -552,9 +552,11 @@ class LoopRunner:
         if not self.rules.is_number or type(reward.value) is not float:
             several = self.bandit._settings.outcomes
             self.rules.check(reward.value, {} if several is None else several.known, self.name)
-        known = self._found(tx, draft, event)
-        if known is None:
-            return self._wait(draft, now, event, reward)
+        known = self._recent.get(event)
+        if known is None or learned_elsewhere(known):
+            known = self._found(tx, draft, event)
+            if known is None:
+                return self._wait(draft, now, event, reward)
         if known.pending.due is not None and known.pending.due <= now.steady:
             self._close(draft, now, known)  # its turn has not come yet, but it is over
         return self._count(draft, now, known, reward)
@@ -576,7 +578,8 @@ class LoopRunner:
             bill_part(self, draft, now, known, judgement.bill[1], status=status, later=True)
         elif not is_early:
             self.answer(status, now)
-        self.see(draft, known, first)
+        for row in draft.rows[first:]:
+            self.tally.see(row, known.row)
         return status
 
     def bill(self, tx: Transaction, draft: Draft, now: Moment, event: str, cost: float) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from armlet.report.decisions import plays_figure
 from armlet.report.result import Columns, Result
-from armlet.stores.tally import ArmCounts, BaselineCounts, OutcomeCounts, Tally, UnitCounts
+from armlet.stores.folds import ArmCounts, BaselineCounts, OutcomeCounts, Tally, UnitCounts
 from armlet.types import Arm
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from armlet.cast.cast import Cast
 from armlet.cast.model import read_cast
 from armlet.errors import ModelFileError, StoreError, UnknownNameError, choices
 from armlet.parallel import Progress, silent
+from armlet.stores.folds import Tally
 from armlet.stores.ledger import Head, LedgerReader, LoopRecord, OutcomeRecord, Pending, Row, Usage, View
 from armlet.stores.rows.decisions import checked, had_of
 from armlet.stores.rows.replay import Replay
 from armlet.stores.rows.tables import table_of
-from armlet.stores.tally import Tally
 from armlet.stores.terms import Terms
 from armlet.types import Policy
 

@@ -10,10 +10,10 @@ import pytest
 
 from armlet.errors import StoreError
 from armlet.stores import Memory, Store
+from armlet.stores.folds import Tally
+from armlet.stores.folds.arms import MOST, TABLES
 from armlet.stores.health import alarms
 from armlet.stores.ledger import Row
-from armlet.stores.tally import Tally
-from armlet.stores.tally.catalogue import MOST, TABLES
 from stores.actions.action_life import Clock, films, make, opened
 from support.stores.tally_rows import of_arm, tell
 

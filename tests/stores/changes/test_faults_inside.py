@@ -13,7 +13,7 @@ import armlet
 from armlet.errors import ArmletError, InternalError, StoreError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.stores import Loop, Memory, Store
-from armlet.stores.tally import Tally
+from armlet.stores.folds import Tally
 from armlet.testing import fault_of
 from support.loops import everything
 from support.stores import rebuilt

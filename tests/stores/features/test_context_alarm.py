@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.stores import Loop, Memory, Store
+from armlet.stores.folds import Tally
+from armlet.stores.folds.decisions import ContextSums
 from armlet.stores.health import RECENT, Alarm, alarms
-from armlet.stores.tally import Tally
-from armlet.stores.tally.contexts import ContextSums
 from armlet.testing.stores import Place
 from armlet.types import Float64
 from support.examples import scaled

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import armlet
 from armlet.stores import Memory, Store
-from armlet.stores.tally import Tally
+from armlet.stores.folds import Tally
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
 from stores.outcomes.life import Clock, LoopLife, make, opened

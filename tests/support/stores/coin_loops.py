@@ -22,7 +22,7 @@ import numpy as np
 
 from armlet.inference.gains import BOUND, GOAL, GUESS
 from armlet.inference.sequences import mixed_margin
-from armlet.stores.tally.comparisons import LEAST
+from armlet.stores.folds.comparisons import LEAST
 from armlet.types import Bool, Float64, Int64
 
 ARMS: Final = 3
@@ -104,7 +104,7 @@ class Environment:
 
 
 class Watched:
-    """The sums of every loop, which are those of `armlet.stores.tally.comparisons`, and what was ever said by them."""
+    """The sums of every loop, which are those of `armlet.stores.folds.comparisons`, and what was ever said by them."""
 
     def __init__(self, setting: Setting, loops: int) -> None:
         self.setting, self.t, self.rows = setting, 0, 0

@@ -19,8 +19,8 @@ from armlet.inference.gains import BOUND, GOAL
 from armlet.inference.sequences import mixed_margin
 from armlet.kernel import Decision
 from armlet.policies import FixedEpsilon, LinUCB, OccasionalOptimism
-from armlet.stores.tally import Tally
-from armlet.stores.tally.comparisons import Against, Scale
+from armlet.stores.folds import Tally
+from armlet.stores.folds.comparisons import Against, Scale
 from armlet.types import Float64
 from support.stores.coin_loops import ARMS, Environment, Setting
 from support.stores.tally_rows import decide, tell

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from armlet.kernel import Decision
+from armlet.stores.folds import Tally
+from armlet.stores.folds.fold import Seen
 from armlet.stores.ledger import Row
 from armlet.stores.rows.decisions import fields_of
-from armlet.stores.tally import Tally
 from armlet.types import Arm
 
 
@@ -24,3 +25,12 @@ def tell(tally: Tally, about: Row, kind: str, ts: int, **fields: object) -> None
 def of_arm(arm: Arm, ts: int, *, explored: bool = True) -> Row:
     """Return a row of a decision that a tally need not have seen."""
     return Row(0, ts, "decide", 1, {"arm": arm, "explored": explored}, b"")
+
+
+def seen_at(place: int, ts: int, *, after: float | None = None, explored: bool = False, **fields: object) -> Seen:
+    """Return a decision as folds see it, or with a value what is learned of it."""
+    seen = Seen()
+    seen.row = seen.about = Row(0, ts, "decide", 1, fields, b"")
+    seen.fields, seen.place, seen.explored = fields, place, explored
+    seen.after, seen.is_reported = after, True
+    return seen

@@ -15,8 +15,8 @@ from armlet.types import Policy
 if TYPE_CHECKING:
     from armlet.inputs.budget import Spending
     from armlet.inputs.ranges import FeatureRanges
+    from armlet.stores.folds import OutcomeCounts
     from armlet.stores.overview import ArmDetails, Details, LastDecision
-    from armlet.stores.tally import OutcomeCounts
 
 ARMS: Final = 50  # that are shown, those that were played most
 ACTIONS: Final = 20

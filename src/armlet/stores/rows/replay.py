@@ -25,10 +25,10 @@ from armlet.lost_digits import keeping_rows
 from armlet.record.replay import is_unplayable, play
 from armlet.record.rows import PASSIVE, as_events
 from armlet.record.values import Event
+from armlet.stores.folds import Tally
+from armlet.stores.folds.comparisons import Scale
 from armlet.stores.ledger import Head, LoopRecord, Row, Session, View
 from armlet.stores.rows.decisions import BYTES, checked, decision_of, substitute, timed
-from armlet.stores.tally import Tally
-from armlet.stores.tally.comparisons import Scale
 from armlet.stores.terms import USUAL, Carry
 from armlet.types import Arm, Policy, Reward
 

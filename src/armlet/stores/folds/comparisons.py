@@ -22,9 +22,7 @@ from armlet.inference.gains import (
     shadow_score,
 )
 from armlet.inputs.outcomes import Outcomes
-from armlet.record.kinds import CHANGING
-from armlet.stores.tally.delays import finite, whole
-from armlet.stores.tally.folds import ERASE, Fold, Seen
+from armlet.stores.folds.fold import Fold, Seen, finite, whole
 from armlet.types import Arm, Interval
 
 Against: TypeAlias = Literal["uniform", "control", "shadow"]
@@ -156,7 +154,6 @@ class Comparisons(Fold):
     __slots__ = ("_rows", "_total", "_values_from", "between", "guards", "is_even", "rate", "scale", "values")
 
     key = "comparisons"
-    kinds = ("decide", "learn", ERASE, *CHANGING)
     required = True
 
     def __init__(self) -> None:
@@ -169,19 +166,25 @@ class Comparisons(Fold):
         self.is_even = True  # exploration has drawn all eligible arms alike
         self.rate: float | None = None  # with which the last decision explored
 
-    def see(self, seen: Seen) -> None:
-        """Fold in the first value of a decision; start again what a change concerns."""
-        kind, fields = seen.row.kind, seen.fields
-        if kind == "decide":
-            self.rate = fields["exploration_rate"]
-        elif kind == "learn":
-            if seen.after is not None and "expired" not in fields and (coins := coins_of(seen.about.fields)):
+    def on_decide(self, seen: Seen) -> None:
+        """Remember with which probability the last decision explored."""
+        self.rate = seen.fields["exploration_rate"]
+
+    def on_learn(self, seen: Seen) -> None:
+        """Fold in the first value of a decision."""
+        if seen.after is not None and "expired" not in seen.fields:
+            coins = coins_of(seen.about.fields)
+            if coins is not None:
                 self.add(seen.place, seen.after, coins, seen.about.seq, seen.decisions)
-        elif kind == ERASE:
-            if seen.before is not None:
-                self.forgotten(seen.place)
-        else:
-            self.changed(fields, seen.row.seq, seen.row.ts)
+
+    def on_erase(self, seen: Seen) -> None:
+        """Drop sums of so few rows that they would tell what a row was that must be forgotten."""
+        if seen.before is not None:
+            self.forgotten(seen.place)
+
+    def on_change(self, seen: Seen) -> None:
+        """Start comparisons again that a row of a change concerns."""
+        self.changed(seen.fields, seen.row.seq, seen.row.ts)
 
     def add_arm(self) -> None:
         """Make room for one more arm."""

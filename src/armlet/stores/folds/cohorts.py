@@ -14,8 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armlet.stores.tally.delays import SECOND, finite, whole
-from armlet.stores.tally.folds import ERASE, Fold, Seen
+from armlet.stores.folds.fold import SECOND, Fold, Seen, finite, whole
 
 SIZE: Final = 200  # decisions
 MOST: Final = 8  # cohorts at a time
@@ -125,7 +124,6 @@ class Cohorts(Fold):
     )
 
     key = "cohorts"
-    kinds = ("decide", "learn", "correct", ERASE)
     required = True
 
     def __init__(self) -> None:
@@ -143,20 +141,37 @@ class Cohorts(Fold):
         self.fewer = Evidence()  # of too many defaults
         self.drop, self.rise = Evidence(), Evidence()  # of rewards that changed
 
-    def see(self, seen: Seen) -> None:
-        """Count a decision, or what is learned of one."""
-        at = seen.about.ts
-        if seen.row.kind == "decide":
-            self.decided(seen.place, at)
-            return
-        before, after = seen.before, seen.after
-        if before is None:
-            if after is not None:
-                self.learned(seen.place, after, seen.is_reported, at)
-        elif after is None:
-            self.forgotten(seen.place, before, at)
-        else:
-            self.corrected(seen.place, before, after, at)
+    def on_decide(self, seen: Seen) -> None:
+        """Count a decision."""
+        self.decided(seen.place, seen.row.ts)
+
+    def on_learn(self, seen: Seen) -> None:
+        """Count what was learned of a decision, if it is in a cohort that is followed."""
+        value = seen.after
+        row = None if value is None else self._row(seen.place, seen.about.ts)
+        if value is not None and row is not None:
+            row[1] += 1.0
+            row[2] += seen.is_reported
+            row[3] += value
+            row[4] += value * value
+
+    def on_correct(self, seen: Seen) -> None:
+        """Count another value instead of one that was learned."""
+        if seen.before is not None and seen.after is not None:
+            self._correct(seen, seen.before, seen.after)
+
+    def on_erase(self, seen: Seen) -> None:
+        """Let the mean of the others of its arm stand in for a value that must not be kept."""
+        row, value = self._row(seen.place, seen.about.ts), seen.before
+        if row is not None and value is not None:
+            others = row[1] - 1.0
+            self._correct(seen, value, (row[3] - value) / others if others > 0.0 else 0.0)
+
+    def _correct(self, seen: Seen, old: float, new: float) -> None:
+        row = self._row(seen.place, seen.about.ts)
+        if row is not None:
+            row[3] += new - old
+            row[4] += new * new - old * old
 
     def add_arm(self) -> None:
         """Make room for one more arm."""
@@ -198,29 +213,6 @@ class Cohorts(Fold):
             self._followed.append(self._filling)
             self._starts.append(ts)
         return self._filling
-
-    def learned(self, place: int, value: float, reported: bool, decided_at: int) -> None:
-        """Count what was learned of a decision, if it is in a cohort that is followed."""
-        row = self._row(place, decided_at)
-        if row is not None:
-            row[1] += 1.0
-            row[2] += reported
-            row[3] += value
-            row[4] += value * value
-
-    def corrected(self, place: int, old: float, new: float, decided_at: int) -> None:
-        """Count another value instead of one that was learned."""
-        row = self._row(place, decided_at)
-        if row is not None:
-            row[3] += new - old
-            row[4] += new * new - old * old
-
-    def forgotten(self, place: int, value: float, decided_at: int) -> None:
-        """Let the mean of the others of its arm stand in for a value that must not be kept."""
-        row = self._row(place, decided_at)
-        if row is not None:
-            others = row[1] - 1.0
-            self.corrected(place, value, (row[3] - value) / others if others > 0.0 else 0.0, decided_at)
 
     def _row(self, place: int, decided_at: int) -> list[float] | None:
         at = bisect_right(self._starts, decided_at) - 1

@@ -2,41 +2,40 @@
 
 A tally sees each row once: when it is written, in the transaction that writes it, or when it is played again. It is
 written down as JSON once in 1,000 rows or so, and rows since then are seen again after a restart. A row costs O(1), but
-for folding 64 draws or 200 decisions at a time; memory is O(arms), of a catalogue O(1): `tally/catalogue.py`. It holds
+for folding 64 draws or 200 decisions at a time; memory is O(arms), of a catalogue O(1): `folds/arms.py`. It holds
 no context and no event. Times are microseconds since 1970 by the wall clock.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import reprlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from armlet.cast.cast import role_of, shadows_of
 from armlet.errors import StoreError
 from armlet.kernel import json_bytes
-from armlet.record.kinds import CHANGING
+from armlet.record.kinds import CHANGING, KINDS
+from armlet.stores.folds.arms import MOST, OTHERS, ArmCounts, ArmSums, Catalogue, Cells
+from armlet.stores.folds.cohorts import Cohorts
+from armlet.stores.folds.comparisons import Comparisons
+from armlet.stores.folds.decisions import Bets, ContextSums, Stamps, Switches
+from armlet.stores.folds.fold import ERASE, FOLDS, Fold, Seen, finite, whole
+from armlet.stores.folds.rewards import OutcomeSums, Traffic
 from armlet.stores.ledger import Row
-from armlet.stores.tally.arms import OTHERS, ArmCounts, ArmSums
-from armlet.stores.tally.bets import Bets
-from armlet.stores.tally.catalogue import MOST, Catalogue
-from armlet.stores.tally.cohorts import Cohorts
-from armlet.stores.tally.comparisons import Comparisons
-from armlet.stores.tally.contexts import ContextSums
-from armlet.stores.tally.delays import finite, whole
-from armlet.stores.tally.folds import ERASE, FOLDS, Fold, Seen
-from armlet.stores.tally.outcomes import OutcomeSums
-from armlet.stores.tally.stamps import Stamps
-from armlet.stores.tally.switches import Switches
-from armlet.stores.tally.timeline import CHANGES, Cells, Change, words_of
-from armlet.stores.tally.traffic import Traffic
 from armlet.types import Arm
 
 FORMAT: Final = 2
 EARLIER: Final = 1  # format without comparisons, cells and changes
 VALUED: Final = frozenset(("learn", "correct", "forget", ERASE))  # kinds of rows that change what is learned
 
+CHANGES: Final = 30  # that are remembered
+LONGEST: Final = 300  # characters of a change
+GUARDS: Final = ("control", "shadow")  # rules that guards tell of, too
+
 F = TypeVar("F", bound=Fold)
-_new = tuple.__new__  # quicker than the call of a class
 
 
 class Tally:
@@ -58,7 +57,19 @@ class Tally:
     """
 
     __slots__ = (
-        *("_folds", "_seeing", "arms", "bets", "catalogue", "cells", "changes", "cohorts", "comparisons", "contexts"),
+        *(
+            "_folds",
+            "_seen",
+            "_watching",
+            "arms",
+            "bets",
+            "catalogue",
+            "cells",
+            "changes",
+            "cohorts",
+            "comparisons",
+            "contexts",
+        ),
         *("outcomes", "stamps", "traffic", "units"),
     )
 
@@ -69,22 +80,14 @@ class Tally:
     def _begin(self, traffic: Traffic, arms: ArmSums, folds: dict[str, Fold], catalogue: Catalogue | None) -> None:
         self.traffic, self.arms, self._folds = traffic, arms, folds
         self.catalogue = catalogue  # where actions come with each decision
-        self.bets, self.cohorts, self.comparisons, self.cells = (
-            self[Bets],
-            self[Cohorts],
-            self[Comparisons],
-            self[Cells],
-        )
-        self.units, self.outcomes, self.contexts, self.stamps = (
-            self[Switches],
-            self[OutcomeSums],
-            self[ContextSums],
-            self[Stamps],
-        )
-        self._seeing: dict[str, list[Callable[[Seen], None]]] = {}  # by kind of row
+        self.cells, self.contexts, self.outcomes = self[Cells], self[ContextSums], self[OutcomeSums]
+        self.bets, self.cohorts, self.comparisons = self[Bets], self[Cohorts], self[Comparisons]
+        self.units, self.stamps = self[Switches], self[Stamps]
+        self._seen = Seen()
+        self._watching: dict[str, list[Callable[[Seen], None]]] = {}  # by kind of row
         for fold in self._all:
             for kind in fold.kinds:
-                self._seeing.setdefault(kind, []).append(fold.see)
+                self._watching.setdefault(kind, []).append(getattr(fold, f"on_{kind}"))
 
     def __getitem__(self, kind: type[F]) -> F:
         fold = self._folds[kind.key]
@@ -101,53 +104,47 @@ class Tally:
 
     def see(self, row: Row, about: Row | None) -> None:
         """Count a row; `about` is the row of the decision that it is about, None if it is about none."""
-        kind, fields = row.kind, row.fields
+        kind, fields, seen = row.kind, row.fields, self._seen
+        seen.row, seen.fields = row, fields
         if kind == "decide":
-            seen = self._decision(row, fields)
+            self._see_decision(seen, row, fields)
         elif about is not None:
-            seen = self._of_decision(row, fields, about)
+            self._see_about(seen, kind, fields, about)
         elif "of" in fields:  # of a decision that was pruned
             return
+        elif kind in CHANGING:
+            text = words_of(kind, fields, self.comparisons.guards)
+            self.changes = [*self.changes, Change(row.seq, row.ts, text)][-CHANGES:]
         else:
-            if kind in CHANGING:
-                text = words_of(kind, fields, self.comparisons.guards)
-                self.changes = [*self.changes, Change(row.seq, row.ts, text)][-CHANGES:]
-            else:
-                self._begin_catalogue()
-            seen = Seen(row, fields, row, self.traffic.decisions, len(self.arms.labels))
-        for see in self._seeing.get(kind, ()):
+            self._begin_catalogue()
+        for see in self._watching.get(kind, ()):
             see(seen)
         if kind == "decide" and row.ts >= self.cohorts.ripe:
             self.cohorts.judge(row.ts, self.traffic.wait(row.ts), self.arms.is_complete)
 
-    def _decision(self, row: Row, fields: Mapping[str, Any]) -> Seen:
+    def _see_decision(self, seen: Seen, row: Row, fields: Mapping[str, Any]) -> None:
         arm = fields["arm"]
         catalogue = self._begin_catalogue() if "actions" in fields else None
         place = self.arms.places.get(arm)
         if place is None:
             place = self._place(arm) if catalogue is None else self._admit(catalogue, arm)
-        n = self.traffic.decisions + 1
-        return _new(
-            Seen, (row, fields, row, n, len(self.arms.labels), arm, place, fields["explored"], None, None, True)
-        )
+        seen.about, seen.arm, seen.place, seen.explored = row, arm, place, fields["explored"]
+        seen.decisions, seen.n_arms = self.traffic.decisions + 1, len(self.arms.labels)
 
-    def _of_decision(self, row: Row, fields: Mapping[str, Any], about: Row) -> Seen:
-        arm, explored = about.fields["arm"], about.fields["explored"]
+    def _see_about(self, seen: Seen, kind: str, fields: Mapping[str, Any], about: Row) -> None:
         if "played" in fields:
-            arm, explored = fields["played"], False
+            arm, seen.explored = fields["played"], False
+        else:
+            arm, seen.explored = about.fields["arm"], about.fields["explored"]
         place = self.arms.places.get(arm)
-        if place is None:
-            place = self._place(arm)
-        before: float | None = None
-        after: float | None = None
-        if row.kind == "learn" and self.outcomes.several is None:
-            after = fields["reward"]
-        elif row.kind in VALUED:
-            before, after = self.outcomes.values(row.kind, fields, arm)
-        n, is_reported = self.traffic.decisions, fields.get("source") != "default"
-        return _new(
-            Seen, (row, fields, about, n, len(self.arms.labels), arm, place, explored, before, after, is_reported)
-        )
+        seen.about, seen.arm, seen.place = about, arm, self._place(arm) if place is None else place
+        seen.decisions, seen.is_reported = self.traffic.decisions, fields.get("source") != "default"
+        if kind == "learn" and self.outcomes.several is None:
+            seen.before, seen.after = None, fields["reward"]
+        elif kind in VALUED:
+            seen.before, seen.after = self.outcomes.values(kind, fields, arm)
+        else:
+            seen.before = seen.after = None
 
     def _place(self, arm: Arm) -> int:
         """Return the place of an arm, a new one if it was not seen before."""
@@ -260,3 +257,93 @@ class Tally:
             traffic.last_rows.extend(whole(seq) for seq in rows)
             tally.changes = [Change(whole(seq), whole(at), str(text)) for seq, at, text in state["changes"]]
         return tally
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that was changed in a loop, in words."""
+
+    seq: int  # its row
+    at: int  # microseconds since 1970
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {"seq": self.seq, "at": self.at, "text": self.text}
+
+
+def words_of(kind: str, fields: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """Say what a row has changed; `before` are the guards until then.
+
+    Examples
+    --------
+    >>> words_of("add_arm", {"arm": "sale"}, {})
+    "arm 'sale' added"
+    >>> words_of("change", {"rules": {"window": 60.0}, "replaces": [{"reward_range": [0.0, 5.0]}]}, {})
+    'window: 60.0; reward_range: [0.0, 5.0]'
+    >>> words_of("change", {"rules": {}, "replaces": [{"guards": {"frozen": True}}]}, {})
+    'frozen'
+    """
+    text = "; ".join(_parts(fields, before))
+    text = text or KINDS[kind].words.format_map({name: repr(value) for name, value in fields.items()})
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def _parts(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    rules: Mapping[str, Any] = fields.get("rules", {})
+    yield from (f"{name}: {_plain(value)}" for name, value in rules.items() if name not in GUARDS)
+    for replaced in fields.get("replaces", ()):
+        for name, value in replaced.items():
+            if name == "policy":
+                yield f"policy: {policy_words(value)}"
+            elif name == "guards":
+                yield from _guard_parts(value, before)
+            elif name == "encoder":
+                yield "another encoder"
+            elif name != "fill":
+                yield f"{name}: {_plain(value)}"
+
+
+def _guard_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    if now.get("control") != before.get("control"):
+        control = now.get("control")
+        yield f"control: {'none' if control is None else control_words(control)}"
+    ours, theirs = shadows_of(now), shadows_of(before)
+    for name in {**theirs, **ours}:
+        if ours.get(name) != theirs.get(name):
+            yield f"{role_of(name)}: {policy_words(ours[name]) if name in ours else 'none'}"
+    if ("frozen" in now) != ("frozen" in before):
+        yield "frozen" if "frozen" in now else "thawed"
+
+
+def control_words(control: Mapping[str, Any]) -> str:
+    """Say what a control plays, and its share.
+
+    Examples
+    --------
+    >>> control_words({"arm": "sale", "share": 0.1})
+    'always "sale", in 10 % of decisions'
+    """
+    return f"{control_label(control)}, in {100 * control['share']:.3g} % of decisions"
+
+
+def control_label(control: Mapping[str, Any]) -> str:
+    """Say what a control plays."""
+    return f'always "{control["arm"]}"' if "arm" in control else policy_words(control["policy"])
+
+
+def policy_words(header: Mapping[str, Any]) -> str:
+    """Return a policy by its name and settings.
+
+    Examples
+    --------
+    >>> policy_words({"name": "FixedEpsilon", "settings": {"epsilon": 0.1, "ridge": None}})
+    'FixedEpsilon(epsilon=0.1)'
+    """
+    values: Mapping[str, Any] = header.get("settings", {})
+    settings = ", ".join(f"{name}={_plain(value)}" for name, value in values.items() if value is not None)
+    return f"{header['name']}({settings})"
+
+
+def _plain(value: object) -> str:
+    return "none" if value is None else reprlib.repr(value)

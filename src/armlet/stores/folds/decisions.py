@@ -1,24 +1,28 @@
-"""What contexts usually are, feature by feature, so that values that cannot be right stand out.
+"""Whether decisions are as they should be: their contexts, their units, the clock, and their propensities.
 
-A fold over decisions: sizes of values by powers of two (of the first 256 that are not zero, then of every 16th
-decision), how often a value was another one than before, and how many lay far beyond the usual size. One wild value
-does not move the usual size, which is the 90 % quantile of those that are not zero. It holds no value of a context:
-sizes are powers of two, and values are compared by 16 bits of a hash. Rows are folded 256 at a time; how they are cut
-changes nothing. O(d) numbers for the first 256 features; further features are not looked at.
+Contexts are judged feature by feature, so that values that cannot be right stand out: sizes of values by powers of two
+(of the first 256 that are not zero, then of every 16th decision), how often a value was another one than before, and
+how many lay far beyond the usual size. One wild value does not move the usual size, which is the 90 % quantile of those
+that are not zero. No value of a context is held: values are compared by 16 bits of a hash. Rows are folded 256 at a
+time; how they are cut changes nothing. O(d) numbers for the first 256 features; further features are not looked at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armlet.record.kinds import CHANGING
-from armlet.stores.tally.delays import whole
-from armlet.stores.tally.folds import Fold, Seen
+from armlet.inference.betting import PropensityBets
+from armlet.kernel import unit_seed
+from armlet.policies.discounts import MINUTE
+from armlet.stores.folds.fold import Fold, Seen, whole
 from armlet.types import Float64, Int64
 
-MOST: Final = 256  # features
+FEATURES: Final = 256  # that are looked at
 FOLDED: Final = 256  # decisions at a time
 FIRST: Final = 256  # sizes of a feature that are counted,
 EVERY: Final = 16  # and then those of one decision in so many
@@ -71,7 +75,6 @@ class ContextSums(Fold):
     )
 
     key = "contexts"
-    kinds = ("decide", *CHANGING)
 
     def __init__(self) -> None:
         self._rows: list[tuple[bytes, int, int]] = []  # to be folded: contexts, moments, steps
@@ -89,14 +92,16 @@ class ContextSums(Fold):
         self._wild: dict[int, Wild] = {}
         self._largest: dict[int, Largest] = {}
 
-    def see(self, seen: Seen) -> None:
-        """Count the context of a decision; begin again if a row says that contexts, or what reads them, are others."""
-        row = seen.row
-        if row.kind == "decide":
-            if row.x is not None:
-                width = seen.fields.get("dim")  # of actions, whose features follow
-                self.add(row.x if width is None else row.x[: 8 * width], row.ts, row.t or 0)
-        elif any(name in replaced for replaced in seen.fields.get("replaces", ()) for name in ("features", "policy")):
+    def on_decide(self, seen: Seen) -> None:
+        """Count the context of a decision."""
+        x = seen.row.x
+        if x is not None:
+            width = seen.fields.get("dim")  # of actions, whose features follow
+            self.add(x if width is None else x[: 8 * width], seen.row.ts, seen.row.t or 0)
+
+    def on_change(self, seen: Seen) -> None:
+        """Begin again if a row says that contexts, or what reads them, are others."""
+        if any(name in replaced for replaced in seen.fields.get("replaces", ()) for name in ("features", "policy")):
             self.clear()
 
     def add(self, x: bytes, at: int, t: int) -> None:
@@ -114,7 +119,7 @@ class ContextSums(Fold):
         rows, self._rows = self._rows, []
         while rows:
             size = len(rows[0][0])
-            width = min(size // 8, MOST)
+            width = min(size // 8, FEATURES)
             if width != len(self._limits):
                 self._begin(width)
             end = self._next_look() - self.n
@@ -231,7 +236,7 @@ class ContextSums(Fold):
             {len(sizes), len(limits), len(marks), *map(len, columns)},
             set(np.flatnonzero(made._some).tolist()),
         )
-        if len(shapes) != 1 or len(sizes) > MOST or made._largest.keys() != some or not made._wild.keys() <= some:
+        if len(shapes) != 1 or len(sizes) > FEATURES or made._largest.keys() != some or not made._wild.keys() <= some:
             raise ValueError("its counts of contexts do not belong together")
         return made
 
@@ -239,3 +244,192 @@ class ContextSums(Fold):
 def _bins(X: Float64) -> Int64:
     """Return the power of two of each size, as the place of its bin."""
     return np.asarray(np.clip(np.frexp(X)[1] + ZERO, 0, BINS - 1), dtype=np.int64)
+
+
+UNITS: Final = 1024  # whose last arm is remembered
+BITS: Final = 48  # of the hash of a name
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCounts:
+    """What a tally says of units."""
+
+    decisions: int  # of units
+    repeats: int  # of these, of a unit that had decided in the epoch before; of the last 1,024 of them
+    switches: int  # of these, with another arm than before: the context or the arms to choose from were others
+
+
+class Switches(Fold):
+    """Counts the decisions of units, those that came again within the epoch, and those with another arm then.
+
+    A changed context, other eligible arms or an arm that went can switch a unit; nothing else can. It knows the last
+    arms of the `UNITS` that came last, of the epoch under way, by 48 bits of a hash of their names; a unit that comes
+    again after so many others is not compared.
+
+    Examples
+    --------
+    >>> counts = Switches()
+    >>> for unit, epoch, arm in [("u", 0, 2), ("u", 0, 2), ("v", 0, 1), ("u", 0, 1), ("u", 1, 0)]:
+    ...     counts.decided(unit, epoch, arm)
+    >>> counts.counts
+    UnitCounts(decisions=5, repeats=2, switches=1)
+    """
+
+    __slots__ = ("_arms", "_epoch", "decisions", "repeats", "switches")
+
+    key = "units"
+
+    def __init__(self) -> None:
+        self.decisions = self.repeats = self.switches = 0
+        self._epoch = 0
+        self._arms: dict[int, int] = {}  # of units by their hash, that which came last at the end
+
+    def on_decide(self, seen: Seen) -> None:
+        """Count a decision, if it is of a unit."""
+        unit = seen.fields.get("unit")
+        if unit is not None:
+            self.decided(unit, seen.fields["epoch"] or 0, seen.place)
+
+    def decided(self, unit: str, epoch: int, place: int) -> None:
+        """Count a decision, by the place of its arm."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._arms.clear()
+        key = unit_seed(0, unit) % 2**BITS
+        before = self._arms.pop(key, None)
+        self._arms[key] = place
+        self.decisions += 1
+        if before is not None:
+            self.repeats += 1
+            self.switches += before != place
+        elif len(self._arms) > UNITS:
+            del self._arms[next(iter(self._arms))]
+
+    @property
+    def counts(self) -> UnitCounts:
+        """What was counted."""
+        return UnitCounts(self.decisions, self.repeats, self.switches)
+
+    def state(self) -> list[Any]:
+        """Return everything as numbers, for JSON."""
+        if not self.decisions:
+            return []
+        arms = list(chain.from_iterable(self._arms.items()))
+        return [self.decisions, self.repeats, self.switches, self._epoch, arms]
+
+    @staticmethod
+    def restore(state: list[Any]) -> Switches:
+        """Return the counts that had this state."""
+        *counts, arms = state
+        made = Switches()
+        made.decisions, made.repeats, made.switches, made._epoch = (whole(count) for count in counts)
+        numbers = [whole(number) for number in arms]
+        made._arms = dict(zip(numbers[::2], numbers[1::2], strict=True))
+        if not made.decisions >= made.repeats >= made.switches >= 0:
+            raise ValueError("its counts of units do not add up")
+        return made
+
+
+APART: Final = 60  # minutes that clocks may come apart without an alarm: a row counts at most twice as much
+
+
+class Stamps(Fold):
+    """Counts the decisions at which the wall clock jumped, by more than an hour.
+
+    Rows are stamped with the wall clock, and aged by a steady one (`stores/runner.py`): the two differ by about the
+    same amount for as long as nothing is wrong. A clock that is set, or a replica whose clock is, changes it.
+
+    Examples
+    --------
+    >>> stamps = Stamps()
+    >>> for step, wall in enumerate([1_000, 1_001, 526_603, 1_003], 1):  # minutes: once, a year ahead
+    ...     stamps.decided(wall * MINUTE, 1_000 + step, step)
+    >>> stamps.jumps, stamps.last, stamps.farthest
+    (2, 4, 525600)
+    """
+
+    __slots__ = ("_offset", "farthest", "jumps", "last")
+
+    key = "stamps"
+
+    def __init__(self, jumps: int = 0, last: int = 0, farthest: int = 0, offset: int = 0) -> None:
+        self.jumps, self.last = jumps, last  # `last`: the decision with this number
+        self.farthest, self._offset = farthest, offset  # minutes of the wall clock ahead of the other, now and ever
+
+    def on_decide(self, seen: Seen) -> None:
+        """Count a decision, if its row is aged by time."""
+        if tag := seen.fields.get("tag"):
+            self.decided(seen.row.ts, tag, seen.decisions)
+
+    def decided(self, stamp: int, minutes: int, number: int) -> None:
+        """Count a decision by its stamp, in microseconds, and by the time that it is aged by."""
+        offset = stamp // MINUTE - minutes
+        if abs(offset - self._offset) > APART:
+            self._offset = offset
+            self.jumps, self.last = self.jumps + 1, number
+            self.farthest = max(self.farthest, offset, key=abs)
+
+    def state(self) -> list[int]:
+        """Return everything as numbers, for JSON."""
+        return [self.jumps, self.last, self.farthest, self._offset] if self.jumps else []
+
+    @staticmethod
+    def restore(state: list[Any]) -> Stamps:
+        """Return the counts that had this state."""
+        jumps, last, farthest, offset = state
+        for number in (farthest, offset):
+            whole(abs(number))
+        return Stamps(whole(jumps), whole(last), farthest, offset)
+
+
+RANKS: Final = 32  # actions of a support whose draws are tested
+
+
+class Bets(PropensityBets, Fold):
+    """Bets that every arm could be explored with the probability that rows say, as `armlet.evaluate` does."""
+
+    __slots__ = ()
+
+    key = "bets"
+    required = True
+
+    def on_decide(self, seen: Seen) -> None:
+        """Bet on a decision; on actions by rank, since most labels are drawn once or twice."""
+        fields = seen.fields
+        rate = fields["exploration_rate"]
+        if rate is not None:
+            self._bet_on_exploring(seen, rate)
+        elif "actions" in fields:
+            ranked = rank_of(fields.get("support") or (), fields["arm"])
+            if ranked is not None:
+                self.draw(ranked[0], fields["propensity"], ranked[1])
+        elif fields["propensity"] < 1.0:
+            self.draw(seen.place, fields["propensity"], 1.0 / max(2, seen.n_arms))
+
+    def _bet_on_exploring(self, seen: Seen, rate: float) -> None:
+        fields, explored = seen.fields, seen.explored
+        smallest, chance = fields["min_exploration_probability"], fields["exploration_propensity"]
+        if smallest and rate > 0.0 and (chance or not explored):  # unknown where a control played
+            if explored and chance:
+                self.draw(seen.place, chance, smallest)
+            if rate < 1.0:
+                self.toss(rate, explored)
+
+
+def rank_of(support: Sequence[Sequence[Any]], arm: object) -> tuple[int, float] | None:
+    """Return the rank of an action by probability, among those that could be played, and the least probability.
+
+    Ranks are known before the draw, as labels of a catalogue are, but there are few of them, so that bets on how often
+    each is drawn have something to win. None if nothing was left to chance, or so many could be played that none is
+    drawn often; that is known before the draw too.
+
+    Examples
+    --------
+    >>> rank_of([["a", 0.2], ["b", 0.8]], "a"), rank_of([["a", 1.0]], "a")
+    ((1, 0.2), None)
+    """
+    if not 1 < len(support) <= RANKS:
+        return None
+    ranked = sorted(support, key=lambda pair: -pair[1])
+    rank = next(place for place, (label, _) in enumerate(ranked) if label == arm)
+    return rank, ranked[-1][1]
