@@ -28,6 +28,7 @@ import numpy as np
 import armlet
 from armlet.environments import Catalogue
 from armlet.types import Float64, Int64, Policy
+from armlet_lab.literature.hybrid_linucb import HybridLinUCB
 from catalogue_report import Played, Report, write
 from peers import VOWPAL_WABBIT
 from timing import call
@@ -247,7 +248,7 @@ ARMLET: tuple[Player, ...] = (
     PerItem(TUNED, armlet.LinUCB(alpha=0.1)),  # of 0.1, 0.3, 0.5, 1 and 2, on seeds 1 and 2
     Products(PRODUCTS, 0.03),  # of 0.03, 0.1, 0.3 and 1, on seeds 1 and 2
     PerItem(DEFAULT, armlet.OccasionalOptimism()),
-    PerItem("HybridLinUCB", armlet.HybridLinUCB(alpha=0.1)),
+    PerItem("HybridLinUCB", HybridLinUCB(alpha=0.1)),
     Random(),
 )
 

@@ -1,4 +1,4 @@
-"""What a step of the default policy costs, next to optimistic epsilon-greedy and LinUCB, and the memory that it takes.
+"""What a step of the default policy costs, next to LinUCB, and the memory that it takes.
 
     python benchmarks/default.py 5                # rounds; prints one line of JSON
     python benchmarks/default.py --marginal 5     # what it costs decide to report the propensity over the coin
@@ -15,13 +15,13 @@ from time import thread_time_ns
 import numpy as np
 
 import armlet
-from armlet.policies import LinUCB, OccasionalOptimism, OptimisticEpsilonGreedy
+from armlet.policies import LinUCB, OccasionalOptimism
 from report import DefaultStage
 from timing import SIZES, Size
 from units import Run, gaussian_rows
 
 STAGES = ((3, 100_000, 20_000), (32, 100_000, 10_000), (128, 2_000, 1_000), (128, 20_000, 2_000), (128, 100_000, 5_000))
-POLICIES = {"default": OccasionalOptimism(), "optimistic": OptimisticEpsilonGreedy(), "LinUCB": LinUCB()}
+POLICIES = {"default": OccasionalOptimism(), "LinUCB": LinUCB()}
 DEAR = 10  # times
 MARGINAL = ((3, 5, 3_000), (10, 10, 5_000), (16, 32, 10_000), (100, 128, 20_000))  # arms, features, rows to begin with
 TURN = 500  # steps of a turn

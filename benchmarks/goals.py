@@ -7,8 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from armlet.inference.intervals import paired_difference
-from exploiter_report import ExploiterReport, mean_ratio, median_ratio
-from peers import ALGORITHM_1, ARMLET, EARLY_OPTIMISTIC, OPTIMISTIC, OURS, Rule
+from peers import ALGORITHM_1, ARMLET, OURS, Rule
 from report import (
     COLD_STEPS,
     ClicksReport,
@@ -33,13 +32,11 @@ TIMES_FASTER = {(3, 6): 30.0, (32, 32): 30.0, (128, 100): 20.0}
 RULE_TIMES_FASTER = {(3, 6): 20.0, (32, 32): 20.0, (128, 100): 10.0}
 # the peers' rule that is held against ours; none has OFUL, whose steps are those of LinUCB with a radius worked out
 RIVAL_RULES = {Rule.LINUCB: Rule.LINUCB, Rule.OFUL: Rule.LINUCB, Rule.THOMPSON: Rule.THOMPSON}
-OPTIMISTIC_SIZE, OPTIMISTIC_TIMES_FASTER = (128, 100), 10.0
 DEFAULT_TIMES_FASTER = {("(128, 100)", 2_000): 2.0, ("(128, 100)", 100_000): 8.0}  # than LinUCB
 DEFAULT_MEMORY = 3.0  # times its sums
 COLD, COLD_BATCH = 2.0, 2.0  # solves in a decide; times LinUCB
 INPUT_TIMES = {"dict": 3.0}  # the others 1.5
 LOGGED_US, LEARNED_US, AUDITED = 10.0, 2.0, 10_000.0
-TIMES_THE_BEST, ON_FAMILIES = 2.0, 4
 SAVED, MEMORY = 1.1, 2.5
 SHARED, WAITING = 3.0, 0.7  # durable decisions: 16 threads against one, and against commits that a power cut can lose
 ONE_LOOP, TWO_LOOPS = 0.85, 1.6  # of what one replica serves, with as many callers as each of two
@@ -132,32 +129,11 @@ def rule_goals(cells: list[Cell]) -> list[Goal]:
     return goals
 
 
-def optimistic_goals(cells: list[Cell]) -> list[Goal]:
-    """Compare optimistic epsilon-greedy with Armlet's own LinUCB and Thompson sampling, where widths cost most."""
-    here = [cell for cell in cells if (cell.size.dim, cell.size.n_arms) == OPTIMISTIC_SIZE and cell.measured]
-    late, early = ([cell for cell in here if cell.row is row] for row in (OPTIMISTIC, EARLY_OPTIMISTIC))
-    rivals = [cell for cell in here if cell.peer is ARMLET and cell.row.rule in (Rule.LINUCB, Rule.THOMPSON)]
-    return [optimistic_goal(rival, late[0], early[0]) for rival in rivals if late and early]
-
-
-def optimistic_goal(rival: Cell, late: Cell, early: Cell) -> Goal:
-    """Judge by late steps, as with Algorithm 1, and show what early ones cost."""
-    least, by = OPTIMISTIC_TIMES_FASTER, rival.size.by
-    ratio, sooner = (rival.best(by) / cell.best(by) for cell in (late, early))
-    text = f"optimistic epsilon-greedy at least {least:.0f} times faster than Armlet's {rival.row.rule}"
-    shown = [f"from step {cell.last('warm_steps'):,.0f} on" for cell in (late, early)]
-    figure = f"{significant(ratio)} times {shown[0]}, {significant(sooner)} times {shown[1]}"
-    return Goal(f"{text} at {rival.size.label}, by the mean late step", ratio >= least, figure)
-
-
 def default_goals(report: DefaultReport) -> list[Goal]:
-    """Hold the default against optimistic epsilon-greedy, LinUCB and its own sums."""
+    """Hold the default against LinUCB and its own sums."""
     goals: list[Goal] = []
     for stage in report:
         where = f"at {stage['size']} after {stage['rows']:,} rows"
-        ratio = default_ratio(stage, "optimistic")
-        text = f"the default no slower than optimistic epsilon-greedy {where}"
-        goals.append(Goal(text, ratio >= 1, f"{1 / ratio:.2f} times its time"))
         if (least := DEFAULT_TIMES_FASTER.get((stage["size"], stage["rows"]))) is not None:
             ratio = default_ratio(stage, "LinUCB")
             text = f"the default at least {least:.0f} times faster than LinUCB {where}"
@@ -188,26 +164,6 @@ def inputs_goals(report: InputsReport) -> list[Goal]:
             most, ratio = INPUT_TIMES.get(name, 1.5), kinds[name] / kinds[plainest]
             text = f"a step with a {part} as {name} within {most:g} times that with {plainest}"
             goals.append(Goal(text, ratio <= most, f"{ratio:.2f} times"))
-    return goals
-
-
-def exploiter_goals(report: ExploiterReport) -> list[Goal]:
-    """Count, at each horizon, the families on which the whole interval of the ratio stays within the goal."""
-    goals: list[Goal] = []
-    for horizon in sorted({cell["horizon"] for cell in report["cells"]}):
-        cells = [cell for cell in report["cells"] if cell["horizon"] == horizon]
-        ours = [next(iter(cell["ours"].values())) for cell in cells]
-        ratios, medians = ([how(*each) for each in zip(ours, cells, strict=True)] for how in (mean_ratio, median_ratio))
-        sure = sum(ratio.high <= TIMES_THE_BEST for ratio in ratios)
-        likely, typical = (sum(ratio.value <= TIMES_THE_BEST for ratio in each) for each in (ratios, medians))
-        text = (
-            f"optimistic epsilon-greedy: at most {TIMES_THE_BEST:.0f} times the regret of the best tuned on at least "
-            f"{ON_FAMILIES} families, T = {horizon:,}"
-        )
-        shown = (
-            f"the whole interval on {sure} of {len(cells)}, the ratio itself on {likely}, that of medians on {typical}"
-        )
-        goals.append(Goal(text, sure >= ON_FAMILIES, shown))
     return goals
 
 

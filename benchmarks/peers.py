@@ -49,8 +49,6 @@ class Peer:
 
 
 ALGORITHM_1 = Row("armlet", "Armlet, Algorithm 1", Learner.RIDGE, depends_on_t=True)
-OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy", Learner.RIDGE, depends_on_t=True)
-EARLY_OPTIMISTIC = Row("optimistic", "Armlet, optimistic epsilon-greedy, early", Learner.RIDGE)  # solves more often
 DEFAULT = Row("default", "Armlet, the default", Learner.RIDGE, depends_on_t=True)
 EARLY_DEFAULT = Row("default", "Armlet, the default, early", Learner.RIDGE)
 ARMLET = Peer(
@@ -62,8 +60,6 @@ ARMLET = Peer(
         Row("ucb", "Armlet, LinUCB", Learner.RIDGE, Rule.LINUCB),
         Row("oful", "Armlet, OFUL", Learner.RIDGE, Rule.OFUL),
         Row("ts", "Armlet, Thompson sampling", Learner.RIDGE, Rule.THOMPSON),
-        OPTIMISTIC,
-        EARLY_OPTIMISTIC,
         DEFAULT,
         EARLY_DEFAULT,
         Row("greedy", "Armlet, greedy", Learner.RIDGE),

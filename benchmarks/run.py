@@ -16,7 +16,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from exploiter_report import exploiter_table
 from goals import (
     Goal,
     batch_goals,
@@ -24,13 +23,11 @@ from goals import (
     cold_goals,
     default_goals,
     evaluate_goals,
-    exploiter_goals,
     files_goals,
     flat_goals,
     growth_goals,
     inputs_goals,
     logged_goals,
-    optimistic_goals,
     rule_goals,
     serve_goals,
     simulation_goals,
@@ -136,14 +133,6 @@ PARTS = {
         goals=clicks_goals,
         timeout=2700.0,
     ),
-    "exploiter": Part(
-        about="regret with nothing set against tuned rivals (about 11 minutes of CPU time)",
-        quick="quick",
-        full="full",
-        table=exploiter_table,
-        goals=exploiter_goals,
-        timeout=2700.0,
-    ),
     "evaluate": Part(
         about="a policy valued from a million rows, next to OBP (about a minute, 2 GB of memory)",
         quick="1e5",
@@ -182,12 +171,11 @@ EXAMPLES = """examples:
   .venv/bin/python benchmarks/run.py --only batch flat      only what concerns Armlet alone
   .venv/bin/python benchmarks/run.py --only inputs          rewards and contexts of other kinds than float
   .venv/bin/python benchmarks/run.py --only units           free units next to units as given
-  .venv/bin/python benchmarks/run.py --only default         a step of the default next to two others
+  .venv/bin/python benchmarks/run.py --only default         a step of the default next to LinUCB
   .venv/bin/python benchmarks/run.py --only files           rows a second of learning from Parquet
   .venv/bin/python benchmarks/run.py --only logged          logged steps, learning from logs, audits
   .venv/bin/python benchmarks/run.py --only simulation      steps per second of whole simulations
   .venv/bin/python benchmarks/run.py --only clicks          clicks earned by default settings
-  .venv/bin/python benchmarks/run.py --only exploiter       regret of optimistic epsilon-greedy against tuned rivals
   .venv/bin/python benchmarks/run.py --only evaluate        values from a log, next to OBP
   .venv/bin/python benchmarks/run.py --only store           durable decisions a second, and what they cost
   .venv/bin/python benchmarks/run.py --only serve           what a request over HTTP costs
@@ -324,7 +312,7 @@ def main(arguments: list[str]) -> None:
     started = perf_counter()
     peers = chosen_peers(options.only)
     cells, held, failed = measure_peers(peers, options.quick) if peers else ([], {}, {})
-    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells), *optimistic_goals(cells)]
+    goals: list[Goal] = [*speed_goals(cells), *rule_goals(cells)]
     raw: dict[str, object] = {"python": platform.python_version(), "cores": os.cpu_count()}
     lines = tables(cells, held, failed)
     for name, part in PARTS.items():

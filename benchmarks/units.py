@@ -20,7 +20,7 @@ import numpy as np
 
 import armlet
 from armlet import kernel
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling
 from armlet.types import Float64
 from timing import SIZES
 
@@ -48,9 +48,6 @@ CONTESTS = {
         lambda units, n_arms: ContextualEpsilonGreedy(p=4 * n_arms, units=units),
         warm=(100_000, 100_000),
         window=(20_000, 10_000),
-    ),
-    "optimistic epsilon-greedy": Contest(
-        lambda units, _: OptimisticEpsilonGreedy(units=units), warm=(20_000, 20_000), window=(20_000, 5_000)
     ),
     "LinUCB": Contest(
         lambda units, _: LinUCB(units=units), warm=(20_000, 100), window=(20_000, 2_000), logged=(0, 20_000)

@@ -12,7 +12,6 @@ RULES = {
     "ucb": armlet.LinUCB(alpha=1.0),
     "oful": armlet.OFUL(noise_scale=0.5),  # rewards of 0 and 1 are 1/2-sub-Gaussian
     "ts": armlet.ThompsonSampling(v=1.0),
-    "optimistic": armlet.OptimisticEpsilonGreedy(),
     "default": armlet.OccasionalOptimism(),
     "greedy": armlet.Greedy(),
     "epsilon": armlet.FixedEpsilon(epsilon=0.1),

@@ -35,7 +35,7 @@ nb::tuple rollout(nb::handle contexts, nb::handle rewards, nb::handle start, nb:
     const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
-    const std::size_t dim = model.all().dim(), n_arms = model.all().n_arms();
+    const std::size_t dim = model.sums().dim(), n_arms = model.sums().n_arms();
     const std::size_t steps = count_rows(contexts, "contexts", dim);
     if (t > last_step || steps > last_step - t)
         fail(PyExc_ValueError, "t is " + std::to_string(t) + ", which leaves no room for " + std::to_string(steps) +
@@ -69,7 +69,8 @@ nb::tuple replay_rows(nb::handle contexts, nb::handle arms, nb::handle rewards, 
     const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
-    const std::size_t dim = model.all().dim(), n_arms = model.all().n_arms(), n = count_rows(contexts, "contexts", dim);
+    const std::size_t dim = model.sums().dim(), n_arms = model.sums().n_arms(),
+                      n = count_rows(contexts, "contexts", dim);
     if (t > last_step || n > last_step - t)
         fail(PyExc_ValueError, "t is " + std::to_string(t) + "; the clock ends at 2^63 - 1");
     const PlayedRows played{doubles(contexts, "contexts", {n, dim}), integers(arms, "arms", n),

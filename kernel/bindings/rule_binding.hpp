@@ -10,7 +10,6 @@ namespace armlet {
 
 void bind_rules(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
-void bind_layered_statistics(nanobind::module_& m);
 void bind_auto_tuned_statistics(nanobind::module_& m);
 void bind_lazy_statistics(nanobind::module_& m);
 NoiseRule parse_noise(const std::string& noise);

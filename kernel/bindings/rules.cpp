@@ -50,15 +50,6 @@ bool read_any(nb::handle given, std::variant<Rs...>& out) {
     return ((nb::isinstance<Rs>(given) && (out = nb::cast<Rs>(given), true)) || ...);
 }
 
-void check_parts(const Model& model, bool needs_widths) {
-    for (const Statistics* part : model.sums())
-        if (part->n_arms() != model.all().n_arms())
-            fail(PyExc_ValueError,
-                 "the layers have different arms; add and remove arms of the LayeredStatistics, not of a layer");
-    if (needs_widths && model.all().ridge().kind != Ridge::Kind::constant)
-        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
-}
-
 template <typename R>
 Model read_model_of(nb::handle state) {
     using State = typename R::State;
@@ -67,7 +58,8 @@ Model read_model_of(nb::handle state) {
     if (!fits)
         fail(PyExc_TypeError, "this rule works on " + std::string(R::works_on) + "; got a " + name_of_type(state));
     const Model model(nb::cast<State&>(state));
-    check_parts(model, requires { R::needs_widths; });
+    if (requires { R::needs_widths; } && model.sums().ridge().kind != Ridge::Kind::constant)
+        fail(PyExc_ValueError, "widths need a constant ridge; make the statistics with ridge='constant'");
     return model;
 }
 
@@ -147,22 +139,8 @@ Thompson theory_thompson(double noise_scale, double delta, double scale) {
     return {true, scale, noise_scale, delta};
 }
 
-ForcedSampling forced_sampling(Word q, double h) {
-    if (q < 1 || q > UINT32_MAX)
-        fail(PyExc_ValueError,
-             "q is " + std::to_string(q) + "; it must lie between 1 and " + std::to_string(UINT32_MAX));
-    check_positive("h", h);
-    return {q, h};
-}
-
 void check_floor(double floor) {
     if (!(floor >= 0.0 && floor <= 1.0)) fail(PyExc_ValueError, "floor is " + text(floor) + "; it must lie in [0, 1]");
-}
-
-OptimisticGreedy optimistic_greedy(double p, double width_scale, double growth, bool by_evidence, double floor) {
-    check_not_negative("p", p), check_not_negative("width_scale", width_scale), check_positive("growth", growth);
-    check_floor(floor);
-    return {p, width_scale, growth, by_evidence, floor};
 }
 
 void check_share(const char* name, double value) {
@@ -239,18 +217,6 @@ void bind(nb::module_& m, Of<Thompson>) {
                     "The same v at every step, or times the noise.")
         .def_static("theory", &theory_thompson, nb::kw_only(), nb::arg("noise_scale"), nb::arg("delta"),
                     nb::arg("scale") = 1.0, "v = R sqrt(9 d log(t / delta)), scaled.");
-}
-
-void bind(nb::module_& m, Of<ForcedSampling>) {
-    nb::class_<ForcedSampling>(m, "ForcedSampling", "Each arm at its own steps; in between the best that is left.")
-        .def(nb::new_(&forced_sampling), nb::kw_only(), nb::arg("q"), nb::arg("h"));
-}
-
-void bind(nb::module_& m, Of<OptimisticGreedy>) {
-    nb::class_<OptimisticGreedy>(m, "OptimisticGreedy",
-                                 "Explore with probability p / t, else play the highest bound of rare solves.")
-        .def(nb::new_(&optimistic_greedy), nb::kw_only(), nb::arg("p"), nb::arg("width_scale"), nb::arg("growth"),
-             nb::arg("by_evidence") = false, nb::arg("floor") = 0.0);
 }
 
 void bind(nb::module_& m, Of<AutoSchedule>) {

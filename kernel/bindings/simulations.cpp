@@ -116,7 +116,7 @@ nb::tuple steps(nb::handle table, nb::handle start, nb::handle given, Word horiz
     const Rule rule = read_rule(given);
     nb::object state = copy_state(rule, start);
     const Model model = read_model(rule, state);
-    const Table read = read_table(table, model.all());
+    const Table read = read_table(table, model.sums());
     const Run run = read_run(horizon, checkpoints);
     const Seed of_environment = parse_seed(environment_seed), of_policy = parse_seed(policy_seed);
     Curve curve;
@@ -134,7 +134,7 @@ nb::tuple events(nb::handle table, nb::handle start, nb::handle given, Word hori
     const Model model = read_model(rule, state);
     if (!Pace::exists(rule, model) || Pace(rule, model).learns_always())
         fail(PyExc_ValueError, "the policy learns from every step, so nothing can be jumped over; use simulate_steps");
-    const Table read = read_table(table, model.all());
+    const Table read = read_table(table, model.sums());
     const Run run = read_run(horizon, checkpoints);
     NumpySampler sampler(generator);
     Curve curve;

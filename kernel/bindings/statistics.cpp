@@ -211,26 +211,6 @@ Array<double> width_bounds(Statistics& s, nb::handle x) {
     return to_numpy(std::move(out), {s.n_arms()});
 }
 
-Array<double> rough_widths(Statistics& s, nb::handle x) {
-    const View view(s, x);
-    s.keep_variances();
-    refresh_factors(s);
-    std::vector<double> squares(view.values, view.values + s.view_size()), out(s.width());
-    for (double& one : squares) one *= one;
-    s.diagonal_bounds(squares.data(), out.data());
-    out.resize(s.n_arms());
-    for (double& one : out) one = std::sqrt(one);
-    return to_numpy(std::move(out), {s.n_arms()});
-}
-
-Array<double> inflations(Statistics& s) {
-    s.keep_variances();
-    refresh_factors(s);
-    std::vector<double> out(s.n_arms());
-    for (std::size_t arm = 0; arm < s.n_arms(); ++arm) out[arm] = s.inflation(arm);
-    return to_numpy(std::move(out), {s.n_arms()});
-}
-
 double noise(Statistics& s) {
     refresh_factors(s);
     return s.noise();
@@ -240,18 +220,6 @@ double typical_noise(Statistics& s) {
     refresh_factors(s);
     return s.typical_noise();
 }
-
-void follow(Statistics& s, std::size_t arm, Statistics& later) {
-    check_arm(s, arm);
-    check_same_units(s, later);
-    if (later.dim() != s.dim() || later.n_arms() != s.n_arms())
-        fail(PyExc_ValueError, "the later statistics have " + std::to_string(later.n_arms()) + " arms of dim " +
-                                   std::to_string(later.dim()) + "; these have " + std::to_string(s.n_arms()) +
-                                   " of dim " + std::to_string(s.dim()));
-    s.follow(arm, later);
-}
-
-bool leaves(Statistics& s, nb::handle x, double weight) { return s.leaves(doubles(x, "x", {s.dim()}), weight); }
 
 Array<double> log_determinants(Statistics& s) {
     refresh_factors(s);
@@ -467,9 +435,6 @@ void bind_statistics(nb::module_& m) {
                  "(K, 3 + D + D (D + 1) / 2): n, sum_r, sum_rr, b and the upper triangle of A by rows.")
             .def("restore", &restore, nb::arg("records"), "Takes the sums from what `records` gave.")
             .def("renew", &renew, "In free units: takes the means and deviations of all rows anew.")
-            .def(
-                "leaves", &leaves, nb::arg("x"), nb::arg("weight") = 1.0,
-                "In free units: whether a row lies so far outside of what a feature has been that they are taken anew.")
             .def("estimates", &estimates, "(K, d): theta_hat, solved where it changed: slopes in the user's units.")
             .def("intercepts", &intercepts,
                  "(K,): what is expected at x = 0, in the user's units; 0 if units are as given.")
@@ -482,18 +447,11 @@ void bind_statistics(nb::module_& m) {
                  "(K,): sqrt(z' V^-1 z) with V = ridge I + A, for a constant ridge; keeps a factor of V for each arm.")
             .def("width_bounds", &width_bounds, nb::arg("x"),
                  "(K,): no less than the widths and little more, where factors are kept coarsely as well; else inf.")
-            .def("rough_widths", &rough_widths, nb::arg("x"),
-                 "(K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.")
-            .def("inflations", &inflations,
-                 "(K,): how many times too large squared rough widths are on average over the arm's rows; inf without "
-                 "rows.")
             .def("noise", &noise,
                  "The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d "
                  "rows, "
                  "else the root of the mean squared reward, or 1.")
             .def("typical_noise", &typical_noise, "The same, but so that one arm that is much noisier hardly counts.")
-            .def("follow", &follow, nb::arg("arm"), nb::arg("later"),
-                 "Makes an arm's sums those of others that have seen the same rows and more.")
             .def("log_determinants", &log_determinants, "(K,): log det V.")
             .def_prop_ro("versions", &versions, owned,
                          "(K,): a stamp for each arm; no two states of its sums share one.")
@@ -535,7 +493,6 @@ void bind_statistics(nb::module_& m) {
     statistics.attr("not_summed") = nb::make_tuple("units", "outcome_units", "clock");
     bind_outcomes(statistics);
     bind_units(m);
-    bind_layered_statistics(m);
     bind_auto_tuned_statistics(m);
     bind_lazy_statistics(m);
 }

@@ -103,27 +103,6 @@ ARMLET_INLINE void forward_substitute_body(const double* L, const double* invers
     }
 }
 
-// diagonal[c] = |L^-1 e_c|^2 for eight unit vectors from `first` on, side by side; y holds 8 d numbers.
-template <typename Vec>
-ARMLET_INLINE void unit_norms_body(const double* L, const double* inverse, std::size_t rows, std::size_t d,
-                                   std::size_t first, double* y, double* norms) {
-    Vec sum = {};
-    std::fill(y + first * lanes, y + d * lanes, 0.0);
-    for (std::size_t k = first; k < std::min(first + lanes, d); ++k) y[k * lanes + k - first] = 1.0;
-    for (std::size_t k = first; k < d; ++k) {
-        const double* column = L + k * rows;
-        const Vec solved = load<Vec>(y + k * lanes) * inverse[k];
-        sum += solved * solved;
-        for (std::size_t i = k + 1; i < d; ++i) store(y + i * lanes, load<Vec>(y + i * lanes) - solved * column[i]);
-    }
-    store(norms, sum);
-}
-
-ARMLET_DISPATCH_LANES(unit_norms,
-                      (const double* L, const double* inverse, std::size_t rows, std::size_t d, std::size_t first,
-                       double* y, double* norms),
-                      (L, inverse, rows, d, first, y, norms))
-
 }  // namespace
 
 ARMLET_DISPATCH(forward_substitute,
@@ -164,18 +143,6 @@ void substitute(const Factor& f, std::size_t d, const Sides& sides) {
         forward_substitute(f.M, f.inverse, f.rows, d, f.y);
         back_substitute(f.M, f.inverse, f.rows, d, f.y);
         for (std::size_t j = 0; j < d; ++j) theta[j * sides.step] = f.y[j];
-    }
-}
-
-// (L L')^-1_cc = |L^-1 e_c|^2
-void diagonal_of_inverse(const Factor& f, std::size_t d, double* out, std::size_t step) {
-    thread_local std::vector<double> y;
-    if (y.size() < d * lanes) y.resize(d * lanes);
-    for (std::size_t first = 0; first < d; first += lanes) {
-        double norms[lanes];
-        unit_norms(f.M, f.inverse, f.rows, d, first, y.data(), norms);
-        for (std::size_t c = first; c < std::min(first + lanes, d); ++c)
-            out[c * step] = norms[c - first] <= beyond_any ? norms[c - first] : beyond_any;  // for NaN too
     }
 }
 
@@ -228,12 +195,10 @@ bool is_definite(const double* A, double first, double shift, std::size_t d) {
     return std::all_of(f.inverse, f.inverse + d, [](double one) { return one > 0.0; });
 }
 
-double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept,
-                      double* variances) {
+double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept) {
     const Factor f = factorise(A, shift, shift, d);
     substitute(f, d, sides);
     keep(f, d, kept);
-    if (variances) diagonal_of_inverse(f, d, variances, sides.step);
     return log_determinant(f, d);
 }
 

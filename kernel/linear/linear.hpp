@@ -21,7 +21,7 @@ void add_outer(double* A, const double* x, double w, std::size_t d);
 void add_outers(double* A, const double* rows, const double* weights, std::size_t n, std::size_t d);
 
 // Contexts, rewards and weights are at most 1e40 in size and a ridge is at least 1e-40, so |theta| <= sqrt(sum r^2) /
-// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) and variances <= 1 / ridge also. What is beyond
+// (2 sqrt(ridge)) stays below 1e100, widths <= |x| / sqrt(ridge) also. What is beyond
 // comes of sums that have lost all their digits: of huge rows that were taken back.
 constexpr double beyond_any = 1e100;
 
@@ -53,10 +53,8 @@ constexpr std::size_t factor_size(std::size_t d) {
     return lanes * lanes * blocks * (blocks + 1) / 2 + padded(n) + lead(d) * padded(d);
 }
 
-// The same, keeping the factor as well; returns log det(shift I + A). Unless null, variances[0], variances[step], ...
-// = the diagonal of (shift I + A)^-1, which takes half as long again.
-double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept,
-                      double* variances);
+// The same, keeping the factor as well; returns log det(shift I + A).
+double solve_and_keep(const double* A, double shift, std::size_t d, const Sides& sides, double* kept);
 
 // Whether A plus `first` on the diagonal of its first value and `shift` on the others is positive definite, beyond what
 // rounding could feign.

@@ -24,7 +24,7 @@ std::optional<Exploring> exploring_of(const Rule& rule, const Model& model) {
 
 // As of this step; where time is told with decisions, the teller has looked already.
 void look(const Model& model, Word t) {
-    Statistics& all = model.all();
+    Statistics& all = model.sums();
     if (all.discount().is_on() && !all.discount().is_by_time()) all.look({t});
 }
 
@@ -68,7 +68,7 @@ void correct_reward(const Rule& rule, const Model& model, const Row& row, double
 
 Trace run(const Rule& rule, const Model& model, Seed seed, Word start, const double* contexts, const double* rewards,
           std::size_t steps, Propensities wanted) {
-    const std::size_t n_arms = model.all().n_arms(), dim = model.all().dim();
+    const std::size_t n_arms = model.sums().n_arms(), dim = model.sums().dim();
     std::vector<std::uint32_t> every(n_arms);
     std::iota(every.begin(), every.end(), 0u);
     Scratch scratch;

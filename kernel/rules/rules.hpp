@@ -11,11 +11,9 @@
 #include "rules/choice.hpp"
 #include "rules/constant_rate.hpp"
 #include "rules/evidence.hpp"
-#include "rules/forced_sampling.hpp"
 #include "rules/inverse_gaps.hpp"
 #include "rules/log_bonus.hpp"
 #include "rules/optimism.hpp"
-#include "rules/optimistic_greedy.hpp"
 #include "rules/schedule.hpp"
 #include "rules/thompson.hpp"
 #include "state/model.hpp"
@@ -23,8 +21,8 @@
 namespace armlet {
 
 // All that is derived from the list: which types are rules, what they are called, bound, read and played as.
-using Rule = std::variant<Schedule, Optimism, Thompson, ForcedSampling, OptimisticGreedy, AutoSchedule, Evidence,
-                          AutoEvidence, LogBonus, ConstantRate, InverseGaps>;
+using Rule = std::variant<Schedule, Optimism, Thompson, AutoSchedule, Evidence, AutoEvidence, LogBonus, ConstantRate,
+                          InverseGaps>;
 
 // What a rule is. `choose` and `probabilities` find the state refreshed and change nothing; `out` is full of zeros.
 template <typename R>

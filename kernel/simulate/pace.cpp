@@ -12,7 +12,7 @@ Pace::When Pace::when(const Rule& rule, const Model& model) {
 }
 
 Pace::Pace(const Rule& rule, const Model& model)
-    : rule_(rule), model_(model), every_(model.all().n_arms()), when_(when(rule, model)) {
+    : rule_(rule), model_(model), every_(model.sums().n_arms()), when_(when(rule, model)) {
     std::iota(every_.begin(), every_.end(), 0u);
 }
 

@@ -30,8 +30,8 @@ class Eligible {
 }  // namespace
 
 Accepted replay(const Rule& rule, const Model& model, Seed seed, Word start, const PlayedRows& played) {
-    const std::size_t dim = model.all().dim();
-    Eligible eligible(played, model.all().n_arms());
+    const std::size_t dim = model.sums().dim();
+    Eligible eligible(played, model.sums().n_arms());
     Scratch scratch;
     Accepted accepted;
     Word t = start + 1;

@@ -81,7 +81,7 @@ class PacedRun {
           pace_(rule, model),
           environment_seed_(environment_seed),
           policy_seed_(policy_seed),
-          greedy_(environment, model.all()),
+          greedy_(environment, model.sums()),
           ledger_(run.checkpoints),
           contexts_(environment, environment_seed),
           draws_(environment, environment_seed, policy_seed) {}
@@ -209,7 +209,7 @@ Word next_exploration(const Pace& pace, Word t, Word horizon, Sampler& sampler) 
 
 Curve simulate_events(const Environment& environment, const Model& model, const Rule& rule, const Run& run,
                       Sampler& sampler) {
-    Greedy greedy(environment, model.all());
+    Greedy greedy(environment, model.sums());
     Pace pace(rule, model);
     Ledger ledger(run.checkpoints);
     const Alias draw(environment.chances);

@@ -46,8 +46,6 @@ void Solved::prove_floor(const System& s, Floor& floor) const {
 void Solved::raise_floor(const System& s, std::size_t arm) {
     constexpr double unknown = std::numeric_limits<double>::infinity();
     Floor& floor = floors_[arm];
-    // rules that look at rough widths bound nothing by it, and new units void it: no use proving it again and again
-    if (!variances_.empty()) return void(floor = {.residual_bound = unknown});
     if (!(s.n > 0.0))
         floor.value = s.shift;
     else if (s.n >= 2.0 * floor.checked)

@@ -45,7 +45,6 @@ void Solved::allocate_factors() {
     log_determinants_.assign(n_arms_, 0.0);
     floors_.assign(n_arms_, {});
     fits_.assign(n_arms_, {});
-    if (!variances_.empty()) variances_.assign(dim_ * width(), 0.0);
     if (keeps_coarse()) coarse_.open(n_arms_, dim_);
     if (keeps_spreads()) spreads_.assign(n_arms_ * packed_size(dim_), 0.0);
 }
@@ -53,13 +52,6 @@ void Solved::allocate_factors() {
 void Solved::keep_factors() {
     if (keeps_factors()) return;
     allocate_factors();
-    mark_each();
-}
-
-void Solved::keep_variances() {
-    if (!variances_.empty()) return;
-    variances_.assign(dim_ * width(), 0.0);
-    keep_factors();
     mark_each();
 }
 
@@ -102,7 +94,7 @@ void Solved::solve_one(std::size_t arm, const Sums& sums, const Units& units, co
 void Solved::copy_solved(std::size_t from, std::size_t arm) {
     const std::size_t size = factor_size(dim_);
     std::copy_n(factors_.data() + from * size, size, factors_.data() + arm * size);
-    for (auto* rows : {&theta_, &variances_, &thetas_, &products_})
+    for (auto* rows : {&theta_, &thetas_, &products_})
         for (std::size_t j = 0; j < rows->size(); j += width()) (*rows)[j + arm] = (*rows)[j + from];
     log_determinants_[arm] = log_determinants_[from];
     floors_[arm] = floors_[from], fits_[arm] = fits_[from];
@@ -171,8 +163,7 @@ void Solved::solve_arm(const System& system, std::size_t arm) {
 
 void Solved::solve_system(std::size_t arm, const double* A, const double* b, double shift) {
     if (!keeps_factors()) return armlet::solve(A, shift, dim_, sides(arm, b));
-    log_determinants_[arm] = solve_and_keep(A, shift, dim_, sides(arm, b), factors_.data() + arm * factor_size(dim_),
-                                            variances_.empty() ? nullptr : variances_.data() + arm);
+    log_determinants_[arm] = solve_and_keep(A, shift, dim_, sides(arm, b), factors_.data() + arm * factor_size(dim_));
 }
 
 // No digit of its sums is right: what they say is not played. Rows may still bring it back.
@@ -193,20 +184,7 @@ void Solved::measure_fit(const System& s, std::size_t arm) {
     double residual = s.squares - explained;
     if (!is_penalised_) residual = residual - s.shift * square - s.extra * (first * first);
     const double lengths = s.has_constant ? 0.0 : trace(s.A, dim_);
-    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, lengths, 0.0, measure_inflation(s, arm)};
-}
-
-// Over its rows, x'V^-1 x adds up to tr(V^-1 A) = d - shift tr(V^-1), and sum_j x_j^2 (V^-1)_jj to sum_j A_jj
-// (V^-1)_jj; with an extra penalty on the first value, which A holds.
-double Solved::measure_inflation(const System& s, std::size_t arm) const {
-    if (variances_.empty()) return 0.0;
-    const double *variance = variances_.data() + arm, *A = s.A, first = *variance;
-    double rough = 0.0, variances = 0.0;
-    for (std::size_t j = 0; j < dim_; A += dim_ - j, ++j, variance += width())
-        rough += *A * *variance, variances += *variance;
-    const double own = static_cast<double>(dim_) - s.shift * variances - s.extra * first;
-    rough -= s.extra * first;
-    return s.n > 0.0 && own > 0.0 ? rough / own : std::numeric_limits<double>::infinity();
+    fits_[arm] = {s.n, s.squares, std::max(residual, 0.0), s.raw, lengths, 0.0};
 }
 
 double Solved::measured_noise() const {
@@ -252,8 +230,8 @@ void Solved::widths(std::span<const std::uint32_t> arms, const double* x, double
 
 std::size_t Solved::bytes() const {
     const std::size_t numbers = theta_.capacity() + factors_.capacity() + log_determinants_.capacity() +
-                                variances_.capacity() + thetas_.capacity() + products_.capacity() +
-                                weights_.capacity() + offsets_.capacity() + spreads_.capacity();
+                                thetas_.capacity() + products_.capacity() + weights_.capacity() + offsets_.capacity() +
+                                spreads_.capacity();
     return numbers * sizeof(double) + coarse_.bytes() + stale_.capacity() * sizeof(std::uint32_t) +
            is_stale_.capacity() + floors_.capacity() * sizeof(Floor) + fits_.capacity() * sizeof(Fit);
 }

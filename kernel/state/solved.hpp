@@ -101,7 +101,6 @@ class Solved {
     // ---- what is kept
     void keep_factors();
     bool keeps_factors() const { return !log_determinants_.empty(); }
-    void keep_variances();
     // Rounded factors as well, from which widths are bounded.
     void keep_coarse();
     // V^-1 (A2 + penalties) V^-1 as well, and widths by it: the variance of an estimate whose rows are weighted.
@@ -115,9 +114,6 @@ class Solved {
     std::size_t width() const { return padded(n_arms_); }
     Estimates estimates() const { return {theta_.data(), dim_, width()}; }
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const;
-    void diagonal_bounds(const double* squares, double* out) const {
-        score(variances_.data(), squares, dim_, width(), out);
-    }
     const double* factor(std::size_t arm) const { return factors_.data() + arm * factor_size(dim_); }
     // With the constant solved, the other values are x - x_0 c for a c of length `lean`.
     double widest(std::size_t arm, Extent x) const {
@@ -148,7 +144,6 @@ class Solved {
     double typical_norm() const;
     // How often anything was solved.
     std::int64_t solves() const { return solves_; }
-    double inflation(std::size_t arm) const { return fits_[arm].inflation; }
     std::span<const double> log_determinants() const { return log_determinants_; }
 
     // ---- what was found, for a state that keeps it, since it was solved for fewer rows than there are
@@ -180,7 +175,6 @@ class Solved {
         double raw = 0.0;                               // squared rewards about the origin
         double trace = 0.0;                             // squared lengths of contexts, in units as given
         double gained = 0.0;                            // since it was solved
-        double inflation = 0.0;
     };
 
     // What is solved for an arm: (shift I + A) theta = b, where `extra` is in A already.
@@ -222,7 +216,6 @@ class Solved {
     void shrink_deviations(double pooled, std::vector<double>& out) const;
     double measured_noise() const;
     double measured_typical_noise() const;
-    double measure_inflation(const System& system, std::size_t arm) const;
 
     std::size_t n_arms_ = 0, dim_ = 0;
     std::size_t rank_ = 0;  // of the values of a view, those that are not zero regardless of x
@@ -231,7 +224,6 @@ class Solved {
     std::vector<std::uint32_t> stale_;  // arms to solve before the next score
     std::vector<std::uint8_t> is_stale_;
     std::vector<double> factors_, log_determinants_;  // empty unless kept
-    std::vector<double> variances_;                   // (dim, width) as theta; empty unless kept
     CoarseFactors coarse_;                            // also
     std::vector<double> spreads_;                     // (n_arms, packed); also
     double fade_ = 1.0;                               // what sums are multiplied by

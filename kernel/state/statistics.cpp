@@ -197,16 +197,12 @@ void Statistics::add(std::size_t arm, const double* x, double reward, double wei
         if (is_empty() && discount_.is_by_time()) restore_clock(0);  // no row is left that has set it
         return renew();
     }
-    if (units_.is_free() && (units_.is_due(weight) || leaves_units(row, weight, 0.0))) look_again(false);
+    if (units_.is_free() && (units_.is_due(weight) || leaves_units(row, weight))) look_again(false);
     finish();
 }
 
-bool Statistics::leaves(const double* x, double weight) {
-    return leaves_units(units_.row(x, row_.data()), weight, weight);
-}
-
-bool Statistics::leaves_units(const double* row, double weight, double more) const {
-    return weight > 0.0 && units_.is_far(row) && units_.leaves(row, weight, rows() + more);
+bool Statistics::leaves_units(const double* row, double weight) const {
+    return weight > 0.0 && units_.is_far(row) && units_.leaves(row, weight, rows());
 }
 
 bool Statistics::has_leverage(std::size_t arm, const double* row, double weight) {
@@ -341,18 +337,6 @@ void Statistics::subtract(std::size_t arm, Statistics& earlier, std::size_t earl
     solved_.doubt(arm);
     touch(arm);
     renew();
-}
-
-void Statistics::follow(std::size_t arm, Statistics& later) {
-    settle_unsolved(arm);
-    adopt_origin(later);
-    const double before = sums_.n(arm);
-    if (units_.is_free() && !units_.has_origin_of(later.units_))
-        sums_.restore(arm, record_from(later, arm));
-    else
-        sums_.restore(arm, later.record(arm));
-    touch(arm);
-    if (const double more = sums_.n(arm) - before; units_.is_free() && (more < 0.0 || units_.is_due(more))) renew();
 }
 
 void Statistics::append_arm() {

@@ -93,15 +93,11 @@ class Statistics {
     void subtract(std::size_t arm, Statistics& earlier, std::size_t earlier_arm);
     // From now on rows wait, up to eight an arm. Anyone who looks at the sums adds them first.
     void buffer_rows();
-    // Makes an arm's sums those that it has in others, which have seen the same rows and more.
-    void follow(std::size_t arm, Statistics& later);
     void append_arm();
     void erase_arm(std::size_t arm);
     // Everything that is solved is to be a function of the sums alone: in free units takes means and deviations of all
     // rows again.
     void renew();
-    // Whether adding this row would do that, because a value lies outside of what its feature has been.
-    bool leaves(const double* x, double weight);
     // From now on the ridge is what the sums make likely, in free units: found again when rows have doubled at a change
     // of units (or, where they fade, as many have come as there were), and whenever sums change by other means than a
     // row: then at the next look, or before the next row.
@@ -139,8 +135,6 @@ class Statistics {
     // From now on refresh() keeps, for every arm, a Cholesky factor of V_a = shift I + A_a. It doubles the memory, so
     // it is done for rules that ask for widths. Each factor is made from the sums again: a function of them alone.
     void keep_factors() { solved_.keep_factors(); }
-    // Also the diagonal of V_a^-1, d numbers an arm; with the factors.
-    void keep_variances() { solved_.keep_variances(); }
 
     // Solves the arms that changed.
     void refresh() {
@@ -159,9 +153,6 @@ class Statistics {
     void widths(std::span<const std::uint32_t> arms, const double* x, double* out) const {
         solved_.widths(arms, x, out);
     }
-    // out[a] = sum_j x_j^2 (V_a^-1)_jj of all arms, `width()` of them, from squares[j] = x_j^2; with variances kept and
-    // fresh. It lies between 1 / d of the squared width and, if the features of an arm's rows go together, far above.
-    void diagonal_bounds(const double* squares, double* out) const { solved_.diagonal_bounds(squares, out); }
     // One arm's kept factor, also.
     const double* factor(std::size_t arm) const { return solved_.factor(arm); }
     // At least the width at any x so large, rounding included; infinite if nothing is known.
@@ -185,9 +176,6 @@ class Statistics {
     double typical_norm() const { return solved_.typical_norm(); }
     std::vector<double> fits() const { return solved_.fits(); }
     std::int64_t solves() const { return solved_.solves(); }
-    // How many times too large squared rough widths are on average, over the rows that the arm is solved for; with
-    // variances kept and fresh. Infinite for an arm without rows.
-    double inflation(std::size_t arm) const { return solved_.inflation(arm); }
     // log det V_a of every arm, with factors kept and fresh.
     std::span<const double> log_determinants() const { return solved_.log_determinants(); }
 
@@ -294,9 +282,9 @@ class Statistics {
     void empty_lost(const TakenRow& taken);
     void settle_constants(const TakenRow& taken);
     void take_ridge();
-    // Of a row as sums hold it: whether units are to be taken again for it, where `more` is to be added to all rows;
-    // and whether it tells so much of its arm, whose sums have it, that the arm is to be solved.
-    bool leaves_units(const double* row, double weight, double more) const;
+    // Of a row as sums hold it: whether units are to be taken again for it; and whether it tells so much of its arm,
+    // whose sums have it, that the arm is to be solved.
+    bool leaves_units(const double* row, double weight) const;
     bool has_leverage(std::size_t arm, const double* row, double weight);
     void set_look(Discount::Tick tick);
     // What a row weighs in the sums, which are brought to its clock.

@@ -14,10 +14,10 @@ from armlet.inputs.settings import Ridge
 from armlet.kernel import coins
 from armlet.policies import Uniform
 from armlet.policies.base import sums
-from armlet.policies.derived import Derived
 from armlet.simulation.run import simulate
 from armlet.types import Float64, Policy
 from armlet_lab.literature.confidence_ball import ConfidenceBall1, ConfidenceBall2, theory_beta
+from armlet_lab.literature.derived import Derived
 from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid, theory_alpha
 from support.contract import check_settings
 

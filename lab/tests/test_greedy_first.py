@@ -13,10 +13,10 @@ from armlet.environments import FigureA
 from armlet.errors import DecisionError, MergeError
 from armlet.loading import load
 from armlet.policies.greedy import Greedy
-from armlet.policies.ols_bandit import forced_arm
 from armlet.simulation.run import simulate
 from armlet.types import Float64
 from armlet_lab.literature.greedy_first import GreedyFirst, GreedyFirstState
+from armlet_lab.literature.ols_bandit import forced_arm
 from support.contract import check_settings
 
 

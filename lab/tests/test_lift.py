@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.policies.derived import ridge_rows
 from armlet.types import Float64
+from armlet_lab.literature.derived import ridge_rows
 from armlet_lab.literature.factors import lengths, log_det
 from support.examples import scaled
 

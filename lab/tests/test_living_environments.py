@@ -12,9 +12,10 @@ import armlet
 from armlet.environments import Delayed, Environment, FigureA, Linear, News
 from armlet.kernel import Statistics
 from armlet.parallel import Seeds
-from armlet.policies import LinUCB, OptimisticEpsilonGreedy, Uniform
+from armlet.policies import LinUCB, Uniform
 from armlet.simulation.play import Block, InPython, Job, draw, play, player, settings_of
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
+from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
 from armlet_lab.runner import together
 from support.in_python import InPython as InPythonPolicy
 

@@ -336,20 +336,6 @@ class Thompson:
     def theory(*, noise_scale: float, delta: float, scale: float = 1.0) -> Thompson:
         """v = R sqrt(9 d log(t / delta)), scaled."""
 
-class ForcedSampling:
-    """Each arm at its own steps; in between the best that is left."""
-
-    def __init__(self, *, q: int, h: float) -> None: ...
-
-class OptimisticGreedy:
-    """
-    Explore with probability p / t, else play the highest bound of rare solves.
-    """
-
-    def __init__(
-        self, *, p: float, width_scale: float, growth: float, by_evidence: bool = False, floor: float = 0.0
-    ) -> None: ...
-
 class AutoSchedule:
     """Algorithm 1 with a p that sets itself for a horizon."""
 
@@ -521,11 +507,6 @@ class Statistics:
     def renew(self) -> None:
         """In free units: takes the means and deviations of all rows anew."""
 
-    def leaves(self, x: object, weight: float = 1.0) -> bool:
-        """
-        In free units: whether a row lies so far outside of what a feature has been that they are taken anew.
-        """
-
     def estimates(self) -> NDArray[numpy.float64]:
         """
         (K, d): theta_hat, solved where it changed: slopes in the user's units.
@@ -555,16 +536,6 @@ class Statistics:
         (K,): no less than the widths and little more, where factors are kept coarsely as well; else inf.
         """
 
-    def rough_widths(self, x: object) -> NDArray[numpy.float64]:
-        """
-        (K,): sqrt(sum_j x_j^2 (V^-1)_jj), for a constant ridge; keeps these variances for each arm.
-        """
-
-    def inflations(self) -> NDArray[numpy.float64]:
-        """
-        (K,): how many times too large squared rough widths are on average over the arm's rows; inf without rows.
-        """
-
     def noise(self) -> float:
         """
         The deviation of rewards about the estimates, for a constant ridge: from the arms with more than d rows, else the root of the mean squared reward, or 1.
@@ -572,11 +543,6 @@ class Statistics:
 
     def typical_noise(self) -> float:
         """The same, but so that one arm that is much noisier hardly counts."""
-
-    def follow(self, arm: int, later: Statistics) -> None:
-        """
-        Makes an arm's sums those of others that have seen the same rows and more.
-        """
 
     def log_determinants(self) -> NDArray[numpy.float64]:
         """(K,): log det V."""
@@ -698,84 +664,6 @@ class Units:
 
     def standard(self, X: object) -> NDArray[numpy.float64]:
         """(n, D): rows of z = (1, (x - o - m) / s)."""
-
-class LayeredStatistics:
-    """Several sets of statistics about the same arms."""
-
-    def __init__(
-        self,
-        n_layers: int,
-        n_arms: int,
-        dim: int,
-        *,
-        ridge: str = "paper",
-        value: float = 1.0,
-        units: str = "as given",
-        origin: object | None = None,
-    ) -> None: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, layer: int) -> Statistics:
-        """One set of statistics; it is the layer itself, not a copy."""
-
-    @property
-    def n_arms(self) -> int: ...
-    @property
-    def dim(self) -> int: ...
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by all layers."""
-
-    @property
-    def digits_lost(self) -> NDArray[numpy.float64]:
-        """(K, 2 + d): as of `Statistics`, the most of all layers."""
-
-    def arrays(self) -> dict[str, NDArray[numpy.generic]]:
-        """
-        All that must be kept, by name: records, (L, K, 3 + D + D (D + 1) / 2), and free units, (L, 1 + 3 D).
-        """
-
-    def restore_arrays(self, arrays: dict[str, NDArray[numpy.generic]]) -> None:
-        """Takes back what `arrays` gave, if these are sums of rows."""
-
-    def merge(self, other: LayeredStatistics, into: Sequence[int]) -> None:
-        """Adds the other's arm i to this arm into[i]."""
-
-    def subtract(self, earlier: LayeredStatistics, into: Sequence[int]) -> None:
-        """Takes the earlier one's arm i away from this arm into[i]."""
-
-    def renew(self) -> None:
-        """In free units: takes the means and deviations of all rows anew."""
-
-    def add_arm(self) -> None:
-        """One more arm, of which nothing is known."""
-
-    def remove_arm(self, arm: int) -> None: ...
-    def copy(self) -> LayeredStatistics: ...
-
-    not_summed: ClassVar[tuple[str, ...]]
-
-class FrozenStatistics(LayeredStatistics):
-    """
-    Two layers: the rows that each arm was last solved for, and all of them.
-    """
-
-    def __init__(
-        self,
-        n_arms: int,
-        dim: int,
-        *,
-        ridge: str = "paper",
-        value: float = 1.0,
-        units: str = "as given",
-        origin: object | None = None,
-    ) -> None: ...
-    def merge(self, other: object, into: object) -> None:
-        """Refuses: these do not add up."""
-
-    def subtract(self, earlier: object, into: object) -> None:
-        """Refuses: these do not add up."""
-
-    def copy(self) -> FrozenStatistics: ...
 
 class AutoTunedStatistics(Statistics):
     """Sums of explored rows, and the p that follows from them."""
@@ -1348,8 +1236,6 @@ def rollout(
     rule: Schedule
     | Optimism
     | Thompson
-    | ForcedSampling
-    | OptimisticGreedy
     | AutoSchedule
     | Evidence
     | AutoEvidence
@@ -1373,8 +1259,6 @@ def replay(
     rule: Schedule
     | Optimism
     | Thompson
-    | ForcedSampling
-    | OptimisticGreedy
     | AutoSchedule
     | Evidence
     | AutoEvidence
@@ -1410,8 +1294,6 @@ def simulate_steps(
     rule: Schedule
     | Optimism
     | Thompson
-    | ForcedSampling
-    | OptimisticGreedy
     | AutoSchedule
     | Evidence
     | AutoEvidence

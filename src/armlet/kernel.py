@@ -29,15 +29,11 @@ from armlet._kernel import Decisions as Decisions
 from armlet._kernel import Engine as Engine
 from armlet._kernel import EventReader as EventReader
 from armlet._kernel import Evidence as Evidence
-from armlet._kernel import ForcedSampling as ForcedSampling
-from armlet._kernel import FrozenStatistics as FrozenStatistics
 from armlet._kernel import InverseGaps as InverseGaps
-from armlet._kernel import LayeredStatistics as LayeredStatistics
 from armlet._kernel import LazyStatistics as LazyStatistics
 from armlet._kernel import Lines as Lines
 from armlet._kernel import LogBonus as LogBonus
 from armlet._kernel import Optimism as Optimism
-from armlet._kernel import OptimisticGreedy as OptimisticGreedy
 from armlet._kernel import Pacer as Pacer
 from armlet._kernel import PairModel as PairModel
 from armlet._kernel import Schedule as Schedule
@@ -78,25 +74,14 @@ if TYPE_CHECKING:
     from armlet.inputs.budget import Budget
 
 Rule: TypeAlias = (
-    Schedule
-    | Optimism
-    | Thompson
-    | ForcedSampling
-    | OptimisticGreedy
-    | AutoSchedule
-    | Evidence
-    | AutoEvidence
-    | LogBonus
-    | ConstantRate
-    | InverseGaps
+    Schedule | Optimism | Thompson | AutoSchedule | Evidence | AutoEvidence | LogBonus | ConstantRate | InverseGaps
 )
-"""What the kernel can play by itself, on Statistics; but ForcedSampling works on LayeredStatistics of two,
-OptimisticGreedy on FrozenStatistics, AutoSchedule and AutoEvidence on AutoTunedStatistics, LogBonus on
-LazyStatistics."""
+"""What the kernel can play by itself, on Statistics; but AutoSchedule and AutoEvidence work on AutoTunedStatistics,
+LogBonus on LazyStatistics."""
 
 Propensities: TypeAlias = Literal["exact", "skipped"]
 
-Sums = TypeVar("Sums", bound=Statistics | LayeredStatistics)
+Sums = TypeVar("Sums", bound=Statistics)
 
 
 class Rollout(NamedTuple, Generic[Sums]):
@@ -247,7 +232,7 @@ def replay(
     return Replayed(*_kernel.replay(contexts, arms, rewards, allowed, start, rule, seed, t))
 
 
-def _check_steps_alone(start: Statistics | LayeredStatistics) -> None:
+def _check_steps_alone(start: Statistics) -> None:
     """Refuse sums whose rows fade by time, where steps have none."""
     if getattr(start, "fades", None) == "time":
         raise errors.InvalidValueError(
@@ -285,19 +270,19 @@ def clear_argmax(X: Float64, theta: Float64) -> Int64:
     return _kernel.clear_argmax(X, theta).view(np.int64)  # C has two names for 64 bits, and numpy tells them apart
 
 
-def sum_shapes(n_arms: int, dim: int, *layers: int, units: Units = "as given") -> Shapes:
-    """Return the shapes of the arrays of `Statistics`, or of several layers of them.
+def sum_shapes(n_arms: int, dim: int, *, units: Units = "as given") -> Shapes:
+    """Return the shapes of the arrays of `Statistics`.
 
     Examples
     --------
-    >>> sum_shapes(2, 3), sum_shapes(2, 3, 2)
-    ({'records': (2, 12)}, {'records': (2, 2, 12)})
+    >>> sum_shapes(2, 3)
+    {'records': (2, 12)}
     >>> sum_shapes(2, 3, units="free")
     {'records': (2, 17), 'units': (13,)}
     """
     size = dim + 1 if units == "free" else dim
-    records: Shapes = {"records": (*layers, n_arms, 3 + size + size * (size + 1) // 2)}
-    return {**records, "units": (*layers, 1 + 3 * size)} if units == "free" else records
+    records: Shapes = {"records": (n_arms, 3 + size + size * (size + 1) // 2)}
+    return {**records, "units": (1 + 3 * size,)} if units == "free" else records
 
 
 def outcome_shapes(n_arms: int, dim: int, n: int, *, units: Units, is_lazy: bool) -> Shapes:

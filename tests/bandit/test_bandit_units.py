@@ -13,8 +13,6 @@ from armlet.types import Float64, Policy
 POLICIES: list[Policy] = [
     armlet.LinUCB(),
     armlet.ThompsonSampling(),
-    armlet.OptimisticEpsilonGreedy(),
-    armlet.OLSBandit(),
     armlet.FixedEpsilon(),
     armlet.Greedy(),
     armlet.ContextualEpsilonGreedy(p=60, units="free"),

@@ -36,7 +36,6 @@ def trained(policy: Policy, **settings: Any) -> Bandit:
         (ContextualEpsilonGreedy(p=30), Algorithm1(p=30, units="free")),
         (LinUCB(alpha=1.0), LinUCB(alpha=0.1)),
         (armlet.ThompsonSampling(v=1.0), armlet.ThompsonSampling(v=0.1)),
-        (armlet.OptimisticEpsilonGreedy(), armlet.OptimisticEpsilonGreedy(width_scale=0.1)),
         (armlet.FixedEpsilon(epsilon=0.5), armlet.FixedEpsilon(epsilon=0.1, ridge=3.0)),
     ],
     ids=str,

@@ -21,6 +21,7 @@ from armlet.errors import BusyError, UnknownNameError
 from armlet.kernel import coins
 from armlet.policies.fixed_epsilon import FixedEpsilon
 from armlet.types import Bool, Choice, Coins, Float64, Interaction
+from support.in_python import InPython
 
 COMPILED: dict[str, Policy] = {
     "Algorithm1": armlet.Algorithm1(p=20),
@@ -41,11 +42,12 @@ def run_alone(program: str) -> subprocess.CompletedProcess[str]:
 # ---- arms that come and go under other threads' hands
 
 
+IN_PYTHON = 'type("InPython", (armlet.Algorithm1,), {"rule": lambda self: None})(p=40)'
 CHANGERS = """
 import sys, threading, time
 import numpy as np, armlet
 sys.setswitchinterval(1e-6)
-bandit = armlet.Bandit(range(4), 2, policy=armlet.{policy}, seed=1)
+bandit = armlet.Bandit(range(4), 2, policy={policy}, seed=1)
 end, X = time.monotonic() + 2, np.ones((7, 2))
 errors = []
 def guarded(work):
@@ -75,14 +77,14 @@ print(errors, bandit.arms)
 
 @pytest.mark.parametrize(
     ("policy", "has_estimates"),
-    [("Uniform()", False), ("LinUCB()", True), ("HybridLinUCB()", True), ("Algorithm1(p=40)", True)],
+    [("armlet.Uniform()", False), ("armlet.LinUCB()", True), (IN_PYTHON, True), ("armlet.Algorithm1(p=40)", True)],
 )
 def test_reads_survive_arms_that_come_and_go(policy: str, has_estimates: bool) -> None:
     done = run_alone(CHANGERS.format(policy=policy, has_estimates=has_estimates))
     assert (done.returncode, done.stdout) == (0, "[] [0, 1, 2, 3]\n"), done.stderr
 
 
-@pytest.mark.parametrize("policy", [armlet.LinUCB(), armlet.HybridLinUCB()], ids=["compiled", "python"])
+@pytest.mark.parametrize("policy", [armlet.LinUCB(), InPython(p=40)], ids=["compiled", "python"])
 def test_labels_mean_the_same_arm_whatever_other_threads_remove(policy: Policy) -> None:
     """An index that was looked up before a removal would hit its neighbour after it."""
     bandit = Bandit(["first", "left", "right"], 1, policy=policy, seed=1)
@@ -319,7 +321,7 @@ print("hung", hung)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize("policy", ["armlet.HybridLinUCB()", "armlet.LinUCB()"])
+@pytest.mark.parametrize("policy", [IN_PYTHON, "armlet.LinUCB()"])
 def test_child_of_a_fork_gets_a_whole_bandit(policy: str) -> None:
     done = run_alone(FORK.format(policy=policy))
     assert (done.returncode, done.stdout) == (0, "hung 0\n"), done.stderr

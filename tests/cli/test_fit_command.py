@@ -38,7 +38,7 @@ def test_it_writes_the_model_that_fit_makes(log: Path, capsys: pytest.CaptureFix
 
 def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(log.with_name("model.armlet"))
-    arguments = ["--policy", "OptimisticEpsilonGreedy", "--all-explored", *ROLES, "--out", out]
+    arguments = ["--policy", "AutoEpsilonGreedy", "--all-explored", *ROLES, "--out", out]
     assert cli.main(["fit", str(log.parent), *arguments]) == 0
     assert "row by row, since what it knows is no sum of rows" in capsys.readouterr().out
 

@@ -126,7 +126,6 @@ KINDS: list[Policy] = [
     armlet.OccasionalOptimism(),
     armlet.ThompsonSampling(),
     armlet.AutoEpsilonGreedy(),
-    armlet.OLSBandit(q=1),
     InPython(p=8),
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 from armlet import kernel
 from armlet.environments.environment import FiniteEnvironment
 from armlet.errors import MergeError
-from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
+from armlet.kernel import AutoTunedStatistics, Statistics
 from fuzz import values
 from fuzz.faults import Fault, Hostility
 from fuzz.values import pick
@@ -61,11 +61,6 @@ class Desk:
 
     def one(self) -> Any:
         return self.rng.choice(self.held)
-
-    def sums(self) -> Any:
-        """Return statistics, or one layer of several."""
-        s = self.one()
-        return s[self.rng.choice((0, 0, 0, 1, 2, -1, 2**40))] if isinstance(s, LayeredStatistics) else s
 
     def arm(self) -> Any:
         return self.rng.choice(
@@ -118,14 +113,11 @@ def make(rng: Random, n_arms: int, dim: int) -> Any:
     given: dict[str, Any] = (
         {"ridge": "constant", "value": rng.choice((1.0, 1e-40, 1e40, 0.3))} if rng.random() < 0.5 else {}
     )
-    kind = rng.randrange(5)
-    if kind == 0:
-        return LayeredStatistics(rng.choice((1, 2, 3)), n_arms, dim, **given)
-    return (Statistics, Statistics, FrozenStatistics, AutoTunedStatistics)[kind - 1](n_arms, dim, **given)
+    return rng.choice((Statistics, Statistics, AutoTunedStatistics))(n_arms, dim, **given)
 
 
 def build(d: Desk) -> None:
-    kind: Any = d.rng.choice((Statistics, LayeredStatistics, FrozenStatistics, AutoTunedStatistics))
+    kind: Any = d.rng.choice((Statistics, AutoTunedStatistics))
     shape = [d.rng.choice((0, -1, 1, 3, 2.0, "2", None, True)) for _ in range(d.rng.choice((1, 2, 3)))]
     d.held[d.rng.randrange(4)] = kind(
         *shape, ridge=d.rng.choice(("paper", "1/n", "constant", "", None)), value=d.number()
@@ -133,23 +125,22 @@ def build(d: Desk) -> None:
 
 
 def add(d: Desk) -> None:
-    d.sums().add(d.arm(), d.array(d.dim), d.number(), *([d.number()] if d.rng.random() < 0.3 else []))
+    d.one().add(d.arm(), d.array(d.dim), d.number(), *([d.number()] if d.rng.random() < 0.3 else []))
 
 
 def add_plainly(d: Desk) -> None:
-    d.sums().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e20, 1e40)))
+    d.one().add(d.rng.randrange(d.n_arms), d.array(d.dim), d.rng.choice((0.0, 1.0, -1e20, 1e40)))
 
 
 def correct(d: Desk) -> None:
-    d.sums().correct(d.arm(), d.array(d.dim), d.number(), d.number(), d.number())
+    d.one().correct(d.arm(), d.array(d.dim), d.number(), d.number(), d.number())
 
 
 def read(d: Desk) -> None:
-    s = d.one() if d.rng.random() < 0.2 else d.sums()
+    s = d.one()
     name = d.rng.choice(
         [
             "estimates",
-            "inflations",
             "noise",
             "log_determinants",
             "records",
@@ -157,12 +148,10 @@ def read(d: Desk) -> None:
             "copy",
             "scores",
             "widths",
-            "rough_widths",
-            "leaves",
         ]
     )
     if hasattr(s, name):
-        getattr(s, name)(*([d.array(d.dim)] if name in ("scores", "widths", "rough_widths", "leaves") else []))
+        getattr(s, name)(*([d.array(d.dim)] if name in ("scores", "widths") else []))
 
 
 def change_arms(d: Desk) -> None:
@@ -180,10 +169,6 @@ def merge(d: Desk) -> None:
         for i in range(d.rng.choice((other.n_arms, other.n_arms, 0, 3)))
     ]
     s.merge(other, d.rng.choice((into, into, into, None, values.Fights(d.deed, into))))
-
-
-def follow(d: Desk) -> None:
-    d.sums().follow(d.arm(), d.sums())
 
 
 def restore(d: Desk) -> None:
@@ -216,8 +201,6 @@ def rule(d: Desk) -> Any:
             ),
             lambda: kernel.Thompson.constant(n()),
             lambda: kernel.Thompson.theory(noise_scale=n(), delta=n(), scale=n()),
-            lambda: kernel.ForcedSampling(q=d.rng.choice((1, 2, 0, -1, 2**31)), h=n()),
-            lambda: kernel.OptimisticGreedy(p=n(), width_scale=n(), growth=n()),
             lambda: kernel.AutoSchedule(
                 horizon=d.rng.choice((1.0, 100.0, 1e12, n())), caution=n(), start=n(), most=n(), round_robin=yes
             ),
@@ -287,6 +270,6 @@ def tune(d: Desk) -> None:
 
 
 MENU: tuple[Callable[[Desk], None], ...] = (
-    build, *[add] * 3, *[add_plainly] * 4, correct, *[read] * 4, change_arms, merge, merge, follow, restore, restore,
+    build, *[add] * 3, *[add_plainly] * 4, correct, *[read] * 4, change_arms, merge, merge, restore, restore,
     roll, roll, simulate, simulate, search, search, small, small, tune, tune,
 )  # fmt: skip

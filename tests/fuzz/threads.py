@@ -31,7 +31,6 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "Algorithm1": lambda: armlet.Algorithm1(p=50_000),
     "LinUCB": lambda: armlet.LinUCB(),
     "ThompsonSampling": lambda: armlet.ThompsonSampling(v=0.5),
-    "OptimisticEpsilonGreedy": lambda: armlet.OptimisticEpsilonGreedy(p=50),
     "FixedEpsilon": lambda: armlet.FixedEpsilon(epsilon=0.3),
 }
 HERE = Path(__file__).parent.parent
@@ -230,8 +229,6 @@ class Worker:
 def sums(bandit: Bandit) -> dict[str, tuple[float, float]]:
     """Return n and the sum of rewards of every arm."""
     state = bandit.state
-    if isinstance(state, armlet.kernel.LayeredStatistics):
-        state = state[1]  # all rows; the other layer is what was solved
     n, total = state.n, state.sum_r
     return {str(arm): (float(n[i]), float(total[i])) for i, arm in enumerate(bandit.arms)}
 

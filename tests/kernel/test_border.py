@@ -11,7 +11,7 @@ import pytest
 
 from armlet import _kernel, kernel
 from armlet.environments.environment import FiniteEnvironment
-from armlet.kernel import AutoSchedule, AutoTunedStatistics, LayeredStatistics, Schedule, Statistics
+from armlet.kernel import AutoSchedule, AutoTunedStatistics, Schedule, Statistics
 
 SOUND: dict[str, Any] = {
     "contexts": np.eye(2),
@@ -131,10 +131,6 @@ def test_a_horizon_without_end_is_refused() -> None:
         (lambda: AutoTunedStatistics(1, 1).subtract(3, [0]), "earlier must be Statistics; got a int"),  # type: ignore[arg-type]
         (lambda: AutoTunedStatistics(1, 1).merge(AutoTunedStatistics(1, 1), [None]), "incompatible function arguments"),  # type: ignore[list-item]
         (lambda: Statistics(1, 1).merge(Statistics(1, 1), [None]), "incompatible function arguments"),  # type: ignore[list-item]
-        (
-            lambda: LayeredStatistics(2, 1, 1).merge(LayeredStatistics(2, 1, 1), [None]),  # type: ignore[list-item]
-            "incompatible function arguments",
-        ),
         (lambda: kernel.normals(None, 1, 2), "incompatible function arguments"),  # type: ignore[arg-type]
         (lambda: steps(FiniteEnvironment(**SOUND), start="none"), "this rule works on Statistics; got a str"),
         (lambda: events(FiniteEnvironment(**SOUND), generator="none"), r"a numpy\.random\.Generator; got a str"),

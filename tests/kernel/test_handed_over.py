@@ -17,7 +17,6 @@ spec.loader.exec_module(kernel)
 assert not any(name.split(".")[0] == "armlet" for name in sys.modules)
 for call in (
     lambda: kernel.Decision.restore("1-0000000000000001", "a", 0.5, True, [1.0], None, 0.0),
-    lambda: kernel.FrozenStatistics(1, 1).merge(kernel.FrozenStatistics(1, 1), [0]),
 ):
     try:
         call()
@@ -29,7 +28,7 @@ for call in (
 def test_a_module_that_was_handed_nothing_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE, _kernel.__file__], capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
-    assert len(said) == 2
+    assert len(said) == 1
     assert all("import armlet.kernel, which calls register" in line for line in said)
 
 

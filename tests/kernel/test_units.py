@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from armlet import kernel
 from armlet.inputs.settings import Ridge, RidgeLike
-from armlet.kernel import AutoTunedStatistics, FrozenStatistics, LayeredStatistics, Statistics
+from armlet.kernel import AutoTunedStatistics, Statistics
 from armlet.policies import Algorithm1, ScheduledEpsilonGreedy
 from armlet.policies.base import sums
 from armlet.reference.schedule import Reference
@@ -333,18 +333,9 @@ def test_removing_an_arm_looks_again() -> None:
     np.testing.assert_array_equal(state.estimates(), alone.estimates())
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: free(2, 3),
-        lambda: LayeredStatistics(2, 2, 3, units="free"),
-        lambda: FrozenStatistics(2, 3, units="free"),
-    ],
-    ids=["Statistics", "Layers", "Snapshots"],
-)
 @pytest.mark.parametrize(("place", "value"), [(0, -1.0), (2, np.nan), (9, 1e50), (-1, -2.0), (-1, 1e-70)])
-def test_units_that_no_rows_can_have_are_refused(make: Any, place: int, value: float) -> None:
-    state = make()
+def test_units_that_no_rows_can_have_are_refused(place: int, value: float) -> None:
+    state = free(2, 3)
     arrays = state.arrays()
     arrays["units"][..., place] = value
     with pytest.raises(ValueError, match="not those of any rows"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from armlet import _kernel, kernel
 from armlet.inputs.settings import Ridge
-from armlet.kernel import LayeredStatistics, Optimism, Statistics
+from armlet.kernel import Optimism, Statistics
 from armlet.reference.schedule import Reference
 from support.examples import scaled
 from support.streams import Stream, make_stream, streams
@@ -152,66 +152,3 @@ def test_a_policy_may_keep_a_note_on_the_statistics() -> None:
     state = make_statistics(1, 1)
     state.note = {"seen": 3}  # type: ignore[attr-defined]
     assert state.note == {"seen": 3}  # type: ignore[attr-defined]
-
-
-# ---- layers
-
-
-def make_layers() -> LayeredStatistics:
-    return LayeredStatistics(2, 3, 2, ridge="constant", value=1.0)
-
-
-def test_a_layer_is_the_memory_of_its_layers() -> None:
-    layers = make_layers()
-    one = layers[1]
-    one.add(2, np.array([1.0, 2.0]), 3.0)
-    del layers
-    assert one.n.tolist() == [0.0, 0.0, 1.0]  # the layers live as long as any of them
-    layers = make_layers()
-    layers[1].add(0, np.ones(2), 1.0)
-    assert layers[-1].n.tolist() == [1.0, 0.0, 0.0]
-    assert layers[0].n.tolist() == [0.0, 0.0, 0.0]
-    assert len(layers) == 2
-    with pytest.raises(IndexError, match="layer is 2 but there are 2 layers"):
-        layers[2]
-
-
-def test_layers_are_kept_copied_and_merged_whole() -> None:
-    layers, rng = make_layers(), np.random.default_rng(1)
-    for _ in range(20):
-        layers[int(rng.integers(2))].add(int(rng.integers(3)), rng.normal(size=2), 1.0)
-    kept = layers.arrays()
-    assert kept["records"].shape == (2, 3, 8)
-    other = make_layers()
-    other.restore_arrays(kept)
-    np.testing.assert_array_equal(other.arrays()["records"], kept["records"])
-    copied = layers.copy()
-    copied[0].add(0, np.ones(2), 1.0)
-    np.testing.assert_array_equal(layers.arrays()["records"], kept["records"])
-    other.merge(layers, [0, 1, 2])
-    for i in range(2):
-        np.testing.assert_array_equal(other[i].records(), 2 * layers[i].records())
-    assert layers.nbytes == layers[0].nbytes + layers[1].nbytes
-
-
-def test_layers_gain_and_lose_arms_together() -> None:
-    layers = make_layers()
-    layers[0].add(2, np.ones(2), 1.0)
-    layers.add_arm()
-    assert (layers.n_arms, layers[0].n_arms, layers[1].n_arms) == (4, 4, 4)
-    layers.remove_arm(0)
-    assert layers[0].n.tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(IndexError, match="arm is 3"):
-        layers.remove_arm(3)
-
-
-def test_layers_of_another_shape_are_refused() -> None:
-    layers = make_layers()
-    with pytest.raises(TypeError, match=r"of shape \(2, 3, 8\)"):
-        layers.restore_arrays({"records": np.zeros((2, 3, 7))})
-    with pytest.raises(ValueError, match="not those of any rows"):
-        layers.restore_arrays({"records": np.full((2, 3, 8), np.nan)})
-    with pytest.raises(ValueError, match="3 layers there and 2 here"):
-        layers.merge(LayeredStatistics(3, 3, 2), [0, 1, 2])
-    with pytest.raises(ValueError, match="at least 1"):
-        LayeredStatistics(0, 3, 2)

@@ -78,7 +78,7 @@ class Life:
             self.step()
 
 
-POLICIES = [None, armlet.LinUCB(), armlet.AutoEpsilonGreedy(), armlet.ThompsonSampling(), armlet.OLSBandit()]
+POLICIES = [None, armlet.LinUCB(), armlet.AutoEpsilonGreedy(), armlet.ThompsonSampling()]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

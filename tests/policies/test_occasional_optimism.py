@@ -150,7 +150,7 @@ def test_feedback_in_blocks_is_learned_as_it_comes() -> None:
 
 @pytest.mark.parametrize(
     "policy",
-    [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ThompsonSampling(), armlet.OptimisticEpsilonGreedy()],
+    [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ThompsonSampling()],
 )
 def test_a_feature_that_begins_to_vary_is_seen_at_once(policy: armlet.Policy) -> None:
     """A new context half way turns the order of two arms; OFUL, with the noise known, needs 15 to 24 steps."""

@@ -1,4 +1,4 @@
-"""LinUCB, OFUL, Thompson sampling and the OLS bandit: the kernel against the policies in Python, and their formulas."""
+"""LinUCB, OFUL and Thompson sampling: the kernel against the policies in Python, and their formulas."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from scipy import integrate, stats
 
 from armlet import _kernel, kernel
 from armlet.environments.environment import FiniteEnvironment
-from armlet.inputs.settings import Units
-from armlet.kernel import ForcedSampling, LayeredStatistics, Optimism, Statistics, Thompson
+from armlet.kernel import Optimism, Statistics, Thompson
 from armlet.policies.linucb import LinUCB
+from armlet.policies.occasional_optimism import OccasionalOptimism
 from armlet.policies.oful import OFUL
-from armlet.policies.ols_bandit import OLSBandit, forced_arm
 from armlet.policies.thompson_sampling import ThompsonSampling
 from armlet.testing import check_policy
 from armlet.types import Choice, Float64, Interaction, Policy
@@ -57,16 +56,6 @@ def play(policy: Ridged, stream: Stream, seed: int, start: Statistics | None = N
     return choices, state
 
 
-def play_layers(policy: OLSBandit, stream: Stream, seed: int) -> tuple[list[Choice], LayeredStatistics]:
-    state, everyone = policy.init(stream.n_arms, stream.dim), np.ones(stream.n_arms, dtype=np.bool_)
-    choices = []
-    for t, (x, r) in enumerate(zip(stream.contexts, stream.rewards, strict=True), start=1):
-        choice = policy.decide(state, t, x, kernel.coins(seed, t), everyone)
-        policy.update(state, learned(t, x, choice, r))
-        choices.append(choice)
-    return choices, state
-
-
 def learned(t: int, x: Float64, choice: Choice, rewards: Float64) -> Interaction:
     reward = float(rewards[choice.arm])
     return Interaction(t=t, x=x, arm=choice.arm, reward=reward, propensity=choice.propensity, explored=choice.explored)
@@ -87,33 +76,6 @@ def test_kernel_plays_the_same_arms_as_the_policy(stream: Stream, policy: Ridged
     assert not fast.explored.any()
     np.testing.assert_array_equal(fast.statistics.records(), state.records())
     assert not start.n.any()
-
-
-@settings(max_examples=scaled(200))
-@given(
-    stream=streams(max_dim=20, max_arms=12, work=6000),
-    q=st.integers(1, 4),
-    h=st.sampled_from([1e-3, 0.3, 2.0, 1e6]),
-    ridge=st.sampled_from([1e-6, 1.0]),
-    units=st.sampled_from(["free", "as given"]),
-    seed=seeds,
-    level=levels,
-)
-def test_kernel_plays_the_same_arms_as_the_ols_bandit(
-    stream: Stream, q: int, h: float, ridge: float, units: Units, seed: int, level: int
-) -> None:
-    policy = OLSBandit(q=q, h=h, ridge=ridge, units=units)
-    choices, state = play_layers(policy, stream, seed)
-    start = policy.init(stream.n_arms, stream.dim)
-    _kernel._use_level(level)
-    try:
-        fast = kernel.rollout(stream.contexts, stream.rewards, start=start, rule=policy.rule(), seed=seed)
-    finally:
-        _kernel._use_level(2)
-    assert fast.arms.tolist() == [choice.arm for choice in choices]
-    assert fast.explored.tolist() == [choice.explored for choice in choices]
-    assert fast.propensities.tolist() == [choice.propensity for choice in choices]
-    np.testing.assert_array_equal(fast.statistics.arrays()["records"], state.arrays()["records"])
 
 
 def with_history(policy: Ridged, stream: Stream, kind: str) -> Statistics:
@@ -234,40 +196,6 @@ def test_linucb_is_the_printed_algorithm() -> None:
         played.append(a)
     choices, _ = play(LinUCB(alpha=alpha, units="as given"), stream, seed=1)
     assert [choice.arm for choice in choices] == played
-
-
-def test_forced_steps_are_those_of_the_definition() -> None:
-    """T_i = {(2^n - 1) K q + j : j in (q (i - 1), q i]}, arms from 1, written out."""
-    for K, q in [(1, 1), (3, 1), (4, 5), (7, 2)]:
-        turns = {
-            (2**n - 1) * K * q + j: i - 1
-            for n in range(14)
-            for i in range(1, K + 1)
-            for j in range(q * (i - 1) + 1, q * i + 1)
-        }
-        policy = OLSBandit(q=q)
-        steps = range(1, 2**12)
-        assert [forced_arm(t, K, policy.q) for t in steps] == [turns.get(t) for t in steps]
-
-
-def test_a_forced_arm_that_may_not_be_played_gives_way() -> None:
-    policy = OLSBandit(q=1, h=1.0)
-    state, eligible = policy.init(3, 1), np.array([False, True, True])
-    choice = policy.decide(state, 1, np.ones(1), kernel.coins(5, 1), eligible)
-    assert choice.arm in (1, 2)
-    assert (choice.propensity, choice.explored) == (0.5, False)
-    assert policy.probabilities(state, 1, np.ones(1), eligible).tolist() == [0.0, 0.5, 0.5]
-
-
-def test_forced_rows_rule_out_arms_whatever_the_other_rows_say() -> None:
-    policy = OLSBandit(q=1, h=1.0, ridge=1e-9, units="as given")
-    state, x = policy.init(2, 1), np.ones(1)
-    for arm, reward in [(0, 1.0), (1, 0.4)]:
-        policy.update(state, Interaction(t=1, x=x, arm=arm, reward=reward, explored=True))
-    policy.update(state, Interaction(t=9, x=x, arm=1, reward=9.0, explored=False))
-    assert policy.probabilities(state, 9, x, np.ones(2, dtype=np.bool_)).tolist() == [1.0, 0.0]
-    wider = OLSBandit(q=1, h=1.3, ridge=1e-9, units="as given")
-    assert wider.probabilities(state, 9, x, np.ones(2, dtype=np.bool_)).tolist() == [0.0, 1.0]
 
 
 # ---- sampling
@@ -399,22 +327,22 @@ def two_contexts() -> FiniteEnvironment:
     return FiniteEnvironment(contexts=contexts, chances=chances, means=contexts @ theta.T, noise="gaussian", scale=0.5)
 
 
-def regret_in_python(policy: Ridged | OLSBandit, environment: FiniteEnvironment, T: int, seed: int) -> float:
+def regret_in_python(policy: Ridged, environment: FiniteEnvironment, T: int, seed: int) -> float:
     rng, K = np.random.default_rng(seed), environment.means.shape[1]
     places = rng.choice(len(environment.chances), size=T, p=environment.chances)
     rewards = environment.means[places] + environment.scale * rng.normal(size=(T, K))
     stream = Stream(np.ascontiguousarray(environment.contexts[places]), rewards)
-    choices = (play_layers(policy, stream, seed) if isinstance(policy, OLSBandit) else play(policy, stream, seed))[0]
+    choices = play(policy, stream, seed)[0]
     return float(environment.losses[places, [choice.arm for choice in choices]].sum())
 
 
 @pytest.mark.parametrize(
     "policy",
-    [LinUCB(), OFUL(noise_scale=0.5), ThompsonSampling(v=0.5), OLSBandit(q=2, h=0.3)],
-    ids=["LinUCB", "OFUL", "Thompson", "OLS"],
+    [LinUCB(), OFUL(noise_scale=0.5), ThompsonSampling(v=0.5)],
+    ids=["LinUCB", "OFUL", "Thompson"],
 )
-def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged | OLSBandit) -> None:
-    """Two-sample Kolmogorov-Smirnov on the regret after 80 steps; fixed seeds, level 1e-3 in each of four cases."""
+def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged) -> None:
+    """Two-sample Kolmogorov-Smirnov on the regret after 80 steps; fixed seeds, level 1e-3 in each of three cases."""
     environment, T = two_contexts(), 80
     at, start = np.array([T]), policy.init(3, 2)
     fast = [
@@ -431,22 +359,6 @@ def test_simulated_steps_have_the_law_of_the_loop_in_python(policy: Ridged | OLS
     ]
     slow = [regret_in_python(policy, environment, T, 5000 + seed) for seed in range(200)]
     assert stats.ks_2samp(fast, slow).pvalue > 1e-3
-
-
-def test_simulated_forced_steps_are_counted_as_explored() -> None:
-    policy, environment, T = OLSBandit(q=2, h=0.3), two_contexts(), 100
-    found = kernel.simulate_steps(
-        environment,
-        start=policy.init(3, 2),
-        rule=policy.rule(),
-        horizon=T,
-        checkpoints=np.array([T]),
-        environment_seed=1,
-        policy_seed=2,
-    )
-    forced = sum(forced_arm(t, 3, policy.q) is not None for t in range(1, T + 1))
-    assert found.explored[0] == forced == found.statistics[0].n.sum()
-    assert found.statistics[1].n.sum() == T
 
 
 # ---- the promises of every policy, kept by the versions in Python
@@ -467,12 +379,7 @@ class ThompsonInPython(ThompsonSampling):
         return None
 
 
-class OLSInPython(OLSBandit):
-    def rule(self) -> None:  # type: ignore[override]
-        return None
-
-
-@pytest.mark.parametrize("policy", [LinUCBInPython(), OFULInPython(), ThompsonInPython(v=0.5), OLSInPython(q=2)])
+@pytest.mark.parametrize("policy", [LinUCBInPython(), OFULInPython(), ThompsonInPython(v=0.5)])
 def test_policies_in_python_keep_the_promises(policy: Policy) -> None:
     check_policy(policy)
 
@@ -489,13 +396,9 @@ def test_policies_in_python_keep_the_promises(policy: Policy) -> None:
         (lambda: OFUL(radius="each"), "radius is 'each'"),  # type: ignore[arg-type]
         (lambda: OFUL(theta_norm=math.nan), "theta_norm is nan"),
         (lambda: ThompsonSampling(v=-0.1), "v is -0.1"),
-        (lambda: OLSBandit(q=0), "q is 0"),
-        (lambda: OLSBandit(h=0.0), "h is 0.0"),
-        (lambda: OLSBandit(ridge=-1.0), "ridge is -1.0"),
         (lambda: Optimism.constant(math.nan), "alpha is nan"),
         (lambda: Optimism.oful("each", noise_scale=1.0, bound=1.0, delta=0.1), "radius is 'each'"),
         (lambda: Thompson.theory(noise_scale=1.0, delta=2.0), "delta is 2.0"),
-        (lambda: ForcedSampling(q=0, h=1.0), "q is 0"),
         (lambda: kernel.win_probabilities(np.array([np.nan]), np.ones(1)), "means must be finite"),
         (lambda: kernel.win_probabilities(np.zeros(0), np.zeros(0)), "means is empty"),
     ],
@@ -507,16 +410,7 @@ def test_settings_that_make_no_sense_are_refused(make: object, message: str) -> 
 
 def test_a_rule_on_the_wrong_kind_of_state_is_refused() -> None:
     x, r = np.ones((1, 2)), np.ones((1, 3))
-    with pytest.raises(TypeError, match="works on LayeredStatistics of two"):
-        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule=OLSBandit().rule(), seed=1)
-    with pytest.raises(TypeError, match="this rule works on Statistics; got a LayeredStatistics"):
-        kernel.rollout(x, r, start=OLSBandit().init(3, 2), rule=LinUCB().rule(), seed=1)
+    with pytest.raises(TypeError, match="this rule works on LazyStatistics statistics; got a Statistics"):
+        kernel.rollout(x, r, start=LinUCB().init(3, 2), rule=OccasionalOptimism().rule(), seed=1)
     with pytest.raises(TypeError, match=r"rule must be a Schedule, .*; got a str"):
         kernel.rollout(x, r, start=LinUCB().init(3, 2), rule="LinUCB", seed=1)  # type: ignore[arg-type]
-
-
-def test_layers_that_differ_in_their_arms_are_refused() -> None:
-    state = OLSBandit().init(2, 1)
-    state[0].add_arm()
-    with pytest.raises(ValueError, match="the layers have different arms"):
-        kernel.rollout(np.ones((1, 1)), np.ones((1, 2)), start=state, rule=OLSBandit().rule(), seed=1)

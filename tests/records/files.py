@@ -101,7 +101,7 @@ def _write_logs(folder: Path) -> None:
     plain: dict[str, Any] = {
         "explored": armlet.ContextualEpsilonGreedy(p=4, floor=0.2),
         "sums": armlet.LinUCB(),
-        "python": armlet.OLSBandit(q=2, h=0.5),
+        "python": armlet.ContextualUCB(search="counts", history="explored", p=8),
         "faded": armlet.ThompsonSampling(discount=0.97),
     }
     for name, policy in plain.items():

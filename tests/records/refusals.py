@@ -398,7 +398,7 @@ CALLS: Final = (
     *("audit none.jsonl", "audit explored.jsonl --start LinUCB.armlet", "audit explored.jsonl --digest 0a"),
     *("search explored.jsonl --around none.armlet", "search explored.jsonl --around LinUCB.armlet"),
     *("rejection-replay explored.jsonl --policy Nothing", "rejection-replay explored.jsonl --policy LinUCB:alpah=1"),
-    *("summary none.armlet", "summary explored.jsonl", "intervals SharedOptimism.armlet", "intervals OLSBandit.armlet"),
+    *("summary none.armlet", "summary explored.jsonl", "intervals SharedOptimism.armlet"),
     *("summary ThompsonSampling.armlet --level 2", "summary outcomes.armlet --interval anytime"),
     *("compare --policy Nothing --horizon 50 --runs 1", "compare --environment Nowhere --horizon 50 --runs 1"),
     *("compare --policy LinUCB:alpha=word --horizon 50 --runs 1", "compare --policy LinUCB --horizon 0 --runs 1"),

@@ -313,12 +313,7 @@ def test_a_loop_that_was_written_before_compares_from_now_on() -> None:
 
 
 def test_a_decision_without_a_coin_worth_looking_at_has_none() -> None:
-    for policy in (
-        armlet.LinUCB(),
-        armlet.ThompsonSampling(),
-        armlet.FixedEpsilon(epsilon=LEAST / 2),
-        armlet.OLSBandit(),
-    ):
+    for policy in (armlet.LinUCB(), armlet.ThompsonSampling(), armlet.FixedEpsilon(epsilon=LEAST / 2)):
         bandit = Bandit(["a", "b"], dim=1, policy=policy, seed=1)
         assert coins_of(fields_of(bandit.decide([1.0], propensity="marginal"), "e")) is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from armlet.kernel import Statistics
-from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, OptimisticEpsilonGreedy, ThompsonSampling
+from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling
 from armlet.testing import CHANGES, check_units
 from armlet.testing.units import Change, check_change
 from armlet.types import Bool, Choice, Coins, Float64, Policy
@@ -36,11 +36,9 @@ def test_units_are_free_by_default_in_the_policies_that_can() -> None:
     assert names >= {
         "ContextualEpsilonGreedy",
         "AllDataEpsilonGreedy",
-        "OptimisticEpsilonGreedy",
         "FixedEpsilon",
         "Greedy",
         "LinUCB",
-        "OLSBandit",
         "SquareCB",
         "ThompsonSampling",
     }
@@ -51,7 +49,6 @@ def test_units_are_free_by_default_in_the_policies_that_can() -> None:
 AS_GIVEN: list[Policy] = [
     Algorithm1(p=20),
     ContextualEpsilonGreedy(p=20, units="as given"),
-    OptimisticEpsilonGreedy(units="as given"),
     LinUCB(units="as given"),
     ThompsonSampling(units="as given"),
 ]

@@ -40,8 +40,6 @@ Names names_of(nb::handle features, std::size_t dim) {
 Model model_in(nb::handle state) {
     if (nb::isinstance<AutoTunedStatistics>(state)) return Model(nb::cast<AutoTunedStatistics&>(state));
     if (nb::isinstance<Statistics>(state)) return Model(nb::cast<Statistics&>(state));
-    if (nb::isinstance<LayeredStatistics>(state) && nb::cast<LayeredStatistics&>(state).size() == 2)
-        return Model(nb::cast<LayeredStatistics&>(state));
     return {};
 }
 
@@ -75,7 +73,7 @@ Engine::Engine(nb::object policy, nb::object rule, nb::object state, nb::list la
       scaled_(dim_) {
     names_ = names_of(features, dim_);
     if (!rule_) python_policy_.emplace(policy, state, dim_);
-    if (model_.has_sums() && !model_.all().units().is_free()) digits_.emplace(dim_);
+    if (model_.has_sums() && !model_.sums().units().is_free()) digits_.emplace(dim_);
     check_takes(outcomes, policy, rule_);
     if (!outcomes.is_none()) outcomes_.emplace(outcomes);
     take_outcomes();
@@ -241,20 +239,20 @@ void Engine::advance_to(Word step) {
 
 // Anyone who holds the state may have changed its arms behind the bandit's back.
 void Engine::check_state() const {
-    for (const Statistics* sums : model_.sums())
-        if (sums->n_arms() != arms_.size())
-            fail(PyExc_ValueError, "the state has " + std::to_string(sums->n_arms()) + " arms but the bandit has " +
-                                       std::to_string(arms_.size()) + "; add and remove arms of the bandit");
+    if (model_.has_sums() && model_.sums().n_arms() != arms_.size())
+        fail(PyExc_ValueError, "the state has " + std::to_string(model_.sums().n_arms()) + " arms but the bandit has " +
+                                   std::to_string(arms_.size()) + "; add and remove arms of the bandit");
 }
 
 // A state that is none of sums has no use for it.
 void Engine::tell_state() {
-    std::vector<Statistics*> all = model_.sums();
-    if (epochs_.current)
-        all.insert(all.end(), epochs_.current->model.sums().begin(), epochs_.current->model.sums().end());
-    for (Statistics* sums : all)
-        for (std::size_t arm = 0; arm < std::min(sums->n_arms(), arms_.size()); ++arm)
-            sums->set_active(arm, arms_.is_active(arm));
+    const auto tell = [this](const Model& model) {
+        if (!model.has_sums()) return;
+        for (std::size_t arm = 0; arm < std::min(model.sums().n_arms(), arms_.size()); ++arm)
+            model.sums().set_active(arm, arms_.is_active(arm));
+    };
+    tell(model_);
+    if (epochs_.current) tell(epochs_.current->model);
 }
 
 // Over all coins for who asks, and for a recorder: what is kept may be evaluated.
@@ -290,7 +288,7 @@ std::optional<Epoch> Engine::new_epoch(const UnitGiven& unit, Word step) const {
     const Word number = epochs_.number_at(step, unit);
     if (epochs_.is_under_way(number)) return std::nullopt;
     std::optional<Epoch> out(std::in_place, number, step, price_now(), state.attr("copy")(), policy, rule_, dim_);
-    if (forgets_by_time()) out->model.all().look_at(0);  // as of its sums: replicas, and files, know no other time
+    if (forgets_by_time()) out->model.sums().look_at(0);  // as of its sums: replicas, and files, know no other time
     return out;
 }
 
@@ -401,13 +399,7 @@ void Engine::check_can_take_back(const Decision& d, std::uint32_t arm, const cha
 
 // There is a row of this weight.
 void Engine::check_held(std::uint32_t arm, bool explored, double weight, When when, const char* verb) const {
-    if (!model_.can_forget())
-        fail("DecisionError",
-             quoted(policy.attr("__class__").attr("__name__")) +
-                 " cannot take back or change what it learned; choose a policy whose state is a sum of rows");
-    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.all(), arm, weight, when, verb);
-    if (model_.is<LayeredStatistics>() && explored)
-        check_holds(model_.as<LayeredStatistics>()[0], arm, weight, when, verb);
+    if (model_.has_sums() && (explored || learns_always_)) check_holds(model_.sums(), arm, weight, when, verb);
 }
 
 void Engine::update(const Event& event) {
@@ -539,15 +531,7 @@ void Engine::forget(nb::handle decision, nb::handle reward) {
     });
 }
 
-LostDigits::News Engine::take_lost() {
-    LostDigits::News out;
-    for (Statistics* sums : model_.sums()) {
-        const LostDigits::News one = sums->take_lost();
-        out.arms.insert(out.arms.end(), one.arms.begin(), one.arms.end());
-        out.emptied.insert(out.emptied.end(), one.emptied.begin(), one.emptied.end());
-    }
-    return out;
-}
+LostDigits::News Engine::take_lost() { return model_.has_sums() ? model_.sums().take_lost() : LostDigits::News(); }
 
 void Engine::expire(nb::handle decision) {
     Decision& d = as_decision(decision);

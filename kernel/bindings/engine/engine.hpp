@@ -223,7 +223,7 @@ class Engine {
     Basis basis_at(Word step) const { return {model_, python_policy_, step, toss(streams_.own(), step), price_now()}; }
     Choice choose(const Basis& basis, const double* x, Arms eligible, Propensities wanted);
     Propensities wanted_propensities(nb::handle propensity) const;
-    bool forgets_by_time() const { return model_.has_sums() && model_.all().discount().is_by_time(); }
+    bool forgets_by_time() const { return model_.has_sums() && model_.sums().discount().is_by_time(); }
     // The time that is named, or was told, as of which all is looked at from now on; 0 for a policy that needs none.
     std::int32_t take_time(std::optional<std::int32_t> named);
     // ---- clocks of a policy that forgets by time: moments.cpp
@@ -266,8 +266,8 @@ class Engine {
     std::optional<std::uint32_t> arm_of(const Decision& decision) const;  // if it was not removed
     // A decision that explored, or did not, has a reward to come: it counts if it is going to be a row.
     bool is_counted(bool explored) const { return model_.has_sums() && (explored || learns_always_); }
-    void begin(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().begin_decision(arm) : void(); }
-    void end(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.all().end_decision(arm) : void(); }
+    void begin(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.sums().begin_decision(arm) : void(); }
+    void end(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.sums().end_decision(arm) : void(); }
     void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
 
     // ---- several outcomes: outcomes.cpp

@@ -21,15 +21,15 @@ std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> arms) {
 class Holding {
   public:
     explicit Holding(const Model& model) : model_(model) {
-        for (Statistics* sums : model_.sums()) sums->hold();
+        if (model_.has_sums()) model_.sums().hold();
     }
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
-        for (Statistics* sums : model_.sums()) sums->let_go();
+        if (model_.has_sums()) model_.sums().let_go();
     }
     void release() {
-        for (Statistics* sums : model_.sums()) sums->release();
+        if (model_.has_sums()) model_.sums().release();
     }
 
   private:
@@ -72,7 +72,7 @@ void Engine::learn_all(std::size_t rows, const std::vector<std::uint32_t>& arms,
                      refusals == Refusals::possible ? Undo::Solved::kept : Undo::Solved::again);
     Slices slices;
     std::optional<Holding> holding;
-    const bool keeps_order = model_.is<AutoTunedStatistics>() || model_.is<FrozenStatistics>();  // of rows
+    const bool keeps_order = model_.is<AutoTunedStatistics>();  // of rows
     if (source == Source::elsewhere && rows > 0 && !keeps_order) holding.emplace(model_);
     try {
         for (std::size_t i = 0; i < rows; ++i) {

@@ -59,14 +59,14 @@ std::int32_t Engine::check_at(std::int64_t minutes, nb::handle at) const {
 
 // In minutes since 1970; 0 if there is none.
 std::int64_t Engine::latest_time() const {
-    if (!latest_) return model_.all().discount().minute(model_.all().clock());
+    if (!latest_) return model_.sums().discount().minute(model_.sums().clock());
     const auto passed = std::chrono::steady_clock::now() - latest_->since;
     return latest_->minutes + std::chrono::duration_cast<std::chrono::minutes>(passed).count();
 }
 
 double Engine::half_lives_ahead(std::int64_t minutes) const {
     const std::int64_t latest = latest_time();
-    return latest == 0 ? 0.0 : static_cast<double>(minutes - latest) / model_.all().discount().half_life();
+    return latest == 0 ? 0.0 : static_cast<double>(minutes - latest) / model_.sums().discount().half_life();
 }
 
 std::int32_t Engine::take_time(std::optional<std::int32_t> named) {
@@ -76,7 +76,7 @@ std::int32_t Engine::take_time(std::optional<std::int32_t> named) {
         fail(PyExc_ValueError, quoted(policy) +
                                    " forgets by time, so a decision must say when it is made; give decide(x, "
                                    "at=datetime.now(UTC)), or let a loop decide, which knows");
-    model_.all().look({0, *told});
+    model_.sums().look({0, *told});
     return *told;
 }
 
@@ -94,7 +94,7 @@ void Engine::check_moments(std::vector<std::int64_t> tags) const {
     const std::int64_t latest = latest_time();
     std::int64_t before = latest == 0 && !tags.empty() ? tags.front() : latest;
     for (const std::int64_t tag : tags) {
-        const double ahead = static_cast<double>(tag - before) / model_.all().discount().half_life();
+        const double ahead = static_cast<double>(tag - before) / model_.sums().discount().half_life();
         if (ahead > farthest)
             fail(PyExc_ValueError, "tag is " + std::to_string(tag) + " minutes since 1970 in a row, " +
                                        in_words(ahead) +
@@ -106,7 +106,7 @@ void Engine::check_moments(std::vector<std::int64_t> tags) const {
 }
 
 void Engine::check_clock(const Statistics& other) const {
-    if (!forgets_by_time() || !(other.discount() == model_.all().discount())) return;
+    if (!forgets_by_time() || !(other.discount() == model_.sums().discount())) return;
     if (const double ahead = half_lives_ahead(other.discount().minute(other.clock())); ahead > farthest)
         fail(PyExc_ValueError, "other has learned a row that is " + in_words(ahead) +
                                    " half-lives after the latest time of this bandit, and may be 10 after it; forget "

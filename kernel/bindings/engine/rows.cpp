@@ -18,11 +18,11 @@ class Begun {
     explicit Begun(const Model& model) : model_(model) {}
     Begun(const Begun&) = delete;
     ~Begun() {
-        for (const auto arm : arms_) model_.all().end_decision(arm);
+        for (const auto arm : arms_) model_.sums().end_decision(arm);
     }
     void add(std::uint32_t arm) {
         arms_.push_back(arm);
-        model_.all().begin_decision(arm);
+        model_.sums().begin_decision(arm);
     }
     void keep() { arms_.clear(); }
 
@@ -60,7 +60,7 @@ class Spent {
 // One theta for all rows, so that most of the work is done without the interpreter lock.
 template <typename When>
 void Engine::choose_rows(const When& when, const double* X, Arms eligible, Decisions& out) const {
-    const Statistics& all = model_.all();
+    const Statistics& all = model_.sums();
     const Estimates live = all.estimates();
     const std::vector<double> theta(live.theta, live.theta + live.dim * live.width);  // others may learn meanwhile
     const Estimates frozen{theta.data(), live.dim, live.width};
@@ -230,16 +230,16 @@ Decisions Engine::make_decisions(nb::handle X, nb::handle eligible, std::optiona
         choose_rows_of_units(contexts, arms, propensity, units, dial, stood, out);
     } else if (python_policy_) {
         ask_rows(contexts, arms, stood, out);
-    } else if (spending_ || model_.all().discount().is_on()) {  // each may move the price of the next, or time passes
+    } else if (spending_ || model_.sums().discount().is_on()) {  // each may move the price of the next, or time passes
         choose_rows_in_slices(contexts, arms, propensity, dial, out);
     } else if (const auto schedule = schedule_of(*rule_, model_)) {
-        model_.all().refresh();
+        model_.sums().refresh();
         choose_rows(*schedule, contexts, arms, out);
     } else if (const auto* constant = std::get_if<ConstantRate>(&*rule_)) {
-        model_.all().refresh();
+        model_.sums().refresh();
         choose_rows(*constant, contexts, arms, out);
-    } else if (auto exploring = exploring_of(*rule_, model_); exploring && !model_.all().under_way().is_open()) {
-        model_.all().refresh();
+    } else if (auto exploring = exploring_of(*rule_, model_); exploring && !model_.sums().under_way().is_open()) {
+        model_.sums().refresh();
         // copies, since others may learn meanwhile
         const std::vector<double> weights(exploring->exploration_weights.begin(), exploring->exploration_weights.end());
         const std::vector<double> quotas(exploring->quotas.begin(), exploring->quotas.end());

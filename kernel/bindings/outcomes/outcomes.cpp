@@ -194,8 +194,8 @@ int Outcomes::traverse(visitproc visit, void* arg) const {
 void Engine::take_outcomes() {
     if (!outcomes_) return;
     outcomes_->take_prices(labels());
-    for (Statistics* sums : model_.sums())
-        sums->set_usual_weights(outcomes_->usual().learned, outcomes_->offsets(outcomes_->usual()));
+    if (model_.has_sums())
+        model_.sums().set_usual_weights(outcomes_->usual().learned, outcomes_->offsets(outcomes_->usual()));
 }
 
 std::optional<Outcomes::Dial> Engine::read_dial(nb::handle weights) const {
@@ -214,12 +214,12 @@ void Engine::weigh(const Model& model, const std::optional<Outcomes::Dial>& dial
         spending_->charge(charged, price);
     }
     const Outcomes::Dial& weights = price > 0.0 ? charged : dial ? *dial : outcomes_->usual();
-    for (Statistics* sums : model.sums()) sums->weigh(weights.learned, outcomes_->offsets(weights));
+    if (model.has_sums()) model.sums().weigh(weights.learned, outcomes_->offsets(weights));
 }
 
 nb::tuple Engine::view_weighed(nb::object labels, nb::object playable, const std::optional<Outcomes::Dial>& dial,
                                Price price) {
-    Statistics& all = model_.all();
+    Statistics& all = model_.sums();
     weigh(model_, dial, price == Price::charged ? price_now() : 0.0);
     all.refresh();
     const Estimates e = all.estimates();

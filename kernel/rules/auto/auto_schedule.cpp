@@ -26,7 +26,7 @@ KnownArm know(Statistics& sums, std::size_t arm, std::span<const double> sample)
     const double *b = record.data() + 3, *A = b + d, n = record[0];
     const double shift = n > 0.0 ? sums.ridge().shift(n) : 1.0;
     std::vector<double> theta(d), factor(factor_size(d));
-    solve_and_keep(A, shift, d, {b, theta.data(), 1}, factor.data(), nullptr);
+    solve_and_keep(A, shift, d, {b, theta.data(), 1}, factor.data());
     KnownArm known{std::vector<double>(m), std::vector<double>(m), record[2]};
     for (std::size_t j = 0; j < d; ++j) known.left -= theta[j] * (b[j] + shift * theta[j]);
     known.left = std::max(known.left, 0.0);

@@ -81,7 +81,7 @@ Known know(Statistics& sums, std::span<const double> sample) {
         fits.squares.push_back(centred);
         left += fits.left[a], squares += centred, raw += record[2], known.n += n, known.counts.push_back(n);
         // not the ridge that estimates: sqrt(n) of Algorithm 1 is far more than is known
-        solve_and_keep(A.data(), 1.0, size, {b.data(), none.data(), 1}, factor.data(), nullptr);
+        solve_and_keep(A.data(), 1.0, size, {b.data(), none.data(), 1}, factor.data());
         const double* kept = factor.data();
         for (std::size_t i = 0; i < m; ++i) {
             const double* z = views.data() + i * size;

@@ -64,7 +64,7 @@ void Solved::measure_products(const System& s, std::size_t arm) {
             to += width(), residual += width(), raw += width();
         }
     const double lengths = s.has_constant ? 0.0 : trace(s.A, dim_);
-    fits_[arm] = {s.n, 0.0, 0.0, 0.0, lengths, 0.0, measure_inflation(s, arm)};
+    fits_[arm] = {s.n, 0.0, 0.0, 0.0, lengths, 0.0};
     is_fit_unweighed_ = true;
 }
 

@@ -17,11 +17,8 @@ from armlet.policies import (
     AutoEpsilonGreedy,
     FixedEpsilon,
     Greedy,
-    HybridLinUCB,
     LinUCB,
     OccasionalOptimism,
-    OLSBandit,
-    OptimisticEpsilonGreedy,
     ScheduledEpsilonGreedy,
     SquareCB,
     ThompsonSampling,
@@ -36,8 +33,11 @@ from armlet_lab.literature.exp4 import EXP4
 from armlet_lab.literature.exp4p import EXP4P
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB
 from armlet_lab.literature.greedy_first import GreedyFirst
+from armlet_lab.literature.hybrid_linucb import HybridLinUCB
 from armlet_lab.literature.linrel import LinRel
 from armlet_lab.literature.newtron import Newtron
+from armlet_lab.literature.ols_bandit import OLSBandit
+from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
 from armlet_lab.literature.pege import PEGE
 from armlet_lab.literature.policy_elimination import PolicyElimination
 from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL

@@ -25,7 +25,6 @@ from armlet.policies import (
     ContextualEpsilonGreedy,
     LinUCB,
     OccasionalOptimism,
-    OptimisticEpsilonGreedy,
     ThompsonSampling,
     Uniform,
 )
@@ -35,6 +34,7 @@ from armlet.simulation.play import draw, player, run_streams
 from armlet.types import Bool, Estimate, Float64, Int64, Policy
 from armlet_lab.contests import problems
 from armlet_lab.contests.contest import Columns, Part, Task, mean, our_claim, part, play_all, ratio, table
+from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain, conclude
 
 Q: Final = 6.0  # where no other is named: one setting for all families, fixed before the published seed was played

@@ -22,7 +22,6 @@ from armlet.policies import (
     AutoEpsilonGreedy,
     ContextualEpsilonGreedy,
     LinUCB,
-    OptimisticEpsilonGreedy,
     ThompsonSampling,
 )
 from armlet.report.document import Table
@@ -30,6 +29,7 @@ from armlet.simulation.lab import Arrays, Lab, Scale
 from armlet.types import Estimate, Float64, Policy
 from armlet_lab.contests import contest
 from armlet_lab.contests.contest import Columns, Part, our_claim, part, play_all, ratio, table
+from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
 from armlet_lab.runner import together
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Role, Statistic, certain, conclude
 from armlet_lab.runner.hindsight import grid_of_p

@@ -18,8 +18,11 @@ from armlet_lab.literature.exp4 import EXP4 as EXP4
 from armlet_lab.literature.exp4p import EXP4P as EXP4P
 from armlet_lab.literature.feasible_randomized_ucb import FeasibleRandomizedUCB as FeasibleRandomizedUCB
 from armlet_lab.literature.greedy_first import GreedyFirst as GreedyFirst
+from armlet_lab.literature.hybrid_linucb import HybridLinUCB as HybridLinUCB
 from armlet_lab.literature.linrel import LinRel as LinRel
 from armlet_lab.literature.newtron import Newtron as Newtron
+from armlet_lab.literature.ols_bandit import OLSBandit as OLSBandit
+from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
 from armlet_lab.literature.pege import PEGE as PEGE
 from armlet_lab.literature.policy_elimination import PolicyElimination as PolicyElimination
 from armlet_lab.literature.rarely_switching_oful import RarelySwitchingOFUL as RarelySwitchingOFUL
@@ -35,7 +38,10 @@ from armlet_lab.literature.uncertainty_ellipsoid import UncertaintyEllipsoid as 
 POLICIES: Final[Mapping[str, type[Policy]]] = {
     "EpochGreedy": EpochGreedy,
     "PEGE": PEGE,
+    "OLSBandit": OLSBandit,
     "GreedyFirst": GreedyFirst,
+    "HybridLinUCB": HybridLinUCB,
+    "OptimisticEpsilonGreedy": OptimisticEpsilonGreedy,
     "SupLinUCB": SupLinUCB,
     "LinRel": LinRel,
     "SupLinRel": SupLinRel,

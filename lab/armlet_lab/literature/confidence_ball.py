@@ -21,9 +21,9 @@ import numpy as np
 
 from armlet.inputs.settings import Ridge, chance, number, positive, settle
 from armlet.policies.base import SumsPolicy
-from armlet.policies.derived import Derived
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
+from armlet_lab.literature.derived import Derived
 
 
 def theory_beta(t: int, size: int, delta: float) -> float:

@@ -12,8 +12,8 @@ from typing import cast
 
 import numpy as np
 
-from armlet.policies.derived import estimate_row
 from armlet.types import Float64
+from armlet_lab.literature.derived import estimate_row
 
 ROUNDING = 1e-9  # of the threshold 1: one context of length 1 has the eigenvalue 1, and rounding must not drop it
 

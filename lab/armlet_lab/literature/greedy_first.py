@@ -22,8 +22,6 @@ from armlet.errors import InvalidValueError, MergeError
 from armlet.inputs.settings import Ridge, RidgeLike, number, optional, ridge_like, settle, whole
 from armlet.kernel import Statistics, sum_shapes
 from armlet.policies.base import BasePolicy, sums
-from armlet.policies.derived import Derived
-from armlet.policies.ols_bandit import forced_arm
 from armlet.policies.state import fresh
 from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import (
@@ -36,6 +34,8 @@ from armlet.types import (
     Interaction,
     Shapes,
 )
+from armlet_lab.literature.derived import Derived
+from armlet_lab.literature.ols_bandit import forced_arm
 
 NEVER = -1  # has not switched
 
@@ -129,7 +129,7 @@ class GreedyFirst(BasePolicy[GreedyFirstState]):
     t0
         The first step that may switch; 8 K d if left out, our choice.
     q
-        Forced steps of each arm in every block; see `armlet.policies.ols_bandit`.
+        Forced steps of each arm in every block; see `armlet_lab.literature.ols_bandit`.
     h
         Arms within h / 2 of the best forced estimate stay: about the gap that matters, in units of reward.
     ridge

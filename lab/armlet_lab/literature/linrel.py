@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from armlet.inputs.settings import NOISE_SCALE, Ridge, chance, positive, settle, whole
 from armlet.policies.base import SumsPolicy
-from armlet.policies.derived import Derived
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Bool, Choice, Coins, Float64
+from armlet_lab.literature.derived import Derived
 from armlet_lab.literature.factors import deviation, truncated_bounds, truncated_rows
 
 

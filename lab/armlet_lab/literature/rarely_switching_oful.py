@@ -20,10 +20,10 @@ import numpy as np
 
 from armlet.inputs.settings import NOISE_SCALE, chance, number, positive, settle
 from armlet.policies.base import BasePolicy
-from armlet.policies.derived import ridge_rows
 from armlet.policies.state import Arrays, fresh
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, Shapes
+from armlet_lab.literature.derived import ridge_rows
 from armlet_lab.literature.factors import lengths, log_det
 
 ROUNDING = 1e-12  # a context of length 1 doubles det V = 1 exactly, and with C = 1 rounding must not decide

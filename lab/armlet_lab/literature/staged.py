@@ -53,10 +53,10 @@ import numpy as np
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import NOISE_SCALE, chance, optional, positive, settle, whole
 from armlet.policies.base import BasePolicy
-from armlet.policies.derived import ridge_rows
 from armlet.policies.state import Arrays, check_counted
 from armlet.reference.choice import best_chances, play_best
 from armlet.types import Array, Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Shapes
+from armlet_lab.literature.derived import ridge_rows
 from armlet_lab.literature.factors import deviation, lengths, truncated_bounds, truncated_rows
 
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from armlet.inputs.settings import NOISE_SCALE, Ridge, number, optional, positive, settle, whole
 from armlet.policies.base import SumsPolicy
-from armlet.policies.derived import Derived
 from armlet.reference.choice import best_chances, force, play_best
 from armlet.types import Bool, Choice, Coins, Float64
+from armlet_lab.literature.derived import Derived
 
 SMALLEST = 1e-150  # eigenvalues below it count as 0 too: divided by them, estimates could overflow
 ROUNDING = 1e-10  # eigenvalues below this part of the largest, and squares below this part of |x|^2, count as 0

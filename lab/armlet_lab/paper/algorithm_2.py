@@ -17,7 +17,7 @@ import numpy as np
 from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7Growing
 from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
-from armlet.policies import Algorithm1, ContextualUCB, LinUCB, OLSBandit, ThompsonSampling
+from armlet.policies import Algorithm1, ContextualUCB, LinUCB, ThompsonSampling
 from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots
 from armlet.report.document import Table
@@ -25,6 +25,7 @@ from armlet.report.numbers import column
 from armlet.simulation import play as playing
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
 from armlet.types import Estimate, Float64, Policy
+from armlet_lab.literature.ols_bandit import OLSBandit
 from armlet_lab.runner.arena import Brief, brief
 from armlet_lab.runner.experiment import (
     Claim,

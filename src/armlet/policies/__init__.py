@@ -27,12 +27,9 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.contextual_ucb import ContextualUCB as ContextualUCB
     from armlet.policies.fixed_epsilon import FixedEpsilon as FixedEpsilon
     from armlet.policies.greedy import Greedy as Greedy
-    from armlet.policies.hybrid_linucb import HybridLinUCB as HybridLinUCB
     from armlet.policies.linucb import LinUCB as LinUCB
     from armlet.policies.occasional_optimism import OccasionalOptimism as OccasionalOptimism
     from armlet.policies.oful import OFUL as OFUL
-    from armlet.policies.ols_bandit import OLSBandit as OLSBandit
-    from armlet.policies.optimistic_epsilon_greedy import OptimisticEpsilonGreedy as OptimisticEpsilonGreedy
     from armlet.policies.oracle import Oracle as Oracle
     from armlet.policies.square_cb import SquareCB as SquareCB
     from armlet.policies.thompson_sampling import ThompsonSampling as ThompsonSampling
@@ -49,13 +46,10 @@ _FILES = {
     "AutoAlgorithm1": "auto_epsilon_greedy",
     "ScheduledEpsilonGreedy": "algorithm_1",
     "OccasionalOptimism": "occasional_optimism",
-    "OptimisticEpsilonGreedy": "optimistic_epsilon_greedy",
     "ContextualUCB": "contextual_ucb",
     "FixedEpsilon": "fixed_epsilon",
-    "OLSBandit": "ols_bandit",
     "Greedy": "greedy",
     "LinUCB": "linucb",
-    "HybridLinUCB": "hybrid_linucb",
     "OFUL": "oful",
     "ThompsonSampling": "thompson_sampling",
     "SquareCB": "square_cb",

@@ -15,7 +15,7 @@ import numpy as np
 from armlet.errors import InvalidValueError
 from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Settings, open_outcomes
-from armlet.kernel import LayeredStatistics, LazyStatistics, Statistics
+from armlet.kernel import LazyStatistics, Statistics
 from armlet.reference.units import rounded
 from armlet.types import Array, Float64, Int64, Policy, State
 
@@ -93,7 +93,7 @@ def _check_kind(policy: Policy, state: State) -> None:
             raise InvalidValueError(
                 f"features cannot be replaced: {name} has {setting}={value!r}, a value for every feature; {REFIT}"
             )
-    if not isinstance(state, Statistics | LayeredStatistics) or not state.arrays().keys() <= CARRIERS.keys():
+    if not isinstance(state, Statistics) or not state.arrays().keys() <= CARRIERS.keys():
         raise InvalidValueError(f"features cannot be replaced: {name} keeps other things than sums of rows; {REFIT}")
 
 

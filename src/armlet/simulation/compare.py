@@ -98,7 +98,6 @@ def _needs(kind: type[Policy], name: str) -> bool:
 USUAL = (
     "OccasionalOptimism",
     "AutoEpsilonGreedy:horizon={horizon}",
-    "OptimisticEpsilonGreedy",
     "LinUCB",
     "OFUL",
     "ThompsonSampling:v=1",

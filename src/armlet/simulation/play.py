@@ -123,7 +123,7 @@ class InKernel:
     """Plays a compiled rule from a state on, which itself stays as it is."""
 
     def __init__(self, rule: kernel.Rule, start: Any, seed: int, t: int = 0) -> None:
-        self.state = start  # Statistics or LayeredStatistics, as every compiled policy's is
+        self.state = start  # sums, as every compiled policy's is
         self._rule, self._seed, self._t = rule, seed, t
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:

@@ -50,7 +50,6 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "AutoAlgorithm1": {"horizon": 500},
     "FixedEpsilon": {"epsilon": 0.3},
     "ContextualUCB": {"history": "explored", "p": 8},
-    "OLSBandit": {"q": 2, "h": 0.5},
 }
 FADING: Final = ({"discount": 0.95}, {"half_life": 25}, {"half_life": "3 hours"})
 ARMS: Final = ("a", "b", 3)

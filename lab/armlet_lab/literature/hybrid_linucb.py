@@ -24,8 +24,8 @@ import numpy as np
 
 from armlet.inputs.settings import Ridge, chance, optional, positive, settle
 from armlet.policies.base import IndexPolicy
-from armlet.policies.derived import Derived, ridge_rows
 from armlet.types import Float64
+from armlet_lab.literature.derived import Derived, ridge_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armlet.inputs.settings import Units, check_origin, origin_like, positive, settle, units_word, whole
-from armlet.kernel import ForcedSampling, LayeredStatistics, Statistics, sum_shapes
+from armlet.inputs.settings import Ridge, Units, origin_like, positive, settle, units_word, whole
+from armlet.kernel import Statistics
 from armlet.policies.base import BasePolicy, record
+from armlet.policies.state import check_counted
 from armlet.reference.choice import below, best_arms, force
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
+from armlet_lab.literature.layers import Layers, layered_shapes
 
 FORCED, ALL = 0, 1  # the layers of the state: rows of forced steps, rows of all steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OLSBandit(BasePolicy[LayeredStatistics]):
+class OLSBandit(BasePolicy[Layers]):
     """Force each arm at steps fixed in advance; in between play the best that forced rows do not rule out.
 
     Arm i is forced at steps (2^n - 1) K q + j for j = q i + 1 .. q (i + 1) and n = 0, 1, 2, ...
@@ -60,32 +62,31 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         settle(self, q=whole(), h=positive(), ridge=positive(), units=units_word, origin=origin_like)
 
     def shapes(self, n_arms: int, dim: int) -> Shapes:
-        return sum_shapes(n_arms, dim, 2, units=self.units)
+        """Return the shapes of the state's arrays."""
+        return layered_shapes(n_arms, dim, self.units)
 
-    def init(self, n_arms: int, dim: int) -> LayeredStatistics:
+    def init(self, n_arms: int, dim: int) -> Layers:
         """Start two empty sets of sums: of forced rows and of all rows."""
-        origin = check_origin(self.origin, dim)
-        return LayeredStatistics(2, n_arms, dim, ridge="constant", value=self.ridge, units=self.units, origin=origin)
+        return Layers(n_arms, dim, ridge=Ridge.parse(self.ridge), units=self.units, origin=self.origin)
 
-    def rule(self) -> ForcedSampling:
-        return ForcedSampling(q=self.q, h=self.h)
-
-    def estimates(self, state: LayeredStatistics) -> Float64:
+    def estimates(self, state: Layers) -> Float64:
+        """Return theta_hat of every arm from all of its rows, (K, d)."""
         return state[ALL].estimates()
 
-    def fitted(self, state: LayeredStatistics) -> Statistics:
+    def fitted(self, state: Layers) -> Statistics:
+        """Predict from all rows."""
         return state[ALL]
 
-    def _forced(self, state: LayeredStatistics, t: int, eligible: Bool) -> int | None:
+    def _forced(self, state: Layers, t: int, eligible: Bool) -> int | None:
         arm = forced_arm(t, state.n_arms, self.q)
         return arm if arm is not None and eligible[arm] else None
 
-    def _best(self, state: LayeredStatistics, x: Float64, eligible: Bool) -> Int64:
+    def _best(self, state: Layers, x: Float64, eligible: Bool) -> Int64:
         arms, forced = np.flatnonzero(eligible), state[FORCED].scores(x)
         near = arms[forced[arms] >= forced[arms].max() - self.h * state[ALL].deviation / 2]
         return best_arms(state[ALL].scores(x), near)
 
-    def probabilities(self, state: LayeredStatistics, t: int, x: Float64, eligible: Bool) -> Float64:
+    def probabilities(self, state: Layers, t: int, x: Float64, eligible: Bool) -> Float64:
         """Play the forced arm, or share probability among the best that are left."""
         forced, chances = self._forced(state, t, eligible), np.zeros(state.n_arms)
         if forced is not None:
@@ -95,7 +96,7 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         chances[best] = 1.0 / len(best)
         return chances
 
-    def decide(self, state: LayeredStatistics, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
+    def decide(self, state: Layers, t: int, x: Float64, coins: Coins, eligible: Bool) -> Choice:
         """Play the forced arm, or the best that is left, ties broken by the coins."""
         forced = self._forced(state, t, eligible)
         if forced is not None:
@@ -103,11 +104,14 @@ class OLSBandit(BasePolicy[LayeredStatistics]):
         best = self._best(state, x, eligible)
         return Choice(int(best[below(coins.tie, len(best))]), 1.0 / len(best), False)
 
-    def update(self, state: LayeredStatistics, interaction: Interaction) -> None:
+    def update(self, state: Layers, interaction: Interaction) -> None:
         """Record every step, and forced steps in a layer of their own too."""
-        record(state[ALL], interaction)
-        if interaction.explored:
-            record(state[FORCED], interaction)
+        layers = [state[ALL], state[FORCED]] if interaction.explored else [state[ALL]]
+        if interaction.replaces is not None or interaction.weight < 0.0:
+            for layer in layers:
+                check_counted(float(layer.n[interaction.arm]), interaction.weight)
+        for layer in layers:
+            record(layer, interaction)
 
 
 def forced_arm(t: int, n_arms: int, q: int) -> int | None:

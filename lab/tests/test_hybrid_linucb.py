@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from armlet import Bandit, Uniform
 from armlet.environments import FigureA
-from armlet.policies.derived import Derived
-from armlet.policies.hybrid_linucb import HybridLinUCB
 from armlet.simulation.run import simulate
 from armlet.types import Float64, Interaction
+from armlet_lab.literature.derived import Derived
+from armlet_lab.literature.hybrid_linucb import HybridLinUCB
 from support.contract import check_settings
 from support.examples import scaled
 
