@@ -34,7 +34,7 @@ class Made(Blocks):
     def __len__(self) -> int:
         return -(-self.n // self._cut)
 
-    def __getitem__(self, block: int) -> Rows:
+    def _read(self, block: int) -> Rows:
         return self._rows.take(slice(block * self._cut, (block + 1) * self._cut))
 
 

@@ -63,9 +63,7 @@ class CompactedBlocks(Blocks):
     def __len__(self) -> int:
         return len(self._groups)
 
-    def __getitem__(self, block: int) -> Rows:
-        if not 0 <= block < len(self):
-            raise IndexError(block)
+    def _read(self, block: int) -> Rows:
         with reading(self._path.name):
             return self._block(block)
 
@@ -73,7 +71,7 @@ class CompactedBlocks(Blocks):
         names = [*_COLUMNS, *self._x_names(), *self._parts, *(("unit", "epoch") if self._units else ())]
         with open_file(self._path, ["arm"] if self._layout.labels != "int" else []) as file:
             options = {"batch_size": _BATCH, "row_groups": self._groups[block], "columns": names}
-            parts = [self._read(batch) for batch in file.iter_batches(**options, use_threads=False)]
+            parts = [self._columns(batch) for batch in file.iter_batches(**options, use_threads=False)]
         probabilities = [part.pop("probabilities") for part in parts]
         columns: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         columns["probabilities"] = None
@@ -90,7 +88,7 @@ class CompactedBlocks(Blocks):
     def _x_names(self) -> list[str]:
         return ["x"] if self._layout.contexts == "binary" else [f"x.{name}" for name in self._layout.features]
 
-    def _read(self, batch: Any) -> dict[str, Any]:
+    def _columns(self, batch: Any) -> dict[str, Any]:
         name = self._path.name
         for column in ("seq", "t", "propensity"):
             if batch.column(column).null_count:

@@ -342,7 +342,8 @@ def _sum(
     records = [survey.records(blocks.dim)] if survey.units is None else survey.records_without()
     models, spanning = tuple(map(solve, records)), None if survey.units is None else survey.units.spanning
     tasks = [
-        SumTask(blocks, i, tuple(targets), models, start, every, spanning) for i, start in enumerate(survey.starts)
+        SumTask(blocks.reader(i), tuple(targets), models, start, every, spanning)
+        for i, start in enumerate(survey.starts)
     ]
     parts = []
 
@@ -353,7 +354,7 @@ def _sum(
 
     if pool == "serial" and workers is None:  # there is nothing to open
         for task in tasks:
-            collect(task.block, sum_block(task))
+            collect(len(parts), sum_block(task))
         return TargetSums.add(parts)
     with opened(pool, workers=workers) as place:
         return TargetSums.add(map_in_order(sum_block, tasks, place, collect))

@@ -11,14 +11,14 @@ same bytes. O(n (d^2 + J K d)) a block of n rows for J targets, O(K d^2) memory 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from armlet.evaluation.estimators import Estimator, kernel_constants
-from armlet.evaluation.rows import Blocks, Design, Rows
+from armlet.evaluation.rows import Design, Rows
 from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, prob_of_played
 from armlet.evaluation.units import FOLDS, UnitSums, fold_of
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
@@ -164,20 +164,17 @@ def _added(a: Float64, b: Float64) -> tuple[Float64, Float64]:
 
 
 def contributions(dist: ActionDist, pi: Float64, design: Design) -> Float64:
-    """Return what each row adds to the running sums, (n, RUNNING)."""
+    """Return what each row adds to the running sums, (RUNNING, n)."""
     m, c, x = design.n_eligible, design.given, design.explored
     squares = np.ones(len(pi)) if dist.ndim == 1 else np.einsum("ij,ij->i", dist, dist)
     even = c == 1.0 / m
     spread = np.where(even, m * squares, (pi / c) ** 2)  # where all arms are alike, the mean over arms is known
-    out = np.zeros((len(pi), RUNNING))
-    out[:, 0] = x
-    out[:, 1] = np.where(x, spread, 0.0)
-    out[:, 2] = ~x
-    out[:, 3] = np.where(x, 0.0, pi * pi)
-    out[:, 4] = np.where(x, 0.0, pi * pi / c)
+    exploited = np.where(x, 0.0, pi * pi)
+    out = np.zeros((RUNNING, len(pi)))
+    out[:5] = x, np.where(x, spread, 0.0), ~x, exploited, exploited / c
     if not design.whole:
         late = (design.step**2) ** 4
-        out[:, 5:] = np.column_stack([np.ones(len(pi)), m, late, late * design.rate])
+        out[5:] = np.ones(len(pi)), m, late, late * design.rate
     return out
 
 
@@ -186,13 +183,19 @@ def running_sums(dist: ActionDist, rows: Rows, design: Design) -> Float64:
     added = contributions(dist, prob_of_played(dist, rows.arm), design)
     if rows.unit is not None:
         fold = fold_of(rows.unit)
-        return np.stack([_last_sum(added[fold == each]) for each in range(FOLDS)])
+        return np.stack([_last_sum(added[:, fold == each]) for each in range(FOLDS)])
     return _last_sum(added)
 
 
 def _last_sum(added: Float64) -> Float64:
-    total: Float64 = np.cumsum(np.vstack([np.zeros(added.shape[1]), added]), axis=0)[-1]
-    return total
+    return _sums_before(added, np.zeros(len(added)), len(added))[:, -1]
+
+
+def _sums_before(added: Float64, start: Float64, count: int) -> Float64:
+    """Return some running sums before each row and after the last, (count, n + 1): added one row after the other."""
+    sums = np.empty((count, added.shape[1] + 1))
+    sums[:, 0], sums[:, 1:] = start[:count], added[:count]
+    return np.cumsum(sums, axis=1, out=sums)
 
 
 def row_weights(added: Float64, start: Float64, design: Design) -> Float64:
@@ -214,9 +217,9 @@ def row_weights(added: Float64, start: Float64, design: Design) -> Float64:
     >>> row_weights(contributions(np.array([0, 0, 0]), pi, design), np.zeros(RUNNING), design)
     array([0.5, 0.5, 0.5])
     """
-    before = np.cumsum(np.vstack([start, added]), axis=0)[:-1]
-    explored, spread, exploited, g, played = before.T[:5]
-    m, rate = (design.n_eligible, design.rate) if design.whole else _usual(before.T[5:], design)
+    before = _sums_before(added, start, 5 if design.whole else RUNNING)[:, :-1]
+    explored, spread, exploited, g, played = before[:5]
+    m, rate = (design.n_eligible, design.rate) if design.whole else _usual(before[5:], design)
     spread = (spread + m) / (explored + 1.0)
     g = (g + 0.5) / (exploited + 1.0)
     played = (played + 0.5 * m) / (exploited + 1.0)
@@ -261,8 +264,7 @@ class TargetSums:
 class SumTask:
     """A block to be summed for targets, the last of which is the baseline."""
 
-    blocks: Blocks
-    block: int
+    read: Callable[[], Rows]
     targets: tuple[Target, ...]
     models: tuple[RewardModel, ...]  # one; where rows have units one for each fold, which has not seen it
     starts: Float64  # (J, RUNNING): of the running sums; (J, FOLDS, RUNNING) where rows have units
@@ -272,7 +274,7 @@ class SumTask:
 
 def sum_block(task: SumTask) -> TargetSums:
     """Sum one block."""
-    rows = task.blocks[task.block].with_reward()
+    rows = task.read().with_reward()
     design = Design.of(rows)
     parts = _parts_of(task, rows, design)
     beyond = np.array([_beyond(design, part) for part in parts])
@@ -325,17 +327,17 @@ def _parts_of(task: SumTask, rows: Rows, design: Design) -> list[Parts | None]:
 def _unit_parts(task: SumTask, rows: Rows, design: Design, target: Target, start: Float64) -> Parts:
     """Return the parts of rows that have units: each fold by the model and the running sums of the others."""
     fold, n = fold_of(np.asarray(rows.unit)), len(rows)
-    pi, direct, played, h, added = *(np.zeros(n) for _ in range(4)), np.zeros((n, RUNNING))
+    pi, direct, played, h, added = *(np.zeros(n) for _ in range(4)), np.zeros((RUNNING, n))
     for each, model in enumerate(task.models):
         some = np.flatnonzero(fold == each)
         part = rows.take(some)
         expected = Predictions(part, np.zeros(len(part), dtype=np.bool_), model).of(target)
         pi[some], direct[some], played[some] = expected.pi, expected.direct, expected.played
-        added[some] = contributions(expected.dist, expected.pi, replace(Design.of(part), whole=design.whole))
+        added[:, some] = contributions(expected.dist, expected.pi, replace(Design.of(part), whole=design.whole))
     if design.known.all():
         for each in range(FOLDS):
             mine = fold == each
-            others = np.where(mine[:, np.newaxis], 0.0, added)
+            others = np.where(mine, 0.0, added)
             h[mine] = row_weights(others, np.delete(start, each, axis=0).sum(axis=0), design)[mine]
     explored = design.explored.astype(np.float64)
     return Parts(pi, direct, rows.reward, design.propensity, design.given, explored, played, h)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,6 +25,8 @@ from armlet.types import Arm, Bool, Float64, Int64
 
 BLOCK: Final = 2**16
 """Rows of a block: where sums are cut is part of what they are."""
+KEPT: Final = 4
+"""Blocks of a log that has no more: they stay in memory once they have been read."""
 Int8 = npt.NDArray[np.int8]
 
 
@@ -90,6 +93,10 @@ class Blocks(ABC):
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         self.about = dict(about)
+        self._kept: dict[int, Rows] = {}  # of a short log, which is read at least twice
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_kept": {}}
 
     @property
     def dim(self) -> int:
@@ -132,8 +139,23 @@ class Blocks(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    def __getitem__(self, block: int) -> Rows:
+        if not 0 <= block < len(self):
+            raise IndexError(block)
+        if block in self._kept:
+            return self._kept[block]
+        rows = self._read(block)
+        if len(self) <= KEPT:
+            self._kept[block] = rows
+        return rows
+
+    def reader(self, block: int) -> Callable[[], Rows]:
+        """Return what reads a block in another process."""
+        return partial(self.__class__.__getitem__, self, block)
+
     @abstractmethod
-    def __getitem__(self, block: int) -> Rows: ...
+    def _read(self, block: int) -> Rows:
+        """Return the rows of a block."""
 
     def __iter__(self) -> Iterator[Rows]:
         made = RowDigest() if self.digest is None else None
@@ -186,7 +208,11 @@ class HeldBlocks(Blocks):
     def __len__(self) -> int:
         return -(-self.n // BLOCK)
 
-    def __getitem__(self, block: int) -> Rows:
+    def reader(self, block: int) -> Callable[[], Rows]:
+        """Return what reads a block, which is all that it takes along."""
+        return partial(self[block].take, slice(None))
+
+    def _read(self, block: int) -> Rows:
         start, end = block * BLOCK, min((block + 1) * BLOCK, self.n)
         columns: dict[str, Any] = {"t": np.arange(start, end, dtype=np.int64) + 1, "probabilities": None}
         columns |= {name: column[: end - start] for name, column in self._unknown.items()}

@@ -47,7 +47,7 @@ class SpooledBlocks(Blocks):
         self._units, self._paid = spooler.has_units, spooler.paid
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_gone"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_gone"}
 
     @property
     def has_units(self) -> bool:
@@ -57,7 +57,7 @@ class SpooledBlocks(Blocks):
     def __len__(self) -> int:
         return -(-self.n // BLOCK)
 
-    def __getitem__(self, block: int) -> Rows:
+    def _read(self, block: int) -> Rows:
         with np.load(self._folder / f"{block}.npz") as saved:
             columns: dict[str, Any] = dict(saved)
         paid = np.memmap(self._folder / "paid", self._paid.dtype, mode="r")[block * BLOCK : (block + 1) * BLOCK]

@@ -109,7 +109,7 @@ class LoggedActions(Blocks):
     def __len__(self) -> int:
         return 1
 
-    def __getitem__(self, block: int) -> Rows:
+    def _read(self, block: int) -> Rows:  # noqa: ARG002
         raise EvaluationError(
             f"{self.name} is a log of actions with features, which has no column for every arm; value policies on it "
             "by armlet.evaluate"
