@@ -22,7 +22,7 @@ import armlet
 from armlet import ArmletError
 from armlet.stores import Loop, SQLite, Store
 from armlet.stores.encoding import EARLY, EVENT, HEAD, LOOP, OUTCOME, SNAPSHOT, TALLY
-from armlet.stores.tickets import Chore
+from armlet.stores.transaction import Chore
 from fuzz.faults import Fault, require
 from fuzz.session import FOLDER
 from support.stores import rebuilt

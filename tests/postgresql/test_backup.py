@@ -10,9 +10,9 @@ import armlet
 from armlet.errors import StoreError
 from armlet.policies import Algorithm1
 from armlet.stores import SQLite, Store
-from armlet.stores.draft import transaction
 from armlet.stores.ledger import Early, Moment, Pending, Want
 from armlet.stores.postgresql import PostgreSQL, backup
+from armlet.stores.transaction import transaction
 
 LOOPS = ("one", "two")
 

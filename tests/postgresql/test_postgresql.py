@@ -19,13 +19,13 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from armlet.errors import InvalidValueError, StoreError, UncertainError
-from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, LoopRecord, Moment, Pending, Want
 from armlet.stores.postgresql import PostgreSQL
 from armlet.stores.postgresql.connection import Address, Connection
 from armlet.stores.postgresql.schema import COMMIT, VERSION, bring_up_to_date
 from armlet.stores.postgresql.session import ENTER
 from armlet.stores.postgresql.statements import Statement
+from armlet.stores.transaction import Draft, Transaction, transaction
 from support.postgresql import Proxy, Server
 
 MOST_TRIPS = 6
@@ -204,7 +204,7 @@ def test_a_database_that_is_silent_is_given_up_in_time(proxy: Proxy, schema: str
 
 REPLICA = """
 import sys
-from armlet.stores.draft import transaction
+from armlet.stores.transaction import transaction
 from armlet.stores.ledger import Moment, Want
 from armlet.stores.postgresql import PostgreSQL
 ledger = PostgreSQL(sys.argv[1], schema=sys.argv[2], deadline=3.0)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Final
 
 from armlet.stores import learning
-from armlet.stores.draft import Draft
 from armlet.stores.ledger import Pending, Session
 from armlet.stores.rewards import Judgement, Reward, RewardRules, judge
 from armlet.stores.runner import LoopRunner
 from armlet.stores.sqlite import SQLite, SQLiteSession
+from armlet.stores.transaction import Draft
 
 
 def answer_too_early() -> None:

@@ -19,9 +19,8 @@ import numpy as np
 
 import armlet
 from armlet.stores import Loop, Moment, SQLite, Store
-from armlet.stores.draft import Draft
-from armlet.stores.learning import Recent
 from armlet.stores.runner import LoopRunner
+from armlet.stores.transaction import Draft, Recent
 from armlet.stores.writer import Upkeep
 from soak.environment import ARMS, DIM, context, reward
 from soak.oracle import LostError

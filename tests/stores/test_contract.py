@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from armlet.stores import Ledger, LoopRecord, Memory, Pending, Row, SQLite
-from armlet.stores.draft import Draft
 from armlet.stores.ledger import Decided, Early, Entered, Want
 from armlet.stores.memory import MemorySession, _Book
+from armlet.stores.transaction import Draft
 from armlet.testing import STORE_CHECKS, check_store
 from armlet.testing.stores import Place, StoreCheck
 

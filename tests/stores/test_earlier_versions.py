@@ -16,7 +16,7 @@ import pytest
 
 import armlet
 from armlet.stores import Store
-from armlet.stores.sqlite import schema
+from armlet.stores.sqlite import ledger as sqlite_ledger
 from armlet.stores.sqlite.ledger import SQLiteReader
 from support.stores import rebuilt
 from support.stores.files import check_values, edit, tools
@@ -134,7 +134,7 @@ def test_what_an_earlier_version_did_not_count_is_counted(path: Path) -> None:
 def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
     opened(path, later()).close()
     connection = tools(path)
-    assert connection.pragma("user_version") == schema.VERSION
+    assert connection.pragma("user_version") == sqlite_ledger.VERSION
     assert connection.execute("PRAGMA integrity_check").get == "ok"
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == {"loop", "head", "event", "outcome", "early", "snapshot", "tally"}
@@ -144,7 +144,7 @@ def test_a_file_is_brought_up_to_date_for_good(path: Path) -> None:
 
 def test_who_only_reads_changes_no_file(path: Path, version: int) -> None:
     before = path.read_bytes()
-    words = f"a store of version {version}, and can be read once it is of version {schema.VERSION}"
+    words = f"a store of version {version}, and can be read once it is of version {sqlite_ledger.VERSION}"
     with pytest.raises(armlet.errors.StoreError, match=words):
         SQLiteReader(path)
     assert path.read_bytes() == before
@@ -153,15 +153,15 @@ def test_who_only_reads_changes_no_file(path: Path, version: int) -> None:
 def test_a_step_that_is_broken_off_leaves_the_file_as_it_was(
     path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = schema.VERSION - 1
-    step = schema._STEPS[last]
+    last = sqlite_ledger.VERSION - 1
+    step = sqlite_ledger._STEPS[last]
 
     def fails(connection: apsw.Connection) -> None:
         step(connection)
         raise apsw.FullError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "_STEPS", {**schema._STEPS, last: fails})
+        patch.setattr(sqlite_ledger, "_STEPS", {**sqlite_ledger._STEPS, last: fails})
         with pytest.raises(armlet.errors.StoreError, match="the disk is full"):
             opened(path, later())
     connection = tools(path)

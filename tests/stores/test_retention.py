@@ -15,8 +15,8 @@ import armlet
 from armlet.errors import StoreError
 from armlet.stores import Loop, SQLite, Store, writer
 from armlet.stores.maintenance import FORGOTTEN
-from armlet.stores.sqlite import schema
-from armlet.stores.sqlite.schema import VERSION
+from armlet.stores.sqlite import ledger as sqlite_ledger
+from armlet.stores.sqlite.ledger import VERSION
 from armlet.testing.stores import Place, _Failing
 from support.stores import rebuilt
 
@@ -210,8 +210,8 @@ def test_a_file_of_another_version_is_refused_and_left_alone(version: int, tmp_p
 
 def test_tables_that_cannot_be_made_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "shop.db"
-    tables = f"{schema.TABLES[VERSION]} INSERT INTO nowhere VALUES (1);"
-    monkeypatch.setattr(schema, "TABLES", {VERSION: tables})
+    tables = f"{sqlite_ledger.TABLES[VERSION]} INSERT INTO nowhere VALUES (1);"
+    monkeypatch.setattr(sqlite_ledger, "TABLES", {VERSION: tables})
     with pytest.raises(armlet.errors.StoreError, match=r"cannot be opened: .*nowhere"):
         armlet.open_store(path)
     assert list(tmp_path.iterdir()) == []

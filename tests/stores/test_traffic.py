@@ -22,10 +22,9 @@ from armlet.inputs.settings import Units
 from armlet.policies.base import RidgePolicy
 from armlet.reference.choice import play_drawn, shares
 from armlet.stores import Loop, Memory, SQLite, Store
-from armlet.stores.draft import Draft
 from armlet.stores.runner import WINDOWS
 from armlet.stores.sqlite import SQLiteSession
-from armlet.stores.tickets import Chore
+from armlet.stores.transaction import Chore, Draft
 from armlet.stores.writer import Upkeep, Writer
 from armlet.types import Choice, Coins
 from support.stores import rebuilt

@@ -10,10 +10,10 @@ import pytest
 import armlet
 from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import Ledger, Loop, Memory, Store
-from armlet.stores.draft import transaction
 from armlet.stores.ledger import Pending, Want
 from armlet.stores.overview import details, overview
 from armlet.stores.sqlite import SQLite
+from armlet.stores.transaction import transaction
 from armlet.stores.verify import OFTEN, verify
 
 

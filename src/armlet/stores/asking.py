@@ -18,11 +18,10 @@ from armlet.inputs.columns import check_text, listed
 from armlet.kernel import Decision
 from armlet.stores import choosing
 from armlet.stores.choosing import Actions, Choice
-from armlet.stores.draft import Draft, Transaction
 from armlet.stores.ledger import Moment
 from armlet.stores.rewards import Reward, Status, Value
 from armlet.stores.runner import LoopRunner
-from armlet.stores.tickets import ContextChangedError, Work
+from armlet.stores.transaction import ContextChangedError, Draft, Transaction, Work
 from armlet.stores.writer import Writer
 from armlet.types import Contexts
 

@@ -1,6 +1,6 @@
 """How a loop decides among the actions of a table: tables and their names, baselines, and decisions that wait.
 
-Each function takes the runner of the loop, inside a transaction, as those of `stores/learning.py` do. A table that no
+Each function takes the runner of the loop, inside a transaction, as those of `stores/rewards.py` do. A table that no
 row has is written before the decision; a decision has what it takes to learn, so that its table may change or go.
 """
 
@@ -25,15 +25,13 @@ from armlet.errors import (
 )
 from armlet.inputs.actions import dense, read_context
 from armlet.inputs.ask import Ask
-from armlet.stores.draft import Draft, Transaction
-from armlet.stores.learning import Recent, give
 from armlet.stores.ledger import Moment, Pending, Row
-from armlet.stores.rewards import to_give
+from armlet.stores.rewards import give, to_give
 from armlet.stores.rows.decisions import action_bytes_of, action_fields_of, bytes_of, decision_of
 from armlet.stores.rows.replay import written
 from armlet.stores.rows.tables import KeptTable, fields_of_table, table_of
 from armlet.stores.runner import LoopRunner, check_no_id
-from armlet.stores.tickets import Work
+from armlet.stores.transaction import Draft, Recent, Transaction, Work
 from armlet.types import Arm, Context, Contexts, Float64
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Typ
 from armlet.types import Arm
 
 if TYPE_CHECKING:
-    from armlet.stores.draft import Draft
+    from armlet.stores.transaction import Draft
 
 Phase: TypeAlias = Literal["open", "deferred", "expired", "default", "learned"]
 """What was learned of a decision: nothing yet, nothing before it is activated, nothing that is waited for, the default

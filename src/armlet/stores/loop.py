@@ -26,7 +26,6 @@ from armlet.kernel import Decision
 from armlet.report.notebook import fragment, note
 from armlet.stores import choosing, maintenance
 from armlet.stores.asking import Asking, reward_of, rewarding, rewarding_many
-from armlet.stores.draft import Draft, Transaction
 from armlet.stores.gains import Gain
 from armlet.stores.health import Alarm
 from armlet.stores.ledger import Ledger, Moment
@@ -38,6 +37,7 @@ from armlet.stores.rows.log import LoopLog
 from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import LIVE, LoopChange
 from armlet.stores.stats import Stats
+from armlet.stores.transaction import Draft, Transaction
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Context, Contexts, Policy
 

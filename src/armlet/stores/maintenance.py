@@ -20,18 +20,17 @@ from armlet.errors import DecisionError, InvalidValueError
 from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
-from armlet.stores.draft import Draft, Transaction
 from armlet.stores.folds import ERASE
-from armlet.stores.learning import Recent, expire
 from armlet.stores.ledger import Decided, Moment, Row
 from armlet.stores.overview import gains_of
 from armlet.stores.promotion import Gate, Promotion, check_shadow, passes
 from armlet.stores.refit import Refit, like
+from armlet.stores.rewards import expire
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
 from armlet.stores.spec import LIVE, RULES, LoopChange, is_own, rules_of_parts
-from armlet.stores.tickets import Chore
+from armlet.stores.transaction import Chore, Draft, Recent, Transaction
 from armlet.types import Arm
 
 OF_ANY_LOOP: Final = (*RULES, "policy", "reward_range")  # may change also where actions come with each decision

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from armlet.errors import StoreError
-from armlet.stores.draft import Draft
 from armlet.stores.ledger import (
     Decided,
     Early,
@@ -26,6 +25,7 @@ from armlet.stores.ledger import (
     Usage,
     Want,
 )
+from armlet.stores.transaction import Draft
 
 
 @dataclass(slots=True)

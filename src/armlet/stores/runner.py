@@ -36,9 +36,7 @@ from armlet.lost_digits import keeping_rows
 from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
-from armlet.stores.draft import Draft, Transaction
 from armlet.stores.folds import Tally
-from armlet.stores.learning import Recent, bill_part, check_played, close, count, judged, learned_elsewhere, spent_part
 from armlet.stores.ledger import (
     REWARD,
     Decided,
@@ -52,13 +50,26 @@ from armlet.stores.ledger import (
     Session,
     Want,
 )
-from armlet.stores.rewards import PartRules, Reward, RewardRules, Status, has_room
+from armlet.stores.rewards import (
+    PartRules,
+    Reward,
+    RewardRules,
+    Status,
+    bill_part,
+    check_played,
+    close,
+    count,
+    has_room,
+    judged,
+    learned_elsewhere,
+    spent_part,
+)
 from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute, timed
 from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
 from armlet.stores.spec import is_own
 from armlet.stores.terms import USUAL, Terms
-from armlet.stores.tickets import Chore, ContextChangedError
+from armlet.stores.transaction import Chore, ContextChangedError, Draft, Recent, Transaction
 from armlet.stores.writer import Writer
 from armlet.types import Arm, Float64, Policy
 

@@ -31,7 +31,6 @@ from armlet.inputs.options import taking
 from armlet.report.notebook import fragment, note, table
 from armlet.stores import maintenance
 from armlet.stores.asking import MOST, WORDS, Rewarding, named, reward_of, rewarding
-from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Ledger, LoopRecord, Moment, Want
 from armlet.stores.loop import Loop
 from armlet.stores.rewards import Status
@@ -39,7 +38,7 @@ from armlet.stores.runner import LoopRunner
 from armlet.stores.spec import LoopSpec
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
-from armlet.stores.tickets import Chore
+from armlet.stores.transaction import Chore, Transaction
 from armlet.stores.writer import LONGEST_STOP, SECOND, Clock, Writer
 from armlet.types import Policy
 

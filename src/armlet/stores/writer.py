@@ -29,9 +29,22 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from armlet.errors import InternalError, QueueFullError, StoreError, StoreFailedError, UncertainError
-from armlet.stores.draft import Transaction, transaction
 from armlet.stores.ledger import Ledger, Moment
-from armlet.stores.tickets import AsyncCall, Call, Chore, Counts, Desk, Errand, Task, Ticket, Work, raised_in, release
+from armlet.stores.transaction import (
+    AsyncCall,
+    Call,
+    Chore,
+    Counts,
+    Desk,
+    Errand,
+    Task,
+    Ticket,
+    Transaction,
+    Work,
+    raised_in,
+    release,
+    transaction,
+)
 
 if TYPE_CHECKING:
     from armlet.stores.runner import LoopRunner

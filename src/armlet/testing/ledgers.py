@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from armlet.stores import Ledger, LoopRecord, Moment, Pending, Row
-from armlet.stores.draft import Draft, Transaction, transaction
 from armlet.stores.ledger import Early, Part, Want
+from armlet.stores.transaction import Draft, Transaction, transaction
 
 Place: TypeAlias = Callable[[], Ledger]
 """Opens a ledger; called again after it was closed, it opens the same one, with what was written."""

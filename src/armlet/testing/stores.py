@@ -18,10 +18,10 @@ from armlet.errors import BudgetError, EventError, StoreError
 from armlet.inputs.budget import Budget
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, FixedEpsilon, LinUCB
 from armlet.stores import Aggregation, ClockWarning, Ledger, Loop, Moment, Status, Store
-from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Session
 from armlet.stores.rows.replay import rebuild
 from armlet.stores.terms import Terms
+from armlet.stores.transaction import Transaction
 from armlet.testing.ledgers import LEDGER_CHECKS, Place, StoreCheck, entered, require
 from armlet.types import Policy
 

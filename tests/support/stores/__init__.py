@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from armlet.cast.cast import Cast
 from armlet.stores import Moment, Store
-from armlet.stores.draft import Transaction
 from armlet.stores.ledger import Want
 from armlet.stores.rows.replay import rebuild
 from armlet.stores.terms import Terms
+from armlet.stores.transaction import Transaction
 from armlet.types import Policy
 
 

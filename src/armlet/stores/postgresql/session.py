@@ -17,7 +17,6 @@ import psycopg
 
 from armlet.errors import StoreError, UncertainError, UnknownNameError
 from armlet.stores import encoding
-from armlet.stores.draft import Draft
 from armlet.stores.ledger import Decided, Early, Entered, Head, LoopRecord, Pruned, Row, Want
 from armlet.stores.postgresql.connection import Connection, Rows
 from armlet.stores.postgresql.schema import BEGIN, COMMIT, ROLLBACK, VERSION, check_version
@@ -33,6 +32,7 @@ from armlet.stores.postgresql.statements import (
     insert,
     unnest,
 )
+from armlet.stores.transaction import Draft
 
 PAGE: Final = 1000  # rows read at once
 MOST: Final = 10_000  # rows of others that are read on entering; the rest is read in pages

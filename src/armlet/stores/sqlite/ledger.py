@@ -8,20 +8,34 @@ pages have none, and the whole file is checked when it is opened to be written: 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import apsw
 
 from armlet.disk import LockedFile, sync_directory
 from armlet.errors import StoreError, StoreFailedError
 from armlet.stores import encoding
+from armlet.stores.encoding import WAY_OUT
 from armlet.stores.ledger import Head, LoopRecord, Moment, Row
-from armlet.stores.sqlite.schema import bring_up_to_date, check_counts, check_ours, check_pages, fetch
-from armlet.stores.sqlite.session import BY_STEP, HEAD, INCREMENTAL, LOOP, REFUSALS, SQLiteSession, read_rows
-from armlet.stores.sqlite.view import SQLiteView
+from armlet.stores.sqlite.session import (
+    BY_STEP,
+    HEAD,
+    INCREMENTAL,
+    LOOP,
+    REFUSALS,
+    SQLiteSession,
+    SQLiteView,
+    check_counts,
+    check_pages,
+    fetch,
+    marks,
+    read_rows,
+)
 
 RESERVE = 1 << 20  # bytes of the lock's file
 PATIENCE = 10_000  # milliseconds that others may need to open or to close the file
@@ -363,3 +377,158 @@ def _copy(source: apsw.Connection, path: Path) -> None:
 def _remove(path: Path) -> None:
     for end in ("", "-journal", "-wal", "-shm"):
         Path(f"{path}{end}").unlink(missing_ok=True)
+
+
+# ---- the tables of a store, and what brings a file of an earlier version to this one
+
+APPLICATION: Final = 0x41524D4C  # "ARML"
+VERSION: Final = 8  # counted up when a table or the fields of a row change
+
+_OUTCOME = """
+    CREATE TABLE outcome (
+        loop INTEGER NOT NULL, t INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, phase TEXT NOT NULL,
+        value REAL, due INTEGER, rank INTEGER NOT NULL, names TEXT NOT NULL, played TEXT, {}crc INTEGER NOT NULL,
+        PRIMARY KEY (loop, t)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX outcome_by_event ON outcome (loop, event);
+    CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
+"""
+_SINCE_8 = _OUTCOME.format("parts TEXT, ")
+_ONLY_7 = _OUTCOME.format("")
+_SINCE_7 = """
+    CREATE TABLE loop (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT NOT NULL, start BLOB NOT NULL,
+        base INTEGER NOT NULL DEFAULT 0,  -- rows up to it have been learned by `start`, so that they may be erased
+        made INTEGER NOT NULL);  -- the check value of the others
+    CREATE TABLE head (
+        loop INTEGER PRIMARY KEY, clock INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
+        steady INTEGER NOT NULL, epoch INTEGER NOT NULL, outcomes INTEGER NOT NULL, early INTEGER NOT NULL,
+        tallied INTEGER NOT NULL, made INTEGER NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE early (
+        id INTEGER PRIMARY KEY, loop INTEGER NOT NULL, event TEXT NOT NULL, until INTEGER NOT NULL,
+        fields TEXT NOT NULL, crc INTEGER NOT NULL);
+    CREATE INDEX early_by_event ON early (loop, event);
+    CREATE INDEX early_by_time ON early (loop, until);
+    CREATE TABLE tally (loop INTEGER PRIMARY KEY, counts TEXT NOT NULL, crc INTEGER NOT NULL);
+"""
+_SINCE_6 = """
+    CREATE TABLE event (
+        loop INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, t INTEGER,
+        fields TEXT NOT NULL, x BLOB, crc INTEGER NOT NULL, PRIMARY KEY (loop, seq)) WITHOUT ROWID;
+    CREATE INDEX event_by_step ON event (loop, t) WHERE kind <> 'decide';
+    CREATE TABLE snapshot (
+        loop INTEGER PRIMARY KEY, seq INTEGER NOT NULL, model BLOB NOT NULL, crc INTEGER NOT NULL);
+"""
+_ONLY_6 = """
+    CREATE TABLE loop (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT NOT NULL, start BLOB NOT NULL,
+        clock INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL DEFAULT 0, ts INTEGER NOT NULL DEFAULT 0,
+        base INTEGER NOT NULL DEFAULT 0,  -- rows up to it have been learned by `start`, so that they may be erased
+        steady INTEGER NOT NULL DEFAULT 0, outcomes INTEGER NOT NULL DEFAULT 0,
+        made INTEGER NOT NULL,  -- the check value of name, about, start and base; `crc` is that of the rest
+        crc INTEGER NOT NULL);
+    CREATE TABLE outcome (
+        loop INTEGER NOT NULL, t INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, phase TEXT NOT NULL,
+        value REAL, due INTEGER, rank INTEGER NOT NULL, names TEXT NOT NULL, crc INTEGER NOT NULL,
+        PRIMARY KEY (loop, t)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX outcome_by_event ON outcome (loop, event);
+    CREATE INDEX outcome_by_due ON outcome (loop, due) WHERE due IS NOT NULL;
+"""
+TABLES: Final[Mapping[int, str]] = {
+    6: _ONLY_6 + _SINCE_6,
+    7: _ONLY_7 + _SINCE_7 + _SINCE_6,
+    VERSION: _SINCE_8 + _SINCE_7 + _SINCE_6,
+}
+"""Those of this version, and of the ones that are brought to it."""
+
+
+# ---- from version to version
+
+
+def _from_6(connection: apsw.Connection) -> None:
+    """Give heads a table of their own, and outcomes the arm that was played instead."""
+    loops = fetch(connection, "SELECT id, clock, seq, ts, steady, outcomes, made, crc FROM loop")
+    connection.execute("ALTER TABLE loop RENAME TO loop_6")
+    connection.execute(_SINCE_7)
+    connection.execute("INSERT INTO loop SELECT id, name, about, start, base, made FROM loop_6")
+    _copy_outcomes(
+        connection, _ONLY_7, "loop, t, event, seq, phase, value, due, rank, names"
+    )  # nothing else was played
+    for loop, clock, seq, ts, steady, outcomes, made, crc in loops:
+        if zlib.crc32(repr((loop, clock, seq, ts, steady, outcomes, made)).encode()) != crc:
+            raise StoreError(f"the clock of loop {loop} is damaged: its checksum is wrong; {WAY_OUT}")
+        head = Head(clock=clock, seq=seq, ts=ts, steady=steady, outcomes=outcomes)
+        connection.execute(
+            f"INSERT INTO head VALUES ({marks(len(encoding.HEAD))})", encoding.head_values(loop, head, made)
+        )
+    connection.execute("DROP TABLE loop_6")
+
+
+def _from_7(connection: apsw.Connection) -> None:
+    """Give outcomes the parts of several."""
+    _copy_outcomes(connection, _SINCE_8, "loop, t, event, seq, phase, value, due, rank, names, played")
+
+
+def _copy_outcomes(connection: apsw.Connection, tables: str, columns: str) -> None:
+    """Copy outcomes into a table that has more columns: their check values stay, since these are empty."""
+    for index in ("outcome_by_event", "outcome_by_due"):
+        connection.execute(f"DROP INDEX {index}")
+    connection.execute("ALTER TABLE outcome RENAME TO outcome_before")
+    connection.execute(tables)
+    connection.execute(f"INSERT INTO outcome ({columns}, crc) SELECT {columns}, crc FROM outcome_before")
+    connection.execute("DROP TABLE outcome_before")
+
+
+_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {6: _from_6, 7: _from_7}
+
+
+def bring_up_to_date(connection: apsw.Connection) -> None:
+    """Make the tables of an empty file, or bring those of an earlier version to this one; all or nothing."""
+    version = connection.pragma("user_version")
+    if version == VERSION:
+        return
+    with connection:
+        if version == 0:
+            connection.execute(TABLES[VERSION])
+            connection.pragma("application_id", APPLICATION)
+        for step in range(version or VERSION, VERSION):
+            _STEPS[step](connection)
+        connection.pragma("user_version", VERSION)
+
+
+# ---- what is refused
+
+
+def check_ours(connection: apsw.Connection, name: str, *, brings_up_to_date: bool = True) -> None:
+    """Refuse a file that is not a store, is of a version that is not known, or has another schema."""
+    version, mark, schema = connection.pragma("user_version"), connection.pragma("application_id"), _schema(connection)
+    if mark != APPLICATION and (mark or version or schema):
+        raise StoreError(f"{name} is a database, but not one of Armlet's; name another file")
+    if mark != APPLICATION and not brings_up_to_date:
+        raise StoreError(f"{name} is empty; give the path of a store")
+    if mark == APPLICATION and version not in TABLES:
+        known = " and ".join(map(str, TABLES))
+        raise StoreError(
+            f"{name} is a store of version {version}; this Armlet reads {known} only: use the one that wrote it"
+        )
+    if mark == APPLICATION and version != VERSION and not brings_up_to_date:
+        raise StoreError(
+            f"{name} is a store of version {version}, and can be read once it is of version {VERSION}: "
+            "open it with armlet.open_store, which brings it there"
+        )
+    if odd := sorted(schema ^ (_known(version) if mark else frozenset())):
+        kind, thing = odd[0][:2]
+        raise StoreError(f"{name} has another schema than a store of Armlet's: see {kind} {thing!r}; {WAY_OUT}")
+
+
+def _schema(connection: apsw.Connection) -> set[tuple[str, ...]]:
+    found = fetch(connection, "SELECT type, name, tbl_name, sql FROM sqlite_master")
+    return {tuple(map(str, each)) for each in found}
+
+
+@cache
+def _known(version: int) -> frozenset[tuple[str, ...]]:
+    connection = apsw.Connection(":memory:")
+    connection.execute(TABLES[version])
+    known = frozenset(_schema(connection))
+    connection.close()
+    return known

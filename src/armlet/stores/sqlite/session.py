@@ -1,22 +1,39 @@
-"""A transaction in a file: a bounded number of statements for any number of calls.
+"""A transaction in a file, which writes or only reads: a bounded number of statements for any number of calls.
 
 The planner has no statistics, so that of two indexes it may take the one that reads the whole loop: statements name
-theirs where there is a choice.
+theirs where there is a choice. A view is a file as it is at one moment, in which others may write on; the log of
+SQLite cannot be emptied while it lasts, so that the file grows meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final
 
 import apsw
 
 from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import encoding
-from armlet.stores.draft import Draft
-from armlet.stores.ledger import Decided, Early, Entered, Head, LoopRecord, Pruned, Row, Want
-from armlet.stores.sqlite.schema import fetch, marks
+from armlet.stores.encoding import WAY_OUT, read_head
+from armlet.stores.ledger import Decided, Early, Entered, Head, LoopRecord, OutcomeRecord, Pruned, Row, Usage, Want
+from armlet.stores.transaction import Draft
+
+
+def fetch(connection: apsw.Connection, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+    """Read all that a statement finds; invalid text is damage like any other."""
+    try:
+        return connection.execute(sql, values).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreError(f"a row of the store holds text that is not UTF-8: {error}; {WAY_OUT}") from error
+
+
+@cache
+def marks(n: int) -> str:
+    """Return placeholders for so many values."""
+    return ", ".join("?" * n)
+
 
 PAGE: Final = 1000  # rows read at once
 INCREMENTAL: Final = 2  # of PRAGMA auto_vacuum
@@ -68,7 +85,7 @@ def read_rows(connection: apsw.Connection, loop: int, after: int) -> Iterator[Ro
     while page := fetch(connection, f"{EVENT} > ? ORDER BY seq LIMIT ?", (loop, after, PAGE)):
         yield from map(encoding.read_event, page)
         if page[-1][1] <= after:  # or this might never end
-            raise StoreError(f"row {after} of the loop is damaged: it stands twice; {encoding.WAY_OUT}")
+            raise StoreError(f"row {after} of the loop is damaged: it stands twice; {WAY_OUT}")
         after = page[-1][1]
 
 
@@ -81,13 +98,11 @@ def _read_decided(found: Sequence[Any]) -> Decided:
     return decided
 
 
-class SQLiteSession:
-    """A transaction of the connection that writes."""
+class _Reading:
+    """What a session and a view both read."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._run, self._run_many = connection.execute, connection.executemany
-        self._made: dict[int, int] = {}  # check values of the records of loops that were entered
 
     def _all(self, sql: str, *values: object) -> list[Any]:
         return fetch(self._connection, sql, values)
@@ -95,6 +110,28 @@ class SQLiteSession:
     def _one(self, sql: str, *values: object) -> Any:
         found = self._all(sql, *values)
         return found[0] if found else None
+
+    def row(self, loop: int, seq: int) -> Row | None:
+        found = self._one(f"{EVENT} = ?", loop, seq)
+        return None if found is None else encoding.read_event(found)
+
+    def rows(self, loop: int, after: int) -> Iterator[Row]:
+        return read_rows(self._connection, loop, after)
+
+    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
+        return encoding.read_snapshot(self._one(SNAPSHOT, loop))
+
+    def tally(self, loop: int) -> str | None:
+        return encoding.read_tally(self._one(TALLY, loop))
+
+
+class SQLiteSession(_Reading):
+    """A transaction of the connection that writes."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._run, self._run_many = connection.execute, connection.executemany
+        self._made: dict[int, int] = {}  # check values of the records of loops that were entered
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -165,24 +202,11 @@ class SQLiteSession:
     def early(self, loop: int, event: str) -> Sequence[Early]:
         return [encoding.read_early(found) for found in self._all(EARLY, loop, event)]
 
-    def row(self, loop: int, seq: int) -> Row | None:
-        found = self._one(f"{EVENT} = ?", loop, seq)
-        return None if found is None else encoding.read_event(found)
-
     def pick(self, loop: int, seqs: Sequence[int]) -> Sequence[Row]:
         return [row for seq in seqs if (row := self.row(loop, seq)) is not None]
 
     def heard(self, loop: int, t: int) -> Sequence[Row]:
         return [encoding.read_event(found) for found in self._all(_ABOUT, loop, t)]
-
-    def rows(self, loop: int, after: int) -> Iterator[Row]:
-        return read_rows(self._connection, loop, after)
-
-    def snapshot(self, loop: int) -> tuple[int, bytes] | None:
-        return encoding.read_snapshot(self._one(SNAPSHOT, loop))
-
-    def tally(self, loop: int) -> str | None:
-        return encoding.read_tally(self._one(TALLY, loop))
 
     # ---- maintenance
 
@@ -289,3 +313,71 @@ class SQLiteSession:
         self._run(f"PRAGMA incremental_vacuum({most})").fetchall()
         free: int = self._connection.pragma("freelist_count")
         return 0 < free < before  # of a damaged file the count may stay
+
+
+_COLUMNS = ", ".join(
+    [
+        *(f"outcome.{name}" for name in encoding.OUTCOME),
+        *(f"event.{name}" for name in encoding.EVENT),
+        *(f"last.{name}" for name in encoding.EVENT),
+    ]
+)
+_OUTCOME_RECORDS: Final = f"""SELECT {_COLUMNS} FROM outcome
+    LEFT JOIN event ON event.loop = outcome.loop AND event.seq = outcome.seq
+    LEFT JOIN event AS last ON last.loop = outcome.loop AND last.seq = (
+        SELECT max(seq) FROM event AS heard INDEXED BY event_by_step
+        WHERE heard.loop = outcome.loop AND heard.t = outcome.t AND heard.kind <> 'decide')
+    WHERE outcome.loop = ? AND outcome.t > ? ORDER BY outcome.t LIMIT ?"""
+_BYTES: Final = """
+    SELECT count(*), total(octet_length(fields)) + total(octet_length(x)) FROM event WHERE loop = ?"""
+
+
+def check_pages(connection: apsw.Connection, name: str) -> None:
+    """Refuse a file whose tables or indexes are damaged; reads all of it."""
+    if (answer := connection.execute("PRAGMA integrity_check(1)").get) != "ok":
+        raise StoreError(f"{name} is damaged: {' '.join(str(answer).split())}; {WAY_OUT}")
+
+
+def check_counts(connection: apsw.Connection, name: str) -> None:
+    """Refuse a file that has lost some of its outcomes, since rewards would count again, or the head of a loop."""
+    found = dict(fetch(connection, "SELECT loop, count(*) FROM outcome GROUP BY loop"))
+    heads = {each[0]: read_head(each)[0].outcomes for each in fetch(connection, HEAD)}
+    if found != {loop: count for loop, count in heads.items() if count}:
+        raise StoreError(f"{name} is damaged: outcomes are missing, or there are too many; {WAY_OUT}")
+    if heads.keys() != {loop for (loop,) in fetch(connection, "SELECT id FROM loop")}:
+        raise StoreError(f"{name} is damaged: the head of a loop is missing; {WAY_OUT}")
+
+
+class SQLiteView(_Reading):
+    """One read transaction of a connection."""
+
+    def __init__(self, connection: apsw.Connection, name: str) -> None:
+        super().__init__(connection)
+        self._name = name
+
+    def check(self) -> None:
+        check_pages(self._connection, self._name)
+        check_counts(self._connection, self._name)
+
+    def loops(self) -> Sequence[LoopRecord]:
+        return [encoding.read_record(found) for found in self._all(f"{LOOP} ORDER BY id")]
+
+    def head(self, loop: int) -> Head | None:
+        found = self._one(f"{HEAD} WHERE loop = ?", loop)
+        return None if found is None else encoding.read_head(found)[0]
+
+    def outcomes(self, loop: int) -> Iterator[OutcomeRecord]:
+        after = -1
+        while page := self._all(_OUTCOME_RECORDS, loop, after, PAGE):
+            yield from map(encoding.read_outcome_record, page)
+            if page[-1][1] <= after:  # or this might never end
+                raise StoreError(f"the outcome of step {after} of the loop stands twice; {WAY_OUT}")
+            after = page[-1][1]
+
+    def usage(self, loop: int) -> Usage:
+        rows, size = self._one(_BYTES, loop)
+        outcomes, early, snapshots = (
+            self._one(f"SELECT count(*) FROM {table} WHERE loop = ?", loop)[0]
+            for table in ("outcome", "early", "snapshot")
+        )
+        return Usage(rows, outcomes, early, snapshots, int(size))
