@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import armlet
-from armlet.cli import main
 from armlet.service.app import Service, create_app
 from armlet.service.keys import Grant, Keyring, digest
-from armlet.stores import Loop, Memory, SQLite, Store
+from armlet.stores import Loop, Memory, Store
 from support.service.calls import Caller, problem
 
 ARMS = ["small", "large"]
@@ -197,37 +194,6 @@ def test_a_bill_releases_what_a_hard_budget_keeps_back(caller: Caller) -> None:
     assert "has no budget" in problem(caller.post("/v1/loops/home/bill", {"event": "e", "cost": 1}), 422, "invalid")
 
 
-def test_a_restarted_server_goes_on_with_the_same_price(tmp_path: Path) -> None:
-    """A server on a file that is closed every 40 decisions, and one that never is, keep one price."""
-    cheap = {"outcomes": {"quality": 1.0, "cost": -1.0, "delay": -0.1}}  # so that the budget binds
-    with Store(Memory()) as memory:
-        loop = twin(memory, **cheap)
-        for part in range(5):
-            with Store(SQLite(tmp_path / "router.db")) as store:
-                service = Service(store)
-                with Caller(create_app(service)) as caller:
-                    if part == 0:
-                        make(caller, **cheap)
-                    for i in range(40 * part, 40 * part + 40):
-                        context, event = [float(i % 7)], f"r-{i}"
-                        answer = caller.post(DECIDE, {"context": context, "event": event}).json
-                        same = loop.decide(context, event=event)
-                        assert (answer["arm"], answer["propensity"]) == (same.arm, same.propensity)
-                        reward = {"quality": (0.9 if same.arm == "large" else 0.2), "delay": float(i % 3)}
-                        assert statuses(caller, item(event, reward)) == [loop.reward(event, reward)]
-                    spending = loop.model().budget
-                    assert spending is not None
-                    budget = caller.get("/v1/loops/router/stats").json["budget"]
-                    assert (budget["price"], budget["spent"], budget["left"]) == (
-                        spending.price,
-                        spending.spent,
-                        spending.left,
-                    )
-                    assert budget["decisions_left"] == 300 - 40 * (part + 1)
-                    assert spending.price > 0.0
-                service.close()
-
-
 def test_stats_details_and_metrics_show_outcomes_and_budget(caller: Caller) -> None:
     make(caller)
     for i in range(10):
@@ -337,77 +303,3 @@ def test_a_new_arm_comes_with_its_price(caller: Caller, store: Store) -> None:
     problem(caller.post(path, {"action": "retire", "arm": "small", "known": {"cost": 1}}), 422, "invalid", "known")
     assert caller.post(path, {"action": "add", "arm": "tiny", "known": {"cost": 0.0001}}).status == 200
     assert list(store.loop("router").model().arms) == ["small", "large", "tiny"]
-
-
-# ---- all of it
-
-
-class Traffic:
-    """Calls of all kinds to a loop with several outcomes, by chance."""
-
-    def __init__(self, caller: Caller, seed: int) -> None:
-        self.caller, self.random, self.events = caller, random.Random(seed), list[str]()
-
-    def call(self, path: str, body: object) -> int:
-        answer = self.caller.post(path, body)
-        assert answer.status < 500, (path, body, answer)
-        return answer.status
-
-    def decide(self, at: int) -> None:
-        draw = self.random
-        asked: dict[str, object] = {"context": [draw.gauss(0.0, 1.0)], "event": f"r-{at}"}
-        if draw.random() < 0.3:
-            asked["weights"] = {"cost": draw.choice((-50.0, 0.0))}
-        if draw.random() < 0.4:
-            asked["unit"] = f"session-{draw.randrange(5)}"
-        if self.call(DECIDE, asked) == 200:
-            self.events.append(f"r-{at}")
-
-    def reward(self) -> None:
-        draw = self.random
-        value = draw.choice(({"quality": draw.random()}, {"delay": 9 * draw.random()}, {"quality": 0.5, "delay": 1.0}))
-        self.call(REWARDS, {"items": [item(draw.choice(self.events), value, rank=draw.randrange(2))]})
-
-    def change(self, at: int) -> None:
-        draw, loop = self.random, "/v1/loops/router"
-        calls: list[tuple[str, object]] = [
-            ("change", {"control": {"arm": "small", "share": 0.1}}),
-            ("change", {"control": None}),
-            ("change", {"shadow": {"policy": "LinUCB"}, "how": "refit"}),
-            ("change", {"outcomes": {"cost": -10 * draw.random()}}),
-            ("change", {"known": {"cost": {"large": 0.05 * draw.random()}}}),
-            ("change", {"budget": {**BUDGET, "total": 3.0}}),
-            ("promote", {"gate": "off", "control": 0.1}),
-            ("forget", {"events": [draw.choice(self.events)]}),
-            ("arms", {"action": "add", "arm": f"model-{at}", "known": {"cost": 0.01}}),
-            ("arms", {"action": draw.choice(("retire", "restore")), "arm": "large"}),
-        ]
-        path, body = draw.choice(calls)
-        self.call(f"{loop}/{path}", body)
-        assert self.caller.send("POST", f"{loop}/{draw.choice(('freeze', 'thaw', 'thaw'))}").status in (200, 409)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_whatever_was_called_a_restart_finds_the_same_loop(tmp_path: Path, seed: int) -> None:
-    with Store(SQLite(tmp_path / "router.db")) as store:
-        service = Service(store)
-        with Caller(create_app(service)) as caller:
-            explores = {"policy": "ContextualEpsilonGreedy", "policy_settings": {"p": 1.0, "floor": 0.2}}
-            make(caller, epoch=20, budget={**BUDGET, "hard": seed == 0}, **explores)
-            traffic = Traffic(caller, seed)
-            for at in range(150):
-                kind = traffic.random.random() if traffic.events else 0.0
-                if kind < 0.55:
-                    traffic.decide(at)
-                elif kind < 0.85:
-                    traffic.reward()
-                else:
-                    traffic.change(at)
-            for path in ("/loops/router", "/v1/loops/router", "/v1/loops/router/log", "/metrics"):
-                assert caller.get(path).status == 200
-        service.close()
-        before = store.loop("router").model()
-    with Store(SQLite(tmp_path / "router.db")) as store:
-        after = store.loop("router").model()
-        assert (after.digest(), after.budget) == (before.digest(), before.budget)
-    assert main(["store", str(tmp_path / "router.db"), "verify"]) == 0

@@ -295,8 +295,9 @@ class LoopConfig(_Said):  # type: ignore[misc]  # its fields are those of a Loop
     @property
     def spec(self) -> LoopSpec:
         """The loop as the store takes it."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        said = {name: value for name, value in plain.items() if value is not None and (value or name not in _EMPTY)}
+        said = {
+            name: value for name, value in vars(self).items() if value is not None and (value or name not in _EMPTY)
+        }
         return LoopSpec(**read_plain(said, self.arms))
 
 
@@ -440,10 +441,10 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         settle(self, store=text("shop.db"))
-        for name in ("loops", "keys"):
-            given = [each.name for each in getattr(self, name)]
-            if len(set(given)) < len(given):
-                raise InvalidValueError(f"{name} has {', '.join(given)}; give each name once")
+        for section, parts in (("loops", self.loops), ("keys", self.keys)):
+            names = [each.name for each in parts]
+            if len(set(names)) < len(names):
+                raise InvalidValueError(f"{section} has {', '.join(names)}; give each name once")
         hashes = [key.sha256 for key in self.keys]
         if len(set(hashes)) < len(hashes):
             raise InvalidValueError("keys has one sha256 twice; make a key of its own for each: armlet serve --new-key")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from armlet.errors import (
     UncertainError,
     UnknownNameError,
 )
-from armlet.inputs.ask import OWN, PLURALS, REPORT
+from armlet.inputs.ask import OPTIONS, OWN, PLURALS, REPORT
 from armlet.kernel import Decision
 from armlet.service.contexts import context_problem, with_dates
 from armlet.service.http import Request, Response, decode, json_response
@@ -44,13 +44,11 @@ from armlet.service.schemas import (
     RewardItem,
     Rewards,
     RewardsJudged,
-    options_of,
 )
 from armlet.stores import Loop, Status
 from armlet.types import Arm
 
 if TYPE_CHECKING:
-    from armlet.inputs.ask import Ask, AskMany, Report
     from armlet.inputs.settings import Reader
     from armlet.service.app import Service
 
@@ -79,12 +77,11 @@ async def decide(service: Service, request: Request) -> Response:
     body = decode(_decide, await request.body(service.limits.body), request)
     name = request.parts["name"]
     loop = service.loops.get(name) or await service.loop(name)
-    options = options_of(body)
+    options = _options_of(body)
     wants = await _wants(service, request, loop, options, body.actions)
-    ask = cast("Ask", options)
 
     def call(contexts: list[Any], actions: Actions) -> Awaitable[Decision | ActionDecision]:
-        return loop.adecide(contexts[0], actions, **ask)
+        return loop.adecide(contexts[0], actions, **options)
 
     try:
         decision = await with_any_dates(loop, [body.context], body.actions, call)
@@ -92,7 +89,7 @@ async def decide(service: Service, request: Request) -> Response:
         rows = [("context", loop.reader, body.context), *action_rows(loop, body.actions)]
         raise refused_decision(loop, rows, error, _fields(options, body.actions, loop)) from error
     wants = await _with_later_labels(service, loop, wants, [decision])
-    return Response(_encode(_decision_body(decision, ask.get("event"), wants)))
+    return Response(_encode(_decision_body(decision, options.get("event"), wants)))
 
 
 class _Wants(NamedTuple):
@@ -104,9 +101,7 @@ class _Wants(NamedTuple):
     actions: Sequence[Arm] | None = None  # whose probabilities are wanted, if a decision has no support
 
 
-async def _wants(
-    service: Service, request: Request, loop: Loop, options: dict[str, object], actions: Actions
-) -> _Wants:
+async def _wants(service: Service, request: Request, loop: Loop, options: dict[str, Any], actions: Actions) -> _Wants:
     """Return what the answer says; probabilities of actions are left out of the options, for a large table has many."""
     may_see = request.grant.propensity
     wants = _Wants(may_see, may_see and not options.keys().isdisjoint(("unit", "units", "weights")))
@@ -117,8 +112,13 @@ async def _wants(
     if actions is None:
         return wants._replace(labels=await _labels(service, loop))
     del options["probabilities"]  # the support of a decision says those that are not 0
-    eligible = cast("list[Arm] | None", options.get("eligible"))
-    return wants._replace(actions=eligible or (tuple(actions) if isinstance(actions, dict) else ()))
+    return wants._replace(actions=options.get("eligible") or (tuple(actions) if isinstance(actions, dict) else ()))
+
+
+def _options_of(body: msgspec.Struct) -> dict[str, Any]:
+    """Return the options that came with a body."""
+    fields = msgspec.structs.asdict(body)
+    return {name: value for name, value in fields.items() if value is not None and name in OPTIONS}
 
 
 def _fields(options: Mapping[str, object], actions: Actions, loop: Loop) -> dict[str, str]:
@@ -140,16 +140,15 @@ async def decide_many(service: Service, request: Request) -> Response:
     if len(body.items) > service.limits.batch:
         raise Problem(INVALID, f"give {service.limits.batch:,} at most", field="items")
     loop = await service.loop(request.parts["name"])
-    own = [options_of(item) for item in body.items]
+    own = [_options_of(item) for item in body.items]
     has = {name for each in own for name in each}
     columns = {plural: [each.get(name) for each in own] for plural, name in PLURALS.items() if name in has}
-    options = {**options_of(body), **columns}
+    options = {**_options_of(body), **columns}
     wants = await _wants(service, request, loop, options, body.actions)
     contexts: list[Any] = [item.context for item in body.items]
-    ask = cast("AskMany", options)
 
     def call(contexts: list[Any], actions: Actions) -> Awaitable[list[Decision] | list[ActionDecision]]:
-        return loop.adecide_many(contexts, actions, **ask)
+        return loop.adecide_many(contexts, actions, **options)
 
     try:
         decisions = await with_any_dates(loop, contexts, body.actions, call)
@@ -158,7 +157,7 @@ async def decide_many(service: Service, request: Request) -> Response:
         fields = _fields(options, body.actions, loop) | _places(own)
         raise refused_decision(loop, [*rows, *action_rows(loop, body.actions)], error, fields) from error
     wants = await _with_later_labels(service, loop, wants, decisions)
-    events = ask.get("events") or [None] * len(decisions)
+    events = options.get("events") or [None] * len(decisions)
     made: list[Decision | ActionDecision] = [*decisions]
     answers = [_decision_body(*pair, wants) for pair in zip(made, events, strict=True)]
     return Response(_encode(DecidedMany(answers)))
@@ -299,11 +298,12 @@ async def rewards(service: Service, request: Request) -> Response:
         answers = [await _reward(service.loops[items[0].loop], items[0])]
     else:
         answers = await _reward_many(service, [item for item in items if item.loop not in refused])
-    if len(answers) == len(items) and all(_is_failure(answer) for answer in answers):
-        failures = cast("list[StoreError]", answers)
-        raise refusal(max(failures, key=lambda each: isinstance(each, UncertainError)))  # one may have been kept
-    found = iter(answers)
-    judged = [refused[item.loop] if item.loop in refused else _judged(service, item, next(found)) for item in items]
+    # what the store could not do, rather than would not
+    failures = [each for each in answers if isinstance(each, StoreError) and not isinstance(each, GONE)]
+    if len(failures) == len(items):
+        raise refusal(max(failures, key=lambda each: isinstance(each, UncertainError)))  # one may be recorded
+    rest = iter(answers)
+    judged = [refused[item.loop] if item.loop in refused else _judged(service, item, next(rest)) for item in items]
     return Response(_encode(RewardsJudged(judged)))
 
 
@@ -332,8 +332,8 @@ async def _refused_loops(service: Service, request: Request, names: set[str]) ->
 
 async def _reward(loop: Loop, item: RewardItem) -> Status | Exception:
     try:
-        report = {name: value for name, value in msgspec.structs.asdict(item).items() if name in REPORT}
-        return await loop.areward(item.event, item.value, **cast("Report", report))
+        report: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(item).items() if name in REPORT}
+        return await loop.areward(item.event, item.value, **report)
     except ArmletError as error:
         return error
 
@@ -343,11 +343,6 @@ async def _reward_many(service: Service, items: list[RewardItem]) -> list[Status
         return await service.store.areward_many([msgspec.structs.asdict(item) for item in items])
     except StoreError as error:
         return [error] * len(items)
-
-
-def _is_failure(answer: Status | Exception) -> bool:
-    """Whether the store could not do it, rather than would not."""
-    return isinstance(answer, StoreError) and not isinstance(answer, GONE)
 
 
 def _judged(service: Service, item: RewardItem, answer: Status | Exception) -> Judged:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from armlet.errors import (
     ArmletError,
@@ -24,7 +25,6 @@ from armlet.errors import (
     StoreError,
     UncertainError,
 )
-from armlet.service.schemas import ProblemDetails
 
 log = logging.getLogger("armlet.service")
 
@@ -71,6 +71,16 @@ KINDS: Final = (
     UNAVAILABLE,
     OUTCOME_UNKNOWN,
 )
+
+
+class ProblemDetails(Struct, omit_defaults=True, gc=False):
+    """A refusal (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
 
 
 class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)

@@ -33,6 +33,7 @@ from armlet.service.problems import (
     UNSUPPORTED,
     Kind,
     Problem,
+    ProblemDetails,
 )
 from armlet.service.schemas import (
     Activate,
@@ -54,7 +55,6 @@ from armlet.service.schemas import (
     Loops,
     MakeLoop,
     Prepare,
-    ProblemDetails,
     Promote,
     Promoted,
     Prune,

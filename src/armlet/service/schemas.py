@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, to_builtins
-from msgspec.structs import asdict
 
 from armlet.inputs.ask import ACTIONS, OPTIONS, OWN, REPORT, SHARED
 from armlet.inputs.columns import LARGEST, LONGEST
@@ -50,16 +49,6 @@ ActionRows: TypeAlias = Annotated[dict[Text, Context], Meta(min_length=1, max_le
 Labels = Annotated[list[Label], Meta(min_length=1, max_length=MOST_ARMS)]
 ByOutcome: TypeAlias = Annotated[dict[Text, Amount], Meta(min_length=1, max_length=MOST_OUTCOMES)]
 """A number for each of some outcomes."""
-
-
-class ProblemDetails(Struct, omit_defaults=True, gc=False):
-    """A refusal (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
 
 
 # ---- decisions
@@ -113,11 +102,6 @@ class _DecideMany(Struct):
 
 Decide: Final = _with_options(_Decide, OPTIONS)
 DecideMany: Final = _with_options(_DecideMany, SHARED)
-
-
-def options_of(body: Struct) -> dict[str, object]:
-    """Return the options that came with a body."""
-    return {name: value for name, value in asdict(body).items() if value is not None and name in OPTIONS}
 
 
 class Probability(Struct, gc=False):
