@@ -40,7 +40,7 @@ def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.Capt
     out = str(log.with_name("model.armlet"))
     arguments = ["--policy", "AutoEpsilonGreedy", "--all-explored", *ROLES, "--out", out]
     assert cli.main(["fit", str(log.parent), *arguments]) == 0
-    assert "row by row, since what it knows is no sum of rows" in capsys.readouterr().out
+    assert "row by row, since what it knows is not a sum of rows" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ def test_a_call_that_waits_for_its_turn_ends_in_time() -> None:
 
     error, answered = asyncio.run(play())
     assert (error.status, error.type) == (None, module.UNAVAILABLE)
-    assert "32 other calls of this client are under way" in str(error)
+    assert "32 other calls of this client are pending" in str(error)
     assert answered == 32
 
 

@@ -356,7 +356,7 @@ def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_p
         store.loop("home", arms=["a", "b"], features=["age"], seed=1)
         store.loop("search", arms=["a", "b"], dim=1)
         as_it_is = "loop 'search' is in the store, and is served as it is"
-        assert plans(tmp_path) == ["loop 'home' goes on as it is", as_it_is]  # next to the process that has it open
+        assert plans(tmp_path) == ["loop 'home' stays as it is", as_it_is]  # next to the process that has it open
         change = {"window": 60.0, "default_reward": 0.0}
         assert plans(tmp_path, **change, on_change="apply")[0] == "loop 'home' would change: window, default_reward"
         assert "would be refused: window is 60.0, but loop 'home' has None" in plans(tmp_path, **change)[0]
@@ -364,7 +364,7 @@ def test_a_preview_says_what_would_become_of_each_loop_and_changes_nothing(tmp_p
         assert "would be refused: seed is 2" in plans(tmp_path, seed=2)[0]
         assert "would be refused: epoch is 10" in plans(tmp_path, epoch=10)[0]
         assert "would be refused: outcomes is" in plans(tmp_path, outcomes={"quality": 1.0, "cost": -1.0})[0]
-        assert plans(tmp_path)[0] == "loop 'home' goes on as it is"
+        assert plans(tmp_path)[0] == "loop 'home' stays as it is"
 
 
 def test_a_preview_says_what_would_become_of_a_loop_with_actions(tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_a_preview_says_what_would_become_of_a_loop_with_actions(tmp_path: Path)
     assert plans(tmp_path, **how) == ["loop 'home' would be made"]
     with armlet.open_store(tmp_path / "shop.db") as store:
         store.loop("home", features=["age"], action_features=["year"], seed=1)
-    assert plans(tmp_path, **how) == ["loop 'home' goes on as it is"]
+    assert plans(tmp_path, **how) == ["loop 'home' stays as it is"]
     window = {"window": 60.0, "default_reward": 0.0, "on_change": "apply"}
     assert plans(tmp_path, **how, **window) == ["loop 'home' would change: window, default_reward"]
     assert "would be refused: action_features is" in plans(tmp_path, arms=(), action_features=("date",))[0]
@@ -387,7 +387,7 @@ def test_a_preview_says_what_would_change_of_outcomes(tmp_path: Path) -> None:
     }
     with armlet.open_store(tmp_path / "shop.db") as store:
         store.loop("home", arms=["a", "b"], features=["age"], seed=1, **how)
-    assert plans(tmp_path, **how) == ["loop 'home' goes on as it is"]
+    assert plans(tmp_path, **how) == ["loop 'home' stays as it is"]
     other = {
         "outcomes": {"quality": 1.0, "cost": -20.0},
         "known": {"cost": {"a": 0.002, "b": 0.03}},

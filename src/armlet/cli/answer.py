@@ -56,7 +56,7 @@ class Answer:
 
 
 def takes_colours(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that shows colours, and nobody has switched them off (https://no-color.org)."""
+    """Whether a stream is a terminal that shows colours, and NO_COLOR is not set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -70,7 +70,7 @@ def tinted(text: str, tones: Mapping[str, str]) -> str:
     """
     either = "|".join(map(re.escape, sorted(tones, key=len, reverse=True)))
     return re.sub(
-        rf"(?m)^(?:{either})\b|\b(?:{either})$", lambda found: f"\x1b[{TONES[tones[found[0]]]}m{found[0]}\x1b[0m", text
+        rf"(?m)^(?:{either})\b|\b(?:{either})$", lambda match: f"\x1b[{TONES[tones[match[0]]]}m{match[0]}\x1b[0m", text
     )
 
 

@@ -193,13 +193,13 @@ class Command:
                 done = self.call(arguments)
             except self.refused as error:
                 parser.error(error.text(self._options(parser)) if isinstance(error, ArgumentError) else str(error))
-            found = done() if callable(done) else done
-            code = self._tell(found, arguments)
+            outcome = done() if callable(done) else done
+            code = self._tell(outcome, arguments)
         except KeyboardInterrupt:
             if self.interrupted:
                 print(f"\ninterrupted: {self.interrupted.format(**vars(arguments))}", file=sys.stderr)
             raise
-        except BrokenPipeError:  # not a failure: nobody reads on
+        except BrokenPipeError:  # not a failure: the reader has ended
             raise
         except (ModuleNotFoundError, OSError, ArmletError) as error:
             if isinstance(error, ModuleNotFoundError) and error.name not in self.extras:
@@ -208,11 +208,11 @@ class Command:
         if code:
             parser.exit(code)
 
-    def _tell(self, found: Answer | int | None, arguments: argparse.Namespace) -> int:
-        if not isinstance(found, Answer):
-            return found or 0
-        found.write(sys.stdout, form="json" if arguments.json else "text")
-        return found.code
+    def _tell(self, outcome: Answer | int | None, arguments: argparse.Namespace) -> int:
+        if not isinstance(outcome, Answer):
+            return outcome or 0
+        outcome.write(sys.stdout, form="json" if arguments.json else "text")
+        return outcome.code
 
     def _options(self, parser: argparse.ArgumentParser) -> dict[str, str]:
         """Map the library's arguments to what the command line calls them."""
@@ -288,21 +288,21 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an unknown option before anything else is missed: it may be the misspelt one."""
         self.complete()
-        given = sys.argv[1:] if args is None else list(args)
+        words = sys.argv[1:] if args is None else list(args)
         known = self._option_string_actions
-        for word in self._own(given):
+        for word in self._own(words):
             name = word.partition("=")[0]
             if name.startswith("--") and not any(each.startswith(name) for each in known):
                 near = closest(name, known)
                 self.error(f"there is no option {name}" + ("" if near is None else f"; did you mean {near}?"))
-        return super().parse_known_args(given, namespace)
+        return super().parse_known_args(words, namespace)
 
-    def _own(self, given: Sequence[str]) -> Sequence[str]:
+    def _own(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words that are for this parser: those before a command, and before two dashes."""
-        end = given.index("--") if "--" in given else len(given)
+        end = words.index("--") if "--" in words else len(words)
         if self._subparsers is None:
-            return given[:end]
-        return given[: next((at for at, word in enumerate(given[:end]) if not word.startswith("-")), end)]
+            return words[:end]
+        return words[: next((at for at, word in enumerate(words[:end]) if not word.startswith("-")), end)]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -80,19 +80,19 @@ def _help(form: Form) -> str:
 
 def said(a: argparse.Namespace, declaration: type) -> dict[str, Any]:
     """Return what a command line says of a loop, as a file or a request would."""
-    given = {name: value for name, value in vars(a).items() if name in forms_of(declaration) and name not in OTHERS}
+    options = {name: value for name, value in vars(a).items() if name in forms_of(declaration) and name not in OTHERS}
     for name in ("categories", "action_categories"):
-        if name in given:
-            given[name] = dict(_category(name, text) for text in given[name])
+        if name in options:
+            options[name] = dict(_category(name, text) for text in options[name])
     if a.policy is not None:
-        given["policy"], given["policy_settings"] = parse_named(a.policy)
+        options["policy"], options["policy_settings"] = parse_named(a.policy)
     if a.control is not None:
-        given["control"] = (
+        options["control"] = (
             None if a.control == "none" else {"arm": a.control, **({"share": a.share} if a.share else {})}
         )
-    if a.share is not None and not given.get("control"):
+    if a.share is not None and not options.get("control"):
         raise ArgumentError("{share} is given, but {control} is not; give the arm to compare with")
-    return given
+    return options
 
 
 def _category(option: str, text: str) -> tuple[str, tuple[str, ...]]:

@@ -84,11 +84,11 @@ def fit(a: argparse.Namespace) -> Answer:
         workers=a.workers,
     )
     bandit.save(a.out)
-    why = "there are several outcomes" if bandit.settings.outcomes else "what it knows is no sum of rows"
+    why = "there are several outcomes" if bandit.settings.outcomes else "what it knows is not a sum of rows"
     how = "sums of rows" if is_sums(bandit) else f"row by row, since {why}"
-    found = {"rows": bandit.t, "arms": list(bandit.arms), "dim": bandit.settings.dim, "policy": repr(bandit.policy)}
-    found |= {"model": a.out, "digest": bandit.digest()}
-    return Answer(found, f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
+    facts = {"rows": bandit.t, "arms": list(bandit.arms), "dim": bandit.settings.dim, "policy": repr(bandit.policy)}
+    facts |= {"model": a.out, "digest": bandit.digest()}
+    return Answer(facts, f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
 
 
 READING = (
@@ -121,10 +121,10 @@ def summary(a: argparse.Namespace) -> Answer:
       armlet summary model.armlet
       armlet summary model.armlet --interval anytime --plot model.svg
     """
-    found = load(a.model, kind=Bandit).inference.summary(**_asked(a))
+    table = load(a.model, kind=Bandit).inference.summary(**_asked(a))
     if a.plot is not None:
-        found.plot().savefig(a.plot)
-    return Answer(found)
+        table.plot().savefig(a.plot)
+    return Answer(table)
 
 
 @command(

@@ -23,12 +23,12 @@ def amounts(text: str) -> dict[str, float]:
     """
     pairs = [pair.rpartition("=") for pair in text.split(",")]
     try:
-        found = {name.strip(): float(value) for name, _, value in pairs}
+        numbers = {name.strip(): float(value) for name, _, value in pairs}
     except ValueError:
-        found = {}
-    if len(found) < len(pairs) or "" in found:  # a name twice, or none
+        numbers = {}
+    if len(numbers) < len(pairs) or "" in numbers:  # a name twice, or none
         raise argparse.ArgumentTypeError(f"invalid values: {text!r}; write them as in age=31,visits=0")
-    return found
+    return numbers
 
 
 def amount(text: str) -> float | dict[str, float]:
@@ -57,11 +57,11 @@ def ends(text: str) -> tuple[float, float] | dict[str, tuple[float, float]]:
     ((0, 1), {'quality': (0, 1), 'cost': (0, 0.1)})
     """
     pairs = [pair.rpartition("=") for pair in text.split(",")]
-    found = {name.strip(): between(span) for name, _, span in pairs}
-    if len(found) < len(pairs) or ("" in found and len(pairs) > 1):  # a name twice, or none
-        found = {}
-    ranges = {name: pair for name, pair in found.items() if isinstance(pair, tuple)}
-    if not ranges or len(ranges) < len(found):
+    spans = {name.strip(): between(span) for name, _, span in pairs}
+    if len(spans) < len(pairs) or ("" in spans and len(pairs) > 1):  # a name twice, or none
+        spans = {}
+    ranges = {name: pair for name, pair in spans.items() if isinstance(pair, tuple)}
+    if not ranges or len(ranges) < len(spans):
         fix = "write two numbers as in 0..1, or two for each outcome as in quality=0..1,cost=0..0.1"
         raise argparse.ArgumentTypeError(f"invalid range: {text!r}; {fix}")
     return ranges.get("", ranges)
@@ -86,15 +86,15 @@ def known(text: str) -> dict[str, dict[str, float]]:
 class Merge(argparse.Action):
     """Puts what a repeated option gives into one mapping; a name twice is refused, unless it has other names below."""
 
-    def __call__(self, _: object, found: argparse.Namespace, values: Any, *__: object) -> None:
+    def __call__(self, _: object, namespace: argparse.Namespace, values: Any, *__: object) -> None:
         """Add to what was given before."""
-        merged: dict[str, Any] = dict(getattr(found, self.dest, None) or {})
+        merged: dict[str, Any] = dict(getattr(namespace, self.dest, None) or {})
         for name, value in values.items():
             before = merged.get(name, {})
             if not isinstance(before, dict) or (before and not before.keys().isdisjoint(value)):
                 raise argparse.ArgumentError(self, f"{name} is given twice; give it once")
             merged[name] = {**before, **value} if before else value
-        setattr(found, self.dest, merged)
+        setattr(namespace, self.dest, merged)
 
 
 def in_words(weights: Mapping[str, float], known: Container[str]) -> str:
@@ -109,7 +109,7 @@ def in_words(weights: Mapping[str, float], known: Container[str]) -> str:
 
 
 def budget(text: str) -> dict[str, Any] | None:
-    """Read a budget: its outcome and what `armlet.Budget` takes; "none" is no budget.
+    """Read a budget: its outcome and what `armlet.Budget` takes; "none" removes it.
 
     Examples
     --------
@@ -119,18 +119,18 @@ def budget(text: str) -> dict[str, Any] | None:
     if text == "none":
         return None
     name, _, settings = text.partition(":")
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     try:
         pairs = [pair.partition("=") for pair in settings.split(",")]
-        found = {key.strip(): _BUDGET[key.strip()](value.strip()) for key, _, value in pairs}
+        fields = {key.strip(): _BUDGET[key.strip()](value.strip()) for key, _, value in pairs}
     except (KeyError, ValueError, argparse.ArgumentTypeError):
         pairs = []
-    if not pairs or len(found) < len(pairs):
+    if not pairs or len(fields) < len(pairs):
         fix = (
             "write it as in cost:total=250,horizon=100k; period=1000 in place of horizon, and hard=true, are taken too"
         )
         raise argparse.ArgumentTypeError(f"invalid budget: {text!r}; {fix}")
-    return {"outcome": name.strip(), **found}
+    return {"outcome": name.strip(), **fields}
 
 
 _BUDGET: Final[dict[str, Any]] = {
@@ -149,8 +149,8 @@ def epoch(text: str) -> int | dict[str, float]:
     >>> epoch("10k"), epoch("12h"), epoch("30min")
     (10000, {'seconds': 43200.0}, {'seconds': 1800.0})
     """
-    if found := _TIME.fullmatch(text):
-        return {"seconds": float(found[1]) * SECONDS[found[2]]}
+    if match := _TIME.fullmatch(text):
+        return {"seconds": float(match[1]) * SECONDS[match[2]]}
     return count(text)
 
 

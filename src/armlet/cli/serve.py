@@ -102,8 +102,8 @@ def serve(a: argparse.Namespace) -> Work | int | None:
 
 def read_config(a: argparse.Namespace) -> ServerConfig:
     """Read the settings of a file, or make them of the options."""
-    given = {"--host": ("host", a.host), "--port": ("port", a.port)}
-    options = [Option(name, ("listen", to), value) for name, (to, value) in given.items() if value is not None]
+    places = {"--host": ("host", a.host), "--port": ("port", a.port)}
+    options = [Option(name, ("listen", to), value) for name, (to, value) in places.items() if value is not None]
     if not a.place.endswith(".toml") or a.place.startswith(ADDRESSES):
         return load(None, os.environ, options=options, **_table(a))
     for name in (*said(a, LoopSpec), "loop"):
@@ -122,7 +122,7 @@ def _table(a: argparse.Namespace) -> dict[str, Any]:
     if a.loop is not None and "arms" not in loop and not any(name in loop for name in ACTIONS):
         if loop:
             raise ArgumentError("{arms} is missing; give the arms of the loop, such as sale,new")
-        return {"store": a.place}  # it goes on with all that are there
+        return {"store": a.place}  # all loops that are there are served
     return {"store": a.place, "loops": {} if a.loop is None else {a.loop: loop}}
 
 
@@ -166,7 +166,7 @@ def check(config: ServerConfig) -> int:
         of = "all loops" if key.loops is None else f"loops {', '.join(key.loops)}"
         print(f"key {key.name!r}: {', '.join(key.scopes)} of {of}")
     if not config.keys:
-        print("no keys: everyone on this machine may do everything, nobody else anything")
+        print("no keys: requests from this machine may do everything, others nothing")
     return int(any(plan.refusal for plan in plans))
 
 
@@ -266,5 +266,5 @@ def best_reward(model: Bandit) -> float | dict[str, float]:
     if several is None:
         low, high = settings.reward_range or (0.0, 1.0)
         return high if settings.objective == "max" else low
-    found = {name: several.ranges.get(name, (0.0, 1.0)) for name in several.learned}
-    return {name: high if several.weights[name] > 0.0 else max(low, 0.0) for name, (low, high) in found.items()}
+    ranges = {name: several.ranges.get(name, (0.0, 1.0)) for name in several.learned}
+    return {name: high if several.weights[name] > 0.0 else max(low, 0.0) for name, (low, high) in ranges.items()}

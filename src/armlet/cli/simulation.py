@@ -49,8 +49,8 @@ def list_names(arguments: argparse.Namespace) -> Answer:
       armlet list LinUCB FigureA
     """
     if arguments.names:
-        found = [described(name) for name in arguments.names]
-        return Answer({"described": found}, [line for each in found for line in _lines(each)])
+        entries = [described(name) for name in arguments.names]
+        return Answer({"described": entries}, [line for each in entries for line in _lines(each)])
     return Answer({kind: names for kind, (_, names) in registered().items()}, listing())
 
 
@@ -98,9 +98,9 @@ def _wrapped(names: Iterable[str]) -> list[str]:
 
 def _entry(name: str, kind: type, maker: Callable[..., object]) -> dict[str, Any]:
     first = (inspect.getdoc(kind) or "").partition("\n")[0]
-    asked = [each for each in inspect.signature(maker).parameters.values() if each.name != "rng"]
-    needed = [each.name for each in asked if each.default is each.empty]
-    defaults = {each.name: each.default for each in asked if each.default is not each.empty}
+    parameters = [each for each in inspect.signature(maker).parameters.values() if each.name != "rng"]
+    needed = [each.name for each in parameters if each.default is each.empty]
+    defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
     return {"name": name, "about": first, "needs": needed, "settings": defaults}
 
 
@@ -129,14 +129,14 @@ def compare(a: argparse.Namespace) -> Work:
       armlet compare --environment DisplayAds --policy LinUCB:alpha=0.5 --policy OFUL --runs 50
       armlet compare --environment Linear:dim=10 --policy OFUL --policy ThompsonSampling:v=1
 
-    A comparison that was interrupted or killed goes on where it was if the same command is given again.
+    A comparison that was interrupted or killed continues if the same command is given again.
     """
     jobs = runs.make_jobs(a.environment, a.policy, a.horizon, a.runs, a.seed)
     where = parallel.make_pool(a.engine, workers=a.workers)
 
     def work() -> Answer:
-        found = runs.compare(jobs, engine=where, out=a.out, progress=progress(a, "simulating"))
-        return Answer(found, found.lines(theory=a.verbose))
+        ranking = runs.compare(jobs, engine=where, out=a.out, progress=progress(a, "simulating"))
+        return Answer(ranking, ranking.lines(theory=a.verbose))
 
     return work
 
@@ -244,14 +244,14 @@ def simulate(a: argparse.Namespace) -> Work:
       armlet simulate --environment FigureA --policy Algorithm1:p=600 --horizon 1e12
       armlet simulate --environment Linear --policy Oracle --engine tcp://host:8786
 
-    A run that was interrupted or killed goes on where it was if the same command is given again.
+    A run that was interrupted or killed continues if the same command is given again.
     """
     settings = {"horizon": a.horizon, "runs": a.runs, "seed": a.seed, "method": a.method}
     job = runs.make_job(a.environment, a.policy, **settings)
     where = parallel.make_pool(a.engine, workers=a.workers)
 
     def work() -> Answer:
-        found = runs.simulate(job, engine=where, out=a.out, progress=progress(a, "simulating"))
-        return Answer(found, found.lines(theory=a.verbose))
+        result = runs.simulate(job, engine=where, out=a.out, progress=progress(a, "simulating"))
+        return Answer(result, result.lines(theory=a.verbose))
 
     return work

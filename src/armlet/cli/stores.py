@@ -1,6 +1,6 @@
 """The command `armlet store`: what is in a store, whether it is whole, and what is done to its loops now and then.
 
-What only reads goes on next to the process that has the store open; what writes in a file needs that process to stop.
+Commands that read run next to the process that has the store open; those that write in a file need it to stop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from armlet.stores.ledger import View
 
 EXTRAS: Final = ("apsw", "msgspec", "psycopg", "pyarrow")
-MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is told
+MANY: Final = 50_000  # rows and outcomes: reading them takes a second, so progress is shown
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
 _NAME: Final = arg("loop", metavar="NAME", help="of the loop")
 
@@ -58,13 +58,13 @@ def list_loops(a: argparse.Namespace) -> Answer:
       armlet store shop.db list --json
     """
     with open_reader(a.store) as ledger, ledger.view() as view:
-        size, found = ledger.size(), [overview(view, record) for record in view.loops()]
+        size, loops = ledger.size(), [overview(view, record) for record in view.loops()]
     lines = [f"{'decisions':>13}{'rewards':>13}{'rows':>13}{'bytes':>16}  {'last decision':20}  loop"]
-    for each in found:
+    for each in loops:
         counts = f"{each.decisions:13,}{each.rewards:13,}{each.rows:13,}{each.bytes:16,}"
         lines.append(f"{counts}  {_clock(each.last_decision):20}  {_plain(each.name)}")
-    lines.append(f"loops: {len(found)}, bytes of the store: {size:,}")
-    return Answer({"bytes": size, "loops": found}, lines)
+    lines.append(f"loops: {len(loops)}, bytes of the store: {size:,}")
+    return Answer({"bytes": size, "loops": loops}, lines)
 
 
 def _clock(moment: int | None) -> str:
@@ -86,63 +86,63 @@ def show(a: argparse.Namespace) -> Answer:
     """
     with open_view(a.store) as view:
         record = choose(view.loops(), a.loop, "loop")
-        found, line = details(view, record, time.time_ns() // 1000), overview(view, record)
+        loop, line = details(view, record, time.time_ns() // 1000), overview(view, record)
         learned = digest(view, record)
-    text = [f"{name:20} {value}" for name, value in (*_lines(found, line), ("digest", learned))]
-    text += [*_arm_lines(found), *_outcome_lines(found)]
-    text += [f"gain: {_plain(str(gain))}" for gain in found.gains]
-    text += [f"alarm: {alarm}" for alarm in found.alarms]
-    return Answer({**line.to_dict(), **found.to_dict(), "digest": learned}, text, tones={"alarm": "bad"})
+    text = [f"{name:20} {value}" for name, value in (*_lines(loop, line), ("digest", learned))]
+    text += [*_arm_lines(loop), *_outcome_lines(loop)]
+    text += [f"gain: {_plain(str(gain))}" for gain in loop.gains]
+    text += [f"alarm: {alarm}" for alarm in loop.alarms]
+    return Answer({**line.to_dict(), **loop.to_dict(), "digest": learned}, text, tones={"alarm": "bad"})
 
 
-def _lines(found: Details, line: Overview) -> Iterator[tuple[str, object]]:
+def _lines(loop: Details, line: Overview) -> Iterator[tuple[str, object]]:
     yield "loop", _plain(line.name)
-    yield "policy", found.policy
+    yield "policy", loop.policy
     yield (
         "features",
-        json.dumps(found.features, ensure_ascii=False) if found.features else f"{found.dim}, without names",
+        json.dumps(loop.features, ensure_ascii=False) if loop.features else f"{loop.dim}, without names",
     )
-    yield "encoder", "yes" if found.has_encoder else "no"
-    if found.action_dim is not None:
-        names = json.dumps(found.action_features, ensure_ascii=False) if found.action_features else ""
-        yield "action_features", names or f"{found.action_dim}, without names"
-        yield "tables", ", ".join(map(_plain, found.tables)) or "none"
-    yield "objective", found.objective
-    yield "reward_range", "any" if found.reward_range is None else "{:g}..{:g}".format(*found.reward_range)
-    if found.weights is not None:
-        yield "outcomes", in_words(found.weights, found.known)
-    if found.budget is not None:
-        yield "budget", str(found.budget)
-    yield from ((name, "none" if value is None else value) for name, value in found.terms.items())
+    yield "encoder", "yes" if loop.has_encoder else "no"
+    if loop.action_dim is not None:
+        names = json.dumps(loop.action_features, ensure_ascii=False) if loop.action_features else ""
+        yield "action_features", names or f"{loop.action_dim}, without names"
+        yield "tables", ", ".join(map(_plain, loop.tables)) or "none"
+    yield "objective", loop.objective
+    yield "reward_range", "any" if loop.reward_range is None else "{:g}..{:g}".format(*loop.reward_range)
+    if loop.weights is not None:
+        yield "outcomes", in_words(loop.weights, loop.known)
+    if loop.budget is not None:
+        yield "budget", str(loop.budget)
+    yield from ((name, "none" if value is None else value) for name, value in loop.terms.items())
     yield "decisions", f"{line.decisions:,}, the last one {_clock(line.last_decision)}"
-    yield "rewards", ", ".join(f"{n:,} {status}" for status, n in found.statuses.items()) or "none"
-    yield "waiting", f"{found.open:,} decisions for a reward, {found.early:,} rewards for their decision"
-    if found.deferred:
-        yield "deferred", f"{found.deferred:,} decisions that were not activated"
-    if found.baseline is not None:
-        tally = found.baseline
+    yield "rewards", ", ".join(f"{n:,} {status}" for status, n in loop.statuses.items()) or "none"
+    yield "waiting", f"{loop.open:,} decisions for a reward, {loop.early:,} rewards for their decision"
+    if loop.deferred:
+        yield "deferred", f"{loop.deferred:,} decisions that were not activated"
+    if loop.baseline is not None:
+        tally = loop.baseline
         yield "baseline", f"{tally.decisions:,} decisions, the policy would have played it in {tally.agreed:,} of these"
-    yield "rows", f"{line.rows:,}, {line.bytes:,} bytes, {found.rows_since_snapshot:,} since the last snapshot"
+    yield "rows", f"{line.rows:,}, {line.bytes:,} bytes, {loop.rows_since_snapshot:,} since the last snapshot"
 
 
-def _arm_lines(found: Details) -> Iterator[str]:
+def _arm_lines(loop: Details) -> Iterator[str]:
     yield f"\n{'decisions':>13}{'explored':>13}{'rewards':>13}{'defaults':>13}{'mean':>13}  arm"
-    counts = {each.arm: each for each in found.counts}
-    for arm in (*found.arms, *found.retired):
+    counts = {each.arm: each for each in loop.counts}
+    for arm in (*loop.arms, *loop.retired):
         each = counts.get(arm)
         cells = "" if each is None else f"{each.decisions:13,}{each.explored:13,}{each.rewards:13,}{each.defaults:13,}"
         mean = "-" if each is None or each.mean is None else f"{each.mean:.4g}"
-        retired = ", retired" if arm in found.retired else ""
+        retired = ", retired" if arm in loop.retired else ""
         yield f"{cells or f'{0:13}' * 4}{mean:>13}  {_plain(str(arm))}{retired}"
-    if (rest := found.others) is not None:
+    if (rest := loop.others) is not None:
         cells = f"{rest.decisions:13,}{rest.explored:13,}{rest.rewards:13,}{rest.defaults:13,}"
         yield f"{cells}{'-' if rest.mean is None else f'{rest.mean:.4g}':>13}  all others"
 
 
-def _outcome_lines(found: Details) -> Iterator[str]:
-    if found.outcomes:
+def _outcome_lines(loop: Details) -> Iterator[str]:
+    if loop.outcomes:
         yield f"\n{'values':>13}{'mean':>13}  outcome"
-    for each in found.outcomes:
+    for each in loop.outcomes:
         of = "" if each.arm is None else f" of {_plain(str(each.arm))}"
         yield f"{each.values:13,}{'-' if each.mean is None else f'{each.mean:.4g}':>13}  {_plain(each.outcome)}{of}"
 
@@ -166,10 +166,10 @@ def verify(a: argparse.Namespace) -> Answer:
     with open_view(a.store) as view:
         view.check()
         records = view.loops() if a.loop is None else [choose(view.loops(), a.loop, "loop")]
-        found = {record.name: _verified(a, view, record.name) for record in records}
-    failed = sum(isinstance(each, str) for each in found.values())
-    lines = [f"{_plain(name)}: not whole: {each}" if isinstance(each, str) else each for name, each in found.items()]
-    data = {"ok": not failed, "loops": [_as_json(name, each) for name, each in found.items()]}
+        verdicts = {record.name: _verified(a, view, record.name) for record in records}
+    failed = sum(isinstance(each, str) for each in verdicts.values())
+    lines = [f"{_plain(name)}: not whole: {each}" if isinstance(each, str) else each for name, each in verdicts.items()]
+    data = {"ok": not failed, "loops": [_as_json(name, each) for name, each in verdicts.items()]}
     return Answer(data, lines, 1 if failed else 0)
 
 
@@ -180,8 +180,10 @@ def _verified(a: argparse.Namespace, view: View, name: str) -> Verified | str:
         return str(error)
 
 
-def _as_json(name: str, found: Verified | str) -> dict[str, Any]:
-    return {"name": name, "ok": False, "error": found} if isinstance(found, str) else {"ok": True, **found.to_dict()}
+def _as_json(name: str, verdict: Verified | str) -> dict[str, Any]:
+    return (
+        {"name": name, "ok": False, "error": verdict} if isinstance(verdict, str) else {"ok": True, **verdict.to_dict()}
+    )
 
 
 def _progress(a: argparse.Namespace, name: str) -> Progress:
@@ -215,7 +217,7 @@ def export(a: argparse.Namespace) -> Answer:
     interrupted="nothing was written",
 )
 def backup(a: argparse.Namespace) -> Answer:
-    """Copy everything into a new file, as it is at one moment, while the process that has the store open goes on.
+    """Copy everything into a new file, as it is at one moment, while another process has the store open.
 
     examples:
       armlet store shop.db backup backups/shop-2026-01-31.db
@@ -283,8 +285,8 @@ def moment(text: str) -> datetime:
     ('2026-01-31T00:00:00+00:00', '2026-01-31T12:00:00+01:00')
     """
     try:
-        if found := _AGE.fullmatch(text):
-            hours = float(found[1]) * (24 if found[2] == "d" else 1)
+        if age := _AGE.fullmatch(text):
+            hours = float(age[1]) * (24 if age[2] == "d" else 1)
             return datetime.now(UTC) - timedelta(hours=hours)
         when = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
@@ -296,7 +298,7 @@ def moment(text: str) -> datetime:
 @_action(
     arg("--before", type=moment, required=True, metavar="TIME", help="such as 2026-01-31, in UTC, or an age: 90d, 12h"),
     refused=(ValueError, TypeError),
-    interrupted="some are deleted; the same command goes on",
+    interrupted="some are deleted; the same command continues",
 )
 def prune(a: argparse.Namespace) -> Answer:
     """Delete decisions that are older and did not explore, with their rewards; what was learned is not touched.
@@ -321,14 +323,14 @@ def prune(a: argparse.Namespace) -> Answer:
         "--shadow",
         metavar="POLICY",
         action="append",
-        help=f"as --policy; runs along and is logged, but never played; none ends it; {REPEATED}: NAME=POLICY each",
+        help=f"as --policy; learns and is logged, but never played; none ends it; {REPEATED}: NAME=POLICY each",
     ),
     arg("--refit", action="store_true", help="let --policy or --shadow learn the loop's log again: another kind"),
     refused=(ValueError, TypeError),
     interrupted="nothing was changed",
 )
 def change(a: argparse.Namespace) -> Answer:
-    """Go on with other terms, all of them or none; what was learned stays, and the log says so.
+    """Change the settings of a loop atomically; what was learned stays, and the log records the change.
 
     examples:
       armlet store shop.db change homepage --window 86400 --default-reward 0
@@ -341,26 +343,26 @@ def change(a: argparse.Namespace) -> Answer:
       armlet store shop.db change homepage --shadow LinUCB --refit
       armlet store shop.db change homepage --shadow bold=LinUCB --shadow shy=Greedy
     """
-    given = said(a, LoopChange)
+    changes = said(a, LoopChange)
     if a.shadow is not None:
-        given |= _shadows(a.shadow)
-    if a.refit and not {"policy", "shadow"} & given.keys():
+        changes |= _shadows(a.shadow)
+    if a.refit and not {"policy", "shadow"} & changes.keys():
         raise ArgumentError("{refit} is given, but {policy} is not; name the policy that is to learn the log again")
-    if not given:
+    if not changes:
         raise ArgumentError("there is nothing to change; give {policy}, {arms}, --window, --features or the like")
-    of_arms = [name for name in ("arms", "known", "control") if name in given]  # which the loop has to say
+    of_arms = [name for name in ("arms", "known", "control") if name in changes]  # which the loop has to say
     try:
-        options = read_plain({name: value for name, value in given.items() if name not in of_arms})
+        options = read_plain({name: value for name, value in changes.items() if name not in of_arms})
     except UnknownNameError as error:  # a wrong word, as others are
         raise InvalidValueError(str(error)) from error
     with _changing(a, "change(...)") as loop:
         present: Sequence[Arm] = getattr(loop.model(), "arms", ())  # of actions with features there are none
-        if "arms" in given:
-            given["arms"] = _labels(given["arms"], present)
-        if given.get("control"):
-            given["control"]["arm"] = _labels([a.control], present)[0]
+        if "arms" in changes:
+            changes["arms"] = _labels(changes["arms"], present)
+        if changes.get("control"):
+            changes["control"]["arm"] = _labels([a.control], present)[0]
         options |= read_plain(
-            {name: given[name] for name in of_arms}, dict.fromkeys([*present, *given.get("arms", ())])
+            {name: changes[name] for name in of_arms}, dict.fromkeys([*present, *changes.get("arms", ())])
         )
         loop.change(**options, how="refit" if a.refit else "carry")
     return Answer({"loop": a.loop, "changed": list(options)}, f"{_plain(a.loop)}: changed {', '.join(options)}")
@@ -387,7 +389,7 @@ def freeze(a: argparse.Namespace) -> Answer:
 
 @_action(_NAME, interrupted="nothing was changed")
 def thaw(a: argparse.Namespace) -> Answer:
-    """Go on with all that was learned while the loop was frozen.
+    """Use all that was learned while the loop was frozen.
 
     examples:
       armlet store shop.db thaw homepage
@@ -419,7 +421,7 @@ def _settings_of(word: str) -> dict[str, object]:
     arg(
         "--gate", choices=("better", "not worse", "off"), default="better", help="default: better, as it must be shown"
     ),
-    arg("--share", type=float, metavar="SHARE", help="of the steps that the old policy goes on to play, as a control"),
+    arg("--share", type=float, metavar="SHARE", help="of the steps that the old policy still plays, as a control"),
     arg("--shadow", metavar="NAME", help="of the shadow, if there are several"),
     refused=(ValueError, TypeError),
     options={"control": "--share"},
@@ -435,12 +437,12 @@ def promote(a: argparse.Namespace) -> Answer:
       armlet store shop.db promote homepage --gate off --share 0.1
     """
     with _changing(a, "promote(...)") as loop:
-        found = loop.promote(gate=a.gate, control=a.share, shadow=a.shadow)
-    word = "promoted" if found.promoted else "not promoted"
-    lines = [f"{_plain(a.loop)}: {word}", *([] if found.gain is None else [found.gain])]
-    data = {"loop": a.loop, "promoted": found.promoted, "gain": found.gain}
+        promotion = loop.promote(gate=a.gate, control=a.share, shadow=a.shadow)
+    word = "promoted" if promotion.promoted else "not promoted"
+    lines = [f"{_plain(a.loop)}: {word}", *([] if promotion.gain is None else [promotion.gain])]
+    data = {"loop": a.loop, "promoted": promotion.promoted, "gain": promotion.gain}
     tones = {"promoted": "good", "not promoted": "bad"}
-    return Answer(data, lines, 0 if found.promoted else 1, tones)
+    return Answer(data, lines, 0 if promotion.promoted else 1, tones)
 
 
 @_action(

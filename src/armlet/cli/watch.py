@@ -30,8 +30,8 @@ MOST: Final = 65_535
 def watch(a: argparse.Namespace) -> Work:
     """Show the pages that `armlet serve` has, on this machine only: better than random play? exploring, arms, health.
 
-    It only reads: nothing is locked, learned or closed, and the process that has the store open goes on. Whoever can
-    log in to this machine can see the pages while it runs, contexts included.
+    It only reads: nothing is locked, learned or closed, and the process that has the store open is not disturbed. All
+    users of this machine can see the pages while it runs, contexts included.
 
     examples:
       armlet watch shop.db

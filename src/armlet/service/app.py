@@ -62,7 +62,7 @@ class Service:
     Parameters
     ----------
     store
-        Open; whoever opened it closes it.
+        Open; the caller closes it.
     keyring
         The keys. Without any, everyone on this machine may do everything.
     limits
@@ -70,7 +70,7 @@ class Service:
     loops
         Those to begin with; others of the store are opened when they are first asked for.
     phase
-        "starting" until all loops are ready, when only the server's own state is told; "draining" once the server is
+        "starting" until all loops are ready, when only the server's own state is served; "draining" once the server is
         about to stop, when all is served but /readyz says so, for proxies.
     personalizer
         Which loops answer Personalizer's routes.
@@ -134,7 +134,7 @@ class Service:
     async def run(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Run what waits for the store in a thread, as it is."""
         if self._waiting >= WAITING:
-            raise Problem(problems.UNAVAILABLE, "too many requests of this kind are under way; try again")
+            raise Problem(problems.UNAVAILABLE, "too many requests of this kind are pending; try again")
         self._waiting += 1
         try:
             work = partial(call, *args, **options)
@@ -174,14 +174,14 @@ def _cookie(header: bytes | None) -> str | None:
     if header is None:
         return None
     try:
-        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
+        cookie = SimpleCookie(header.decode("latin-1")).get(COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if cookie is None else cookie.value
 
 
 def authorize(service: Service, request: Request, route: Route) -> None:
-    """Refuse whoever may not call a route; before anything is read of the body."""
+    """Reject a sender that may not call a route, before the body is read."""
     grant = grant_of(service, request, route)
     if grant is None:
         challenge = ((b"www-authenticate", b"Bearer"),)
@@ -250,14 +250,14 @@ async def _answer(service: Service, router: Router, scope: Mapping[str, Any], re
 
 
 def _failed(method: str, route: Route | None, request: Request | None, error: Exception) -> Response:
-    """Answer what nobody thought of; the log has where it was raised, not what it says, which may hold a context."""
+    """Handle an unexpected exception: the log gets the place, not the message, which may contain a context."""
     log.error("%s %s failed: %s at %s", method, route and route.path, type(error).__name__, trace_of(error))
     problem = Problem(problems.INTERNAL, "this is a fault of the server; its log says where")
     return (problem_response if route is None else route.shows)(request, problem)
 
 
 async def _live(receive: Receive, send: Send) -> None:
-    """Take part in the server's start and end; whoever made the service opens and closes the store."""
+    """Take part in the server's start and end; the maker of the service opens and closes the store."""
     message: Message = await receive()
     while message["type"] != "lifespan.shutdown":
         await send({"type": "lifespan.startup.complete"})

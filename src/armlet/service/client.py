@@ -120,7 +120,7 @@ def new_event() -> str:
     (36, '7')
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
-    fraction = (rest << 12) // 1_000_000  # the clock goes on in the bits that RFC 9562 leaves free
+    fraction = (rest << 12) // 1_000_000  # the clock continues in the bits that RFC 9562 leaves free
     return str(UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
 
 
@@ -144,8 +144,8 @@ class _Calls:
     def _decide(self, loop: str, context: Context, actions: Actions | None, ask: Ask) -> Steps[Answer]:
         options = read(ask, has_actions=actions is not None)
         body = {"context": context, "event": new_event(), **options, **_among(actions)}
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", body, self._end())
-        return _decode(found, Answer)
+        answer = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide", body, self._end())
+        return _decode(answer, Answer)
 
     def _decide_many(
         self, loop: str, contexts: Iterable[Context], actions: Actions | None, ask: AskMany
@@ -154,8 +154,8 @@ class _Calls:
         own = asks._replace(shared={}).of(len(rows))
         items = [{"context": row, "event": new_event(), **each} for row, each in zip(rows, own, strict=True)]
         body = {"items": items, **asks.shared, **_among(actions)}
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", body, self._end())
-        return _decode(found, dict[str, list[Answer]])["items"]
+        answer = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/decide/batch", body, self._end())
+        return _decode(answer, dict[str, list[Answer]])["items"]
 
     def _prepare(self, loop: str, table: str, actions: Mapping[str, object]) -> Steps[None]:
         path = f"/v1/loops/{quote(loop, safe='')}/actions/{quote(table, safe='')}"
@@ -166,21 +166,21 @@ class _Calls:
         yield from self._post(path, None, self._end(), "DELETE")
 
     def _activate(self, loop: str, event: str) -> Steps[bool]:
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/activate", {"event": event}, self._end())
-        return _decode(found, dict[str, bool])["activated"]
+        answer = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/activate", {"event": event}, self._end())
+        return _decode(answer, dict[str, bool])["activated"]
 
     def _bill(self, loop: str, event: str, cost: float) -> Steps[bool]:
-        asked = {"event": event, "cost": cost}
-        found = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/bill", asked, self._end())
-        return _decode(found, dict[str, bool])["billed"]
+        body = {"event": event, "cost": cost}
+        answer = yield from self._post(f"/v1/loops/{quote(loop, safe='')}/bill", body, self._end())
+        return _decode(answer, dict[str, bool])["billed"]
 
     def _reward(self, item: Mapping[str, object]) -> Steps[str]:
-        [found] = yield from self._rewards([item])
-        if found.status in FAULTS:
-            status, kind = FAULTS[found.status]
-            detail = found.detail or f"the reward for loop {item['loop']!r} is {found.status}"
+        [judgement] = yield from self._rewards([item])
+        if judgement.status in FAULTS:
+            status, kind = FAULTS[judgement.status]
+            detail = judgement.detail or f"the reward for loop {item['loop']!r} is {judgement.status}"
             raise ServiceError(detail, status=status, type=kind)
-        return found.status
+        return judgement.status
 
     def _rewards(self, items: Iterable[Mapping[str, object]]) -> Steps[list[Judgement]]:
         """Send rewards; those whose loop could not write are sent again alone."""
@@ -189,13 +189,13 @@ class _Calls:
         end, left = self._end(), list(range(len(batch)))
         for attempt in count():
             try:
-                found = yield from self._post("/v1/rewards", {"items": [batch[at] for at in left]}, end)
+                answer = yield from self._post("/v1/rewards", {"items": [batch[at] for at in left]}, end)
             except ServiceError as error:
                 if not judged:
                     raise
                 judged.update((at, Judgement(_word(error))) for at in left)  # of the others it is known
                 break
-            judged.update(zip(left, _decode(found, dict[str, list[Judgement]])["items"], strict=True))
+            judged.update(zip(left, _decode(answer, dict[str, list[Judgement]])["items"], strict=True))
             left = [at for at in left if judged[at].status in AGAIN]
             pause = _pause(attempt)
             if not left or time.monotonic() + pause >= end:
@@ -206,17 +206,17 @@ class _Calls:
     def _end(self) -> float:
         return time.monotonic() + self._timeout
 
-    def _post(self, path: str, asked: object, end: float, method: str = "POST") -> Steps[bytes]:
+    def _post(self, path: str, content: object, end: float, method: str = "POST") -> Steps[bytes]:
         """Send until there is an answer that is final, or until there is no time for another attempt."""
-        body, is_unknown = b"" if asked is None else _encode(asked), False
+        body, is_unknown = b"" if content is None else _encode(content), False
         for attempt in count():
             left = end - time.monotonic()
-            found = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001), method)
-            if isinstance(found, httpx2.Response) and found.status_code == 200:
-                return found.content
-            error = _error(found, self._url)
+            answer = yield Post(path, body, left / 2 if left > 2 else max(min(left, 1.0), 0.001), method)
+            if isinstance(answer, httpx2.Response) and answer.status_code == 200:
+                return answer.content
+            error = _error(answer, self._url)
             is_unknown |= error.type == UNKNOWN
-            pause = _pause(attempt, found)
+            pause = _pause(attempt, answer)
             if error.status not in (None, *REPEATED):
                 raise error
             if time.monotonic() + pause >= end:
@@ -226,23 +226,23 @@ class _Calls:
         raise AssertionError  # count() has no end
 
 
-def _pause(attempt: int, found: httpx2.Response | Failed | None = None) -> float:
+def _pause(attempt: int, answer: httpx2.Response | Failed | None = None) -> float:
     """Return seconds before the next attempt, by chance: clients that failed together must not come back together."""
-    asked = found.headers.get("retry-after", "") if isinstance(found, httpx2.Response) else ""
-    least = float(asked) if asked.isdecimal() else 0.0
+    seconds = answer.headers.get("retry-after", "") if isinstance(answer, httpx2.Response) else ""
+    least = float(seconds) if seconds.isdecimal() else 0.0
     return least + random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 10))
 
 
-def _error(found: httpx2.Response | Failed | None, url: str) -> ServiceError:
-    if not isinstance(found, httpx2.Response):
-        kind = UNAVAILABLE if isinstance(found, NOT_SENT) else UNKNOWN
-        return ServiceError(f"no answer from {url}: {type(found).__name__}: {found}", type=kind)
+def _error(answer: httpx2.Response | Failed | None, url: str) -> ServiceError:
+    if not isinstance(answer, httpx2.Response):
+        kind = UNAVAILABLE if isinstance(answer, NOT_SENT) else UNKNOWN
+        return ServiceError(f"no answer from {url}: {type(answer).__name__}: {answer}", type=kind)
     try:
-        problem = msgspec.json.decode(found.content, type=_Problem)
+        problem = msgspec.json.decode(answer.content, type=_Problem)
     except msgspec.DecodeError:
-        kind = UNKNOWN if found.status_code in REPEATED else "about:blank"
+        kind = UNKNOWN if answer.status_code in REPEATED else "about:blank"
         problem = _Problem(kind, f"{url} answered something that is not a problem of an Armlet server")
-    return ServiceError(problem.detail, status=found.status_code, type=problem.type, field=problem.field)
+    return ServiceError(problem.detail, status=answer.status_code, type=problem.type, field=problem.field)
 
 
 def _word(error: ServiceError) -> str:
@@ -253,9 +253,9 @@ def _among(actions: Actions | None) -> dict[str, Actions]:
     return {} if actions is None else {"actions": actions}
 
 
-def _encode(asked: object) -> bytes:
+def _encode(content: object) -> bytes:
     try:
-        return msgspec.json.encode(asked, enc_hook=_plain)
+        return msgspec.json.encode(content, enc_hook=_plain)
     except TypeError as error:
         raise InvalidTypeError(f"{error}; give numbers, text, and lists or mappings of them") from None
 
@@ -376,14 +376,14 @@ class Client(_Calls):
         return self._run(self._rewards(items))
 
     def _run(self, steps: Steps[T]) -> T:
-        found: httpx2.Response | Failed | None = None
+        answer: httpx2.Response | Failed | None = None
         while True:
             try:
-                step = steps.send(found)
+                step = steps.send(answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return] # StopIteration is not generic
             if isinstance(step, Post):
-                found = self._send(step)
+                answer = self._send(step)
             else:
                 time.sleep(step)
 
@@ -474,14 +474,14 @@ class AsyncClient(_Calls):
         return await self._run(self._rewards(items))
 
     async def _run(self, steps: Steps[T]) -> T:
-        found: httpx2.Response | Failed | None = None
+        answer: httpx2.Response | Failed | None = None
         while True:
             try:
-                step = steps.send(found)
+                step = steps.send(answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return] # StopIteration is not generic
             if isinstance(step, Post):
-                found = await self._send(step)
+                answer = await self._send(step)
             else:
                 await asyncio.sleep(step)
 
@@ -490,7 +490,7 @@ class AsyncClient(_Calls):
         try:
             await asyncio.wait_for(self._turns.acquire(), post.seconds)
         except TimeoutError:
-            return httpx2.PoolTimeout(f"{CONNECTIONS} other calls of this client are under way")
+            return httpx2.PoolTimeout(f"{CONNECTIONS} other calls of this client are pending")
         try:
             left = max(end - time.monotonic(), 0.001)
             return await self._http.request(post.method, post.path, content=post.body, timeout=_limits(left))

@@ -1,4 +1,4 @@
-"""The settings of a server: what `armlet serve` is told, as values that were checked once and never change.
+"""The settings of a server: what `armlet serve` reads, as values that were checked once and never change.
 
 `settings.py` reads them from a file and from the environment.
 """
@@ -75,7 +75,7 @@ class Limits:
         For what is not a decision or a reward: statistics, changes, models.
     notice_seconds, drain_seconds
         Between /readyz answering 503 and the server taking no more requests when it is asked to stop, for proxies that
-        ask; and then, for requests under way.
+        ask; and then, for pending requests.
 
     Examples
     --------
@@ -244,7 +244,7 @@ _Said: Any = make_dataclass("_Said", [("name", str), *_fields_of_loops()], froze
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig(_Said):  # type: ignore[misc]  # its fields are those of a LoopSpec, as plain values say them
-    """A loop that the server makes, or goes on with: the options of `armlet.stores.Store.loop`, as plain values.
+    """A loop that the server makes or opens: the options of `armlet.stores.Store.loop`, as plain values.
 
     A loop that is there keeps what is left out. `on_change` says what to do if it was made otherwise than is said:
     "refuse" to start, or "apply" the change.
@@ -321,31 +321,31 @@ def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, A
     >>> read_plain({"policy": "LinUCB", "policy_settings": {"alpha": 0.5}, "features": ["age"], "hashed": None})
     {'features': ['age'], 'policy': LinUCB(alpha=0.5, ...)}
     """
-    given = {name: value for name, value in said.items() if name not in _UNLIKE}
+    options = {name: value for name, value in said.items() if name not in _UNLIKE}
     policy = make_policy(said.get("policy"), said.get("policy_settings") or {})
     if policy is not None:
-        given["policy"] = policy
+        options["policy"] = policy
     for of in ("", "action_"):
         names = said.get(f"{of}features") or ()
         encoder = make_encoder(names, said.get(f"{of}categories") or {}, said.get(f"{of}hashed"))
         if encoder is not None:
-            given.pop(f"{of}features", None)
-            given[f"{of}encoder"] = encoder
+            options.pop(f"{of}features", None)
+            options[f"{of}encoder"] = encoder
     if isinstance(control := said.get("control"), Mapping | ControlConfig):
         config = control if isinstance(control, ControlConfig) else ControlConfig(**control)
-        given["control"] = config.control
+        options["control"] = config.control
     if said.keys() >= {"shadow", "shadows"}:
         raise InvalidValueError("shadow and shadows are given; give one shadow, or several by name")
     if isinstance(shadow := said.get("shadow"), Mapping):
-        given["shadow"] = _policy_of(shadow)
+        options["shadow"] = _policy_of(shadow)
     if "shadows" in said:
         shadows = said["shadows"]
-        given["shadow"] = None if shadows is None else {name: _policy_of(each) for name, each in shadows.items()}
+        options["shadow"] = None if shadows is None else {name: _policy_of(each) for name, each in shadows.items()}
     if isinstance(budget := said.get("budget"), Mapping):
-        given["budget"] = Budget(**budget)
+        options["budget"] = Budget(**budget)
     if said.get("known") is not None:
-        given["known"] = read_known(said["known"], arms)
-    return given
+        options["known"] = read_known(said["known"], arms)
+    return options
 
 
 def _policy_of(said: Mapping[str, Any]) -> Policy | None:
@@ -356,7 +356,7 @@ _UNLIKE: Final = ("policy", "policy_settings", "shadows", "categories", "hashed"
 """What has no option of its name and type."""
 
 
-def read_known(given: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, float]]:
+def read_known(known: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, float]]:
     """Return what is known of arms, which JSON and TOML name by their texts, or have in pairs.
 
     Examples
@@ -366,30 +366,30 @@ def read_known(given: object, arms: Iterable[Arm]) -> Mapping[str, Mapping[Arm, 
     >>> read_known({"cost": [["1", 0.001], [1, 0.03]]}, ["1", 1])
     {'cost': {'1': 0.001, 1: 0.03}}
     """
-    if not isinstance(given, Mapping):
-        raise InvalidValueError(f"known is {given!r}; give a table for each outcome, such as cost = {{small = 0.001}}")
+    if not isinstance(known, Mapping):
+        raise InvalidValueError(f"known is {known!r}; give a table for each outcome, such as cost = {{small = 0.001}}")
     by_text: dict[str, list[Arm]] = {}
     for arm in arms:
         by_text.setdefault(str(arm), []).append(arm)
-    return {name: _prices(f"known.{name}", found, by_text) for name, found in given.items()}
+    return {name: _prices(f"known.{name}", prices, by_text) for name, prices in known.items()}
 
 
-def _prices(name: str, given: object, by_text: Mapping[str, list[Arm]]) -> dict[Arm, float]:
-    pairs = given.items() if isinstance(given, Mapping) else listed(name, cast("Any", given))
-    found: dict[Arm, float] = {}
+def _prices(name: str, prices: object, by_text: Mapping[str, list[Arm]]) -> dict[Arm, float]:
+    pairs = prices.items() if isinstance(prices, Mapping) else listed(name, cast("Any", prices))
+    by_arm: dict[Arm, float] = {}
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidValueError(f"{name} has {pair!r}; give pairs of an arm and a number")
         arm, price = pair
-        if isinstance(given, Mapping) and isinstance(arm, str):
+        if isinstance(prices, Mapping) and isinstance(arm, str):
             meant = by_text.get(arm, [arm])
             if len(meant) > 1:
                 raise InvalidValueError(f"{name} has {arm!r}, the text of two arms; give pairs, such as [[1, 0.03]]")
             arm = meant[0]
-        if check_label(arm) in found:
+        if check_label(arm) in by_arm:
             raise InvalidValueError(f"{name} has {arm!r} twice; give each arm once")
-        found[arm] = price
-    return found
+        by_arm[arm] = price
+    return by_arm
 
 
 def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
@@ -417,7 +417,7 @@ def make_encoder(
     from armlet.inputs.encoder import Encoder
 
     codes = [Constant() if name == CONSTANT else Number(name) for name in features]
-    flags = [Flags(name, tuple(sorted(found)), "flag") for name, found in categories.items()]
+    flags = [Flags(name, tuple(sorted(texts)), "flag") for name, texts in categories.items()]
     return Encoder.from_dict({"columns": [each.to_dict() for each in (*codes, *flags)], "extra": "refuse"})
 
 
@@ -481,10 +481,10 @@ def text(example: str) -> Check:
 
 def texts(name: str, value: object) -> tuple[str, ...]:
     """Require a list of names, no two alike."""
-    found = tuple(check_text(name, each) for each in listed(name, cast("tuple[str, ...]", value)))
-    if len(set(found)) < len(found):
-        raise InvalidValueError(f"{name} is {list(found)!r}; give each name once")
-    return found
+    names = tuple(check_text(name, each) for each in listed(name, cast("tuple[str, ...]", value)))
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"{name} is {list(names)!r}; give each name once")
+    return names
 
 
 def switch(name: str, value: object) -> bool:
@@ -509,22 +509,22 @@ def _arm(_: str, value: object) -> Arm:
 
 
 def _hash(name: str, value: object) -> str:
-    found = value.strip().lower() if isinstance(value, str) else ""
-    if len(found) != HEX or not all(each in "0123456789abcdef" for each in found):
+    digits = value.strip().lower() if isinstance(value, str) else ""
+    if len(digits) != HEX or not all(each in "0123456789abcdef" for each in digits):
         raise InvalidValueError(
             f"{name} is not the SHA-256 of a key, {HEX} hexadecimal digits; make both with: armlet serve --new-key"
         )
-    return found  # the value is not told: somebody may have written the key itself
+    return digits  # an error does not repeat it: the key itself may have been written there
 
 
 def _scopes(name: str, value: object) -> tuple[str, ...]:
-    found = texts(name, value)
-    if not found:
+    scopes = texts(name, value)
+    if not scopes:
         raise InvalidValueError(f"{name} is empty; give some of {', '.join(SCOPES)}")
-    for each in found:
+    for each in scopes:
         if each not in SCOPES:
             raise InvalidValueError(f"{name} has {each!r}; {choices(each, SCOPES)}")
-    return found
+    return scopes
 
 
 def _moment(name: str, value: object) -> datetime:
@@ -536,4 +536,4 @@ def _moment(name: str, value: object) -> datetime:
 def _categories(name: str, value: object) -> Mapping[str, tuple[str, ...]]:
     if not isinstance(value, Mapping):
         raise InvalidValueError(f"{name} is {value!r}; give the texts of each column, such as country = ['de', 'fr']")
-    return {check_text(name, column): texts(f"{name}.{column}", found) for column, found in value.items()}
+    return {check_text(name, column): texts(f"{name}.{column}", values) for column, values in value.items()}

@@ -1,6 +1,6 @@
 """Contexts that were refused: which field is wrong and what is expected, without a word of what was sent.
 
-The library's own errors quote values; a context may hold what nobody else should read.
+The library's own errors quote values; a context may hold secrets.
 """
 
 from __future__ import annotations

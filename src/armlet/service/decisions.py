@@ -165,13 +165,13 @@ async def decide_many(service: Service, request: Request) -> Response:
 
 def _places(own: Sequence[Mapping[str, object]]) -> dict[str, str]:
     """Return where the first of each option is that items have for themselves, or the first that lacks one."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for plural, name in PLURALS.items():
         is_complete = OWN[name].option.complete
         at = next((at for at, options in enumerate(own) if (name in options) is not is_complete), None)
         if at is not None:
-            found |= dict.fromkeys((plural,) if is_complete else (name, plural), f"items[{at}].{name}")
-    return found
+            places |= dict.fromkeys((plural,) if is_complete else (name, plural), f"items[{at}].{name}")
+    return places
 
 
 async def with_any_dates(

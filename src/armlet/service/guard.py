@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 from armlet.service.config import Limits
 
-LINGER: Final = 2.0  # seconds that a refused client may go on sending
+LINGER: Final = 2.0  # seconds that a refused client may still send
 PIPELINED: Final = 64  # requests of a connection that wait for the answer before
 RETRY: Final = (b"retry-after", b"1")
 
@@ -114,7 +114,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        if self._phase is not NEW:  # whoever connects has begun then
+        if self._phase is not NEW:  # a new connection has begun already
             self._since = self.loop.time()
         self._phase, self._bytes = HEAD, 0
         super().on_message_begin()
@@ -155,7 +155,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # ---- answers
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or wait for one; whoever was answered before all was sent is refused more."""
+        """Continue with the next request, or wait for one; a client answered before it sent all is cut off."""
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
@@ -167,10 +167,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self._phase, self._since = IDLE, self.loop.time()
 
     def refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer with an error, unless an answer is under way, and end the connection."""
+        """Answer with an error, unless an answer is being sent, and end the connection."""
         self._phase = REFUSED
         if self.pipeline or (self.cycle is not None and not self.cycle.response_complete):
-            self.transport.abort()  # this would be taken for the answer that is under way
+            self.transport.abort()  # this would be taken for the pending answer
             return
         self.transport.write(error_response(status, detail))
         self.linger()
@@ -192,7 +192,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Go on with answers."""
+        """Resume answers."""
         self._stuck_since = None
         super().resume_writing()
 

@@ -49,11 +49,11 @@ MOST_FIELDS: Final = 32  # of a query
 REMEMBERED, SHORT = 1024, 256  # paths, and their letters
 
 
-NOBODY: Final = Grant(name="nobody", scopes=frozenset())  # until it is known who asks
+UNKNOWN: Final = Grant(name="unknown", scopes=frozenset())  # until the key was looked up
 
 
 class DisconnectedError(Exception):
-    """The client has gone; nobody waits for an answer."""
+    """The client has disconnected."""
 
 
 class Patience:
@@ -136,7 +136,7 @@ class Request:
         self.query_string: bytes = scope["query_string"]
         self.is_secure: bool = scope.get("scheme") == "https"
         self.parts = parts
-        self.grant = NOBODY
+        self.grant = UNKNOWN
         self._receive, self._patience = receive, patience
 
     @property
@@ -239,8 +239,8 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes, request: Request) -> T
 
 
 def _invalid(text: str) -> Problem:
-    found = _PLACE.match(text)
-    what, where = (text, None) if found is None else found.groups()
+    place = _PLACE.match(text)
+    what, where = (text, None) if place is None else place.groups()
     return Problem(INVALID, what, field=where and where.removesuffix("[...]"))  # it names no key of an object
 
 
@@ -270,7 +270,7 @@ class Response:
 
 
 async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> bool:
-    """Send pieces until there are no more, or nobody listens; return whether all were sent."""
+    """Send pieces until there are no more, or the client disconnects; return whether all were sent."""
     gone = asyncio.ensure_future(_disconnected(receive))
     try:
         while True:
@@ -346,7 +346,7 @@ class Route:
         What a request and an answer say, for OpenAPI: a type, or a media type. A route that returns None, such as a
         page, is not listed there.
     status
-        Of an answer that is no problem.
+        Of an answer that is not a problem.
     refuses
         Kinds of problems that are special to it.
     shows
@@ -415,36 +415,36 @@ class Router:
             places = {part[1:-1]: at for at, part in enumerate(parts) if part.startswith("{")}
             key = tuple(ANY if at in places.values() else part for at, part in enumerate(parts[1:], 1))
             known = self._rest if route.has_rest else self._found
-            found = known.setdefault(key, PathRoutes(places))
-            if route.method in found.methods or found.places != places:
+            routes_of_path = known.setdefault(key, PathRoutes(places))
+            if route.method in routes_of_path.methods or routes_of_path.places != places:
                 raise ValueError(f"route {route.method} {route.path} is there twice")
-            found.methods[route.method] = route
+            routes_of_path.methods[route.method] = route
         self._known: dict[tuple[str, str, bytes], tuple[Route, Mapping[str, str]]] = {}  # of requests before
         self._masks, self._rest_masks = _masks(self._found), _masks(self._rest)
         self._rest_lengths = sorted({len(key) + 1 for key in self._rest}, reverse=True)
 
     def find(self, scope: Mapping[str, Any]) -> tuple[Route, Mapping[str, str]]:
         """Return the route of a request and the parts of its path; refuse one that there is not."""
-        asked = scope["method"], scope["path"], scope.get("raw_path") or b""
-        known = self._known.get(asked)
+        request = scope["method"], scope["path"], scope.get("raw_path") or b""
+        known = self._known.get(request)
         if known is None:
-            known = self._find(*asked)
+            known = self._find(*request)
             if len(self._known) == REMEMBERED:
                 self._known.clear()
-            # others could fill the memory with names that nobody has, or comes with but once
-            if len(asked[1]) <= SHORT and not known[0].is_once:
-                self._known[asked] = known
+            # others could fill the memory with names that do not exist, or are used once
+            if len(request[1]) <= SHORT and not known[0].is_once:
+                self._known[request] = known
         return known
 
     def _find(self, method: str, path: str, raw: bytes) -> tuple[Route, Mapping[str, str]]:
         parts = path.split("/") if b"%" not in raw else _unquoted(raw)
-        found = _look_up(parts, self._found, self._masks) or self._begins(parts)
-        if found is None:
+        path_routes = _look_up(parts, self._found, self._masks) or self._begins(parts)
+        if path_routes is None:
             raise Problem(NOT_FOUND, "there is no route of this path; /openapi.json lists all")
-        route = found.methods.get("GET" if method == "HEAD" else method)
+        route = path_routes.methods.get("GET" if method == "HEAD" else method)
         if route is None:
-            raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", found.allow),))
-        named = {name: parts[at] for name, at in found.places.items()}
+            raise Problem(NOT_ALLOWED, "use one of the methods in Allow", headers=((b"allow", path_routes.allow),))
+        named = {name: parts[at] for name, at in path_routes.places.items()}
         if route.has_rest:
             named[REST] = "/".join(parts[route.path.count("/") :])
         return route, named
@@ -452,14 +452,14 @@ class Router:
     def _begins(self, parts: list[str]) -> PathRoutes | None:
         """Return what has all paths that begin like this one."""
         for n in self._rest_lengths:
-            found = _look_up(parts[:n], self._rest, self._rest_masks) if n < len(parts) else None
-            if found is not None:
-                return found
+            path_routes = _look_up(parts[:n], self._rest, self._rest_masks) if n < len(parts) else None
+            if path_routes is not None:
+                return path_routes
         return None
 
 
-def _masks(found: Mapping[tuple[str, ...], PathRoutes]) -> tuple[tuple[int, ...], ...]:
-    return tuple({tuple(each.places.values()) for each in found.values() if each.places})
+def _masks(by_key: Mapping[tuple[str, ...], PathRoutes]) -> tuple[tuple[int, ...], ...]:
+    return tuple({tuple(each.places.values()) for each in by_key.values() if each.places})
 
 
 def _look_up(
@@ -470,9 +470,9 @@ def _look_up(
             key = parts[1:]
             for at in mask:
                 key[at - 1] = ANY if parts[at] else ""
-            found = known.get(tuple(key))
-            if found is not None:
-                return found
+            path_routes = known.get(tuple(key))
+            if path_routes is not None:
+                return path_routes
     return known.get(tuple(parts[1:]))
 
 

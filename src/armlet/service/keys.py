@@ -121,8 +121,8 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("localhost:8080", "127.0.0.2", "[::1]:80", "::1", "0.0.0.0", "evil.example")]
     [True, True, True, True, False, False]
     """
-    found = _HOST.fullmatch(host.strip().lower())
-    name = host if found is None else found[1] or found[2]
+    parts = _HOST.fullmatch(host.strip().lower())
+    name = host if parts is None else parts[1] or parts[2]
     try:
         return name == "localhost" or ip_address(name).is_loopback
     except ValueError:

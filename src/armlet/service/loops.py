@@ -143,8 +143,8 @@ def _refusing(names: tuple[str, ...]) -> Iterator[None]:
     except (StoreError, EventError) as error:
         raise refusal(error) from error
     except ArmletError as error:
-        found = re.match(r"\w+", str(error))
-        raise refusal(error, field=found[0] if found is not None and found[0] in names else None) from error
+        word = re.match(r"\w+", str(error))
+        raise refusal(error, field=word[0] if word is not None and word[0] in names else None) from error
 
 
 # ---- making and deleting
@@ -203,7 +203,7 @@ async def delete_loop(service: Service, request: Request) -> Response:
 
 
 async def change(service: Service, request: Request) -> Response:
-    """Go on with other terms, all of them or none; what was learned stays."""
+    """Change the settings of a loop atomically; what was learned stays."""
     body = decode(_change, await request.body(service.limits.body), request)
     loop = await service.loop(request.parts["name"])
     is_other = await service.run(_changed, loop, body)
@@ -254,7 +254,7 @@ async def prune(service: Service, request: Request) -> Response:
 
 
 async def _deleting(service: Service, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Run what deletes piece by piece: where it is broken off, some of it is done, and nobody calls that refused."""
+    """Run what deletes piece by piece: where it is interrupted, some of it is done, which is not a refusal."""
     try:
         return await service.ask(call, *args, **options)
     except Problem as problem:
@@ -274,7 +274,7 @@ async def freeze(service: Service, request: Request) -> Response:
 
 
 async def thaw(service: Service, request: Request) -> Response:
-    """Go on with all that was learned while the loop was frozen."""
+    """Use all that was learned while the loop was frozen."""
     loop = await service.loop(request.parts["name"])
     await service.ask(loop.thaw)
     return json_response(Done())

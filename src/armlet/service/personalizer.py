@@ -342,30 +342,30 @@ def _let_go(service: Service, loop: Loop, error: ArmletError) -> None:
 async def rank(service: Service, request: Request) -> Response:
     """Choose an action."""
     loop = await _loop_of(service, request, "decide")
-    asked = decode(_rank, await request.body(service.limits.body), request)
-    ids, excluded = [action.id for action in asked.actions], set(asked.excluded_actions or ())
+    body = decode(_rank, await request.body(service.limits.body), request)
+    ids, excluded = [action.id for action in body.actions], set(body.excluded_actions or ())
     allowed = _allowed(ids, excluded)
-    rows = list(_rows(asked, *await _readers(service, loop), service.features[loop.name]))
+    rows = list(_rows(body, *await _readers(service, loop), service.features[loop.name]))
     try:
         decision = await loop.adecide(
             rows[0][2],
-            event=asked.event_id,
+            event=body.event_id,
             actions=dict(zip(ids, (row for _, _, row in rows[1:]), strict=True)),
             eligible=allowed if excluded else None,
             baseline=allowed[0] if loop.name in service.personalizer.apprentice else None,
-            defer=bool(asked.defer_activation),
+            defer=bool(body.defer_activation),
         )
     except ArmletError as error:
         _let_go(service, loop, error)
         raise refused_decision(loop, rows, error, {"actions": "actions", "event": "eventId"}) from error
     chances = _chances(decision, allowed) if request.grant.propensity else None
-    event = decision.id if asked.event_id is None else asked.event_id
+    event = decision.id if body.event_id is None else body.event_id
     answer = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, cast("str", decision.arm))
     return Response(_encode(answer), 201)
 
 
 async def _readers(service: Service, loop: Loop) -> tuple[Reader, Reader]:
-    """Return what reads contexts and actions of a loop, which is opened for it if nobody has asked it yet."""
+    """Return what reads contexts and actions of a loop, which is opened for it if it is not open yet."""
     try:
         context, actions = loop.reader, loop.action_reader
     except StoreError:
@@ -377,13 +377,13 @@ async def _readers(service: Service, loop: Loop) -> tuple[Reader, Reader]:
 
 
 def _rows(
-    asked: RankRequest, reader: Reader, action_reader: Reader, counts: FeatureCounts
+    body: RankRequest, reader: Reader, action_reader: Reader, counts: FeatureCounts
 ) -> Iterator[tuple[str, Reader, Row]]:
     """Yield the context, then the actions: their fields, what reads them, and their rows."""
     field, columns = "contextFeatures", columns_of(reader)
-    yield field, reader, _row(asked.context_features or [], reader, columns, counts, "context", field)
+    yield field, reader, _row(body.context_features or [], reader, columns, counts, "context", field)
     columns = columns_of(action_reader)
-    for at, action in enumerate(asked.actions):
+    for at, action in enumerate(body.actions):
         field = f"actions[{at}].features"
         yield field, action_reader, _row(action.features, action_reader, columns, counts, "actions", field)
 
@@ -408,8 +408,8 @@ def _allowed(ids: Sequence[str], excluded: set[str]) -> list[str]:
 
 def _chances(decision: ActionDecision, allowed: Sequence[str]) -> Mapping[Arm, float]:
     """Return the probability of every action that could be chosen."""
-    found = decision.support
-    return dict.fromkeys(allowed, decision.propensity) if found is None else found
+    support = decision.support
+    return dict.fromkeys(allowed, decision.propensity) if support is None else support
 
 
 def _ranking(
@@ -437,7 +437,7 @@ def _ranking(
 
 
 async def activate(service: Service, request: Request) -> Response:
-    """Say that a deferred decision was shown, so that its reward is waited for."""
+    """Say that a deferred decision was shown, so that it expects a reward."""
     loop = await _loop_of(service, request, "decide")
     try:
         await loop.aactivate(request.parts["event"])
@@ -472,7 +472,7 @@ async def others(_: Service, request: Request) -> Response:
 
 
 def _routes(start: str) -> tuple[Route, ...]:
-    found: list[Route] = []
+    routes: list[Route] = []
     for version in ("", "/{version}"):
         base = f"{start}/personalizer{version}"
         events = f"{base}/events/{{event}}"
@@ -481,12 +481,12 @@ def _routes(start: str) -> tuple[Route, ...]:
             (f"{events}/reward", "reward", reward, "InvalidRewardRequest"),
             (f"{events}/activate", "decide", activate, "InvalidEventIdToActivate"),
         ):
-            found.append(Route("POST", path, cast("Scope", scope), handler, shows=shown_as(code), key_header=KEY))
-    found += [
+            routes.append(Route("POST", path, cast("Scope", scope), handler, shows=shown_as(code), key_header=KEY))
+    routes += [
         Route(method, f"{start}/personalizer/*", None, others, shows=shown_as("BadRequest"), key_header=KEY)
         for method in METHODS
     ]
-    return tuple(found)
+    return tuple(routes)
 
 
 ROUTES: Final = (*_routes(""), *_routes("/v1/loops/{name}"))

@@ -44,11 +44,11 @@ def preview(config: ServerConfig) -> tuple[bool, list[Plan]]:
 
 @contextmanager
 def _view(config: ServerConfig) -> Iterator[View | None]:
-    found = _database(config.store) if config.is_database else _file(Path(config.store))
-    if found is None:
+    reader = _database(config.store) if config.is_database else _file(Path(config.store))
+    if reader is None:
         yield None
         return
-    with closing(found) as ledger, ledger.view() as view:
+    with closing(reader) as ledger, ledger.view() as view:
         yield view
 
 
@@ -63,10 +63,10 @@ def _database(address: str) -> LedgerReader | None:
 
     try:
         with psycopg.connect(address) as connection:
-            found = connection.execute("SELECT to_regclass('armlet.version')").fetchone()
+            row = connection.execute("SELECT to_regclass('armlet.version')").fetchone()
     except psycopg.Error as error:
         raise StoreError(f"the database cannot be opened: {error}") from error
-    if found is None or found[0] is None:  # to open it would make its tables
+    if row is None or row[0] is None:  # to open it would make its tables
         return None
     reader: LedgerReader = module.PostgreSQL(address)
     return reader
@@ -84,7 +84,7 @@ def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Pla
     except ArmletError as error:
         return Plan(loop.name, f"would be refused: {error}", refusal=True)
     changes = [*([] if change is None else change.names), *(() if loop.has_actions else _arms(loop, cast.live))]
-    return Plan(loop.name, f"would change: {', '.join(changes)}" if changes else "goes on as it is")
+    return Plan(loop.name, f"would change: {', '.join(changes)}" if changes else "stays as it is")
 
 
 def _cast(view: View, record: LoopRecord, terms: Terms) -> Cast:

@@ -1,7 +1,7 @@
 """Problems: every refusal of the service, as RFC 9457's application/problem+json.
 
 A problem names its kind by a URN, and the field that is wrong. It never says a path of the server, a context's values,
-SQL or a traceback: what is told is written here, or came with the request.
+SQL or a traceback: its text is written here, or came with the request.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def no_loop(name: str) -> Problem:
 def refusal(error: ArmletError, *, field: str | None = None) -> Problem:
     """Return an error of the library as a problem.
 
-    A store's errors tell of files and databases, so nothing of theirs is told. Others are about values of the request:
+    A store's errors name files and databases, so their text is not sent. Others are about values of the request:
     only where these are no contexts may they be shown.
 
     Examples

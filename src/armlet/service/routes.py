@@ -107,13 +107,13 @@ def _requests(service: Service) -> str:
 
 
 def _features(service: Service) -> str:
-    found = [
+    samples = [
         Sample({"loop": name, "of": side, "what": fault}, n)
         for name, counts in sorted(service.features.items())
         for (side, fault), n in sorted(counts.totals.items())
     ]
     description = "Features sent but not read by a loop (unknown), or read but not sent (missing)."
-    return exposed(Metric("armlet_personalizer_features_total", "counter", description, found)) if found else ""
+    return exposed(Metric("armlet_personalizer_features_total", "counter", description, samples)) if samples else ""
 
 
 # ---- OpenAPI
@@ -138,8 +138,8 @@ def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
         Those that return nothing that can be described, such as pages, are left out.
     """
     listed = [route for route in routes if route.returns is not None]
-    given = (each for route in listed for each in (route.takes, route.returns) if isinstance(each, type))
-    types: list[type[Any]] = [*dict.fromkeys(given), ProblemDetails]
+    structs = (each for route in listed for each in (route.takes, route.returns) if isinstance(each, type))
+    types: list[type[Any]] = [*dict.fromkeys(structs), ProblemDetails]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -157,20 +157,20 @@ def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
 
 
 def _operation(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
         "summary": (route.handler.__doc__ or "").partition("\n")[0],
         "responses": _responses(route, schemas),
     }
     if names := re.findall(r"\{(\w+)\}", route.path):
-        found["parameters"] = [_parameter(name) for name in names]
+        operation["parameters"] = [_parameter(name) for name in names]
     if route.takes is not None:
         content = {"application/json": {"schema": schemas[route.takes]}}
-        found["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": content}
     if route.scope is not None:
-        found["security"] = [{"key": []}]
-        found["description"] = f"Takes a key with the scope `{route.scope}`."
-    return found
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"Takes a key with the scope `{route.scope}`."
+    return operation
 
 
 def _parameter(name: str) -> dict[str, Any]:
@@ -185,24 +185,24 @@ def _responses(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]
         content: dict[str, Any] = {media_type: {"schema": {"type": "string"}}}
     else:
         content = {"application/json": {"schema": schemas[returns] if returns is not None else {}}}
-    found: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    responses: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
     by_status: dict[int, list[str]] = {}
     for kind in problems_of(route):
         by_status.setdefault(kind.status, []).append(f"{kind.title}.")
     problem = {MEDIA_TYPE.decode(): {"schema": schemas[ProblemDetails]}}
     for status, titles in sorted(by_status.items()):
-        found[str(status)] = {"description": " Or: ".join(titles), "content": problem}
-    return found
+        responses[str(status)] = {"description": " Or: ".join(titles), "content": problem}
+    return responses
 
 
 def problems_of(route: Route) -> list[Kind]:
     """Return all kinds of problems that a route may answer with."""
-    found = [INTERNAL, *route.refuses]
-    found += () if route.scope is None else (UNAUTHORIZED, FORBIDDEN)
-    found += () if route.takes is None else BODY
-    found += () if "{" not in route.path else (NOT_FOUND,)
-    found += () if route.is_always_served else (UNAVAILABLE,)
-    return list(dict.fromkeys(found))
+    kinds = [INTERNAL, *route.refuses]
+    kinds += () if route.scope is None else (UNAUTHORIZED, FORBIDDEN)
+    kinds += () if route.takes is None else BODY
+    kinds += () if "{" not in route.path else (NOT_FOUND,)
+    kinds += () if route.is_always_served else (UNAVAILABLE,)
+    return list(dict.fromkeys(kinds))
 
 
 # ---- the routes

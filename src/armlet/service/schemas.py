@@ -268,7 +268,7 @@ class AnyControl(Struct, forbid_unknown_fields=True):
 
 
 class Shadow(Struct, forbid_unknown_fields=True):
-    """A policy that runs along: it learns, and its choices are logged but never played."""
+    """A policy that learns, and whose choices are logged but never played."""
 
     policy: Text
     policy_settings: Settings = {}

@@ -1,7 +1,7 @@
 """The process around the application: it listens at once, opens the store in a thread, serves, and drains at the end.
 
 Until all loops are ready and their due windows are closed, /healthz is answered and all else is a 503. Asked to stop by
-SIGTERM or SIGINT, it says so at /readyz, answers what is under way, and closes the store, which keeps snapshots.
+SIGTERM or SIGINT, it says so at /readyz, answers pending requests, and closes the store, which keeps snapshots.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 BACKLOG: Final = 1024  # connections that wait to be accepted
 SPARE: Final = 128  # files besides connections
 OPENING: Final = "armlet opens a store"
-PATIENCE: Final = 5.0  # seconds for a thread to see that nobody waits for it
+PATIENCE: Final = 5.0  # seconds for a thread to see that it should end
 GRACE: Final = 3  # seconds for pending requests of pages at the end
-SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of loops that nobody asks anything
+SETTLE_EVERY: Final = 50  # ticks of a tenth of a second: windows of idle loops
 
 T = TypeVar("T")
 
@@ -145,11 +145,11 @@ class Server(uvicorn.Server):
             self._service.phase = "draining"
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way, then close the store."""
+        """Answer pending requests, then close the store."""
         await super().shutdown(sockets)
         if self._opening is not None:
             await asyncio.wait([self._opening], timeout=self._settings.limits.drain_seconds)
-            if not self._opening.done():  # what was written is kept, and the next start goes on from it
+            if not self._opening.done():  # what was written is kept, and the next start continues from it
                 self._opening.cancel()
                 log.warning("stopped while the store was being opened")
                 return
@@ -325,7 +325,7 @@ def open_loops(config: ServerConfig) -> tuple[Store, list[Loop]]:
 
 
 def _go_on(store: Store, name: str) -> Loop | None:
-    """Open a loop that nobody has asked for by name; one whose policy is not known here must not stop the others."""
+    """Open a loop that the settings do not name; one whose policy is not known here must not stop the others."""
     try:
         return store.loop(name)
     except ArmletError as error:
@@ -375,20 +375,20 @@ def _bind(listen: Listen) -> socket.socket:
 
 
 def _bind_path(path: Path) -> socket.socket:
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
             with suppress(ConnectionRefusedError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
                 other.connect(str(path))
                 raise FileExistsError(0, "another process listens there")
             path.unlink()  # of a process that was killed
-        found.bind(str(path))
+        bound.bind(str(path))
         path.chmod(0o660)  # a proxy of the same group may connect
-        found.listen(BACKLOG)
+        bound.listen(BACKLOG)
     except OSError as error:
-        found.close()
+        bound.close()
         raise OSError(f"cannot listen at {path}: {error.strerror or error}; choose another") from None
-    return found
+    return bound
 
 
 def url_of(listener: socket.socket) -> str:

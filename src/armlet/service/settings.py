@@ -128,8 +128,8 @@ def scalars(kind: type[Any]) -> Iterator[tuple[str, tuple[type[Any], ...]]]:
     """Return the scalars of a section, and what they may be."""
     hints = _hints(kind)
     for each in fields(kind):
-        if (found := _kinds(hints[each.name])) and each.name != "name":
-            yield each.name, found
+        if (kinds := _kinds(hints[each.name])) and each.name != "name":
+            yield each.name, kinds
 
 
 def variables(table: Mapping[str, Any]) -> dict[str, Variable]:
@@ -141,15 +141,15 @@ def variables(table: Mapping[str, Any]) -> dict[str, Variable]:
     >>> found["ARMLET_LIMITS_BODY"].path, found["ARMLET_LOOPS_HOME_WINDOW"].path, "ARMLET_LOOPS_SHOP_WINDOW" in found
     (('limits', 'body'), ('loops', 'home', 'window'), False)
     """
-    found: dict[str, Variable] = {}
+    by_name: dict[str, Variable] = {}
     for path, kinds in _settings(table):
         name = variable_name(path)
-        if name in found:
-            raise InvalidValueError(f"{path[1]!r} and {found[name].path[1]!r} have the variable {name}; rename one")
-        found[name] = Variable(name, path, kinds)
+        if name in by_name:
+            raise InvalidValueError(f"{path[1]!r} and {by_name[name].path[1]!r} have the variable {name}; rename one")
+        by_name[name] = Variable(name, path, kinds)
         if path[-1] in SECRETS:
-            found[f"{name}_FILE"] = Variable(f"{name}_FILE", path, kinds, is_file=True)
-    return found
+            by_name[f"{name}_FILE"] = Variable(f"{name}_FILE", path, kinds, is_file=True)
+    return by_name
 
 
 def is_link(name: str, value: str) -> bool:
@@ -273,9 +273,9 @@ class Reader:
         parts: dict[str, Any] = {}
         for name, kind in SECTIONS.items():
             parts[name] = self.part(kind, table.get(name, {}), (name,))
-        parts["loops"] = tuple(self.loop(name, found) for name, found in self._tables(table, "loops"))
+        parts["loops"] = tuple(self.loop(name, part) for name, part in self._tables(table, "loops"))
         parts["keys"] = tuple(
-            self.part(KeyConfig, found, ("keys", name), name=name) for name, found in self._tables(table, "keys")
+            self.part(KeyConfig, part, ("keys", name), name=name) for name, part in self._tables(table, "keys")
         )
         rest = {name: value for name, value in table.items() if name not in parts}
         return self.part(ServerConfig, rest, (), **parts)
@@ -289,12 +289,12 @@ class Reader:
         return self.part(LoopConfig, table, path, name=name, **parts)
 
     def _tables(self, table: Mapping[str, Any], section: str) -> Iterator[tuple[str, object]]:
-        found = table.get(section, {})
-        if not isinstance(found, Mapping):
-            raise self._error((), f"{section} is {found!r}; give a table for each, such as [{section}.home]")
-        yield from found.items()
+        tables = table.get(section, {})
+        if not isinstance(tables, Mapping):
+            raise self._error((), f"{section} is {tables!r}; give a table for each, such as [{section}.home]")
+        yield from tables.items()
 
-    def part(self, kind: type[T], table: object, path: Path_, **given: object) -> T:
+    def part(self, kind: type[T], table: object, path: Path_, **parts_made: object) -> T:
         """Make one part of its table, or refuse what is unknown, missing or wrong."""
         if not isinstance(table, Mapping):
             raise self._error(path[:-1], f"{path[-1]} is {table!r}; give a table")
@@ -305,10 +305,10 @@ class Reader:
             if name not in known:
                 raise self._error(path, f"{name} is not a setting; {choices(name, known)}")
         for name, each in parts.items():
-            if name not in values and name not in given and _is_needed(each):
+            if name not in values and name not in parts_made and _is_needed(each):
                 raise self._error(path, f"{name} is missing; give it")
         try:
-            return kind(**{**given, **values})
+            return kind(**{**parts_made, **values})
         except ArmletError as error:
             raise self._error(path, str(error)) from None
 

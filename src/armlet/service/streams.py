@@ -1,4 +1,4 @@
-"""Server-sent events: a page is told when what it shows has changed, every two seconds at most.
+"""Server-sent events: a page receives one when what it shows has changed, every two seconds at most.
 
 An event is the version of a loop, a few bytes; the page then asks for itself again. While nothing changes, nothing is
 sent but a comment now and then, and looking costs one row of a table a second, for all who watch a loop together.
@@ -32,13 +32,13 @@ class Shared:
 
     async def page(self, key: Hashable, version: str, make: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
         """Return a page of a version, or a newer one; one that cannot be made is tried again."""
-        found = self._found.get(key)
-        if found is None or found[0] != version:
+        entry = self._found.get(key)
+        if entry is None or entry[0] != version:
             while len(self._found) >= SHARED:
                 del self._found[next(iter(self._found))]
-            found = self._found[key] = (version, asyncio.ensure_future(make()))
+            entry = self._found[key] = (version, asyncio.ensure_future(make()))
         try:
-            return await asyncio.shield(found[1])  # one of those who wait may go away
+            return await asyncio.shield(entry[1])  # one of those who wait may go away
         except Problem:
             self._found.pop(key, None)
             raise
@@ -87,25 +87,25 @@ class Streams:
             yield RETRY
             while not is_ending() and time.monotonic() - started < LONGEST:
                 try:
-                    found = await self.version(name, read)
-                except Problem:  # the loop is gone, or the store is busy: the browser asks again, and is told
+                    version = await self.version(name, read)
+                except Problem:  # the loop is gone, or the store is busy: the browser asks again, and gets the reason
                     return
-                if found != last or time.monotonic() - sent_at >= BEAT:
-                    yield BEATING if found == last else b"event: version\ndata: %s\n\n" % found.encode()
-                    last, sent_at = found, time.monotonic()
+                if version != last or time.monotonic() - sent_at >= BEAT:
+                    yield BEATING if version == last else b"event: version\ndata: %s\n\n" % version.encode()
+                    last, sent_at = version, time.monotonic()
                 await self._pause(is_ending)
         finally:
             self.open -= 1
 
     async def version(self, name: str, read: Callable[[], Awaitable[str]]) -> str:
-        """Return the version of a loop as of now, or of a second ago if somebody else has read it then."""
+        """Return the version of a loop as of now, or of a second ago if another stream has read it then."""
         now = time.monotonic()
-        at, found = self._versions.get(name, (-math.inf, ""))
+        at, version = self._versions.get(name, (-math.inf, ""))
         if now - at >= self.age:
-            found = await read()
+            version = await read()
             fresh = {each: old for each, old in self._versions.items() if now - old[0] < self.age}
-            self._versions = {**fresh, name: (now, found)}
-        return found
+            self._versions = {**fresh, name: (now, version)}
+        return version
 
     async def _pause(self, is_ending: Callable[[], bool]) -> None:
         end = time.monotonic() + self.period

@@ -67,7 +67,7 @@ PARTS: Final[tuple[Callable[[View], str], ...]] = (
 """What the page of a loop consists of, in order; a part that has nothing to say is empty."""
 FOOTER: Final = (
     "<p>Intervals on this page are anytime-valid confidence sequences at 95 %: look as often as you like, and stop "
-    "when you like. There are no p-values, no intervals for a fixed sample, and no regret, which nobody knows.</p>"
+    "when you like. There are no p-values, no intervals for a fixed sample, and no regret, which is unknown.</p>"
     f"<p>Made by Armlet {__version__} from the rows of this loop, each folded in when it was committed.</p>"
 )
 

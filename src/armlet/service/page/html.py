@@ -186,12 +186,12 @@ def _rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
     first, *rest = cells
-    found = [f'<th scope="row" role="rowheader"{_class(columns[0].kind)}>{first}</th>']
-    found += [
+    html = [f'<th scope="row" role="rowheader"{_class(columns[0].kind)}>{first}</th>']
+    html += [
         f'<td role="cell"{_class(column.kind)} data-name="{escape(column.name)}">{cell}</td>'
         for column, cell in zip(columns[1:], rest, strict=True)
     ]
-    return f'<tr role="row">{"".join(found)}</tr>'
+    return f'<tr role="row">{"".join(html)}</tr>'
 
 
 def _class(kind: str) -> str:
@@ -208,8 +208,8 @@ def wide_table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[
 
 def terms(pairs: Iterable[tuple[str, str]]) -> str:
     """Return names with what they stand for, which is HTML."""
-    found = "".join(f"<dt>{escape(name)}</dt><dd>{html}</dd>" for name, html in pairs)
-    return f'<dl class="terms">{found}</dl>'
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{html}</dd>" for name, html in pairs)
+    return f'<dl class="terms">{items}</dl>'
 
 
 def more(key: str, summary: str, parts: Iterable[str]) -> str:

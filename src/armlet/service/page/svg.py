@@ -227,14 +227,14 @@ def _ends(series: Sequence[Band], ys: Scale, frame: Frame) -> str:
     height = frame.lines * LETTERS
     middles = [(ys.place(band.points[-1][1]) + ys.place(band.points[-1][2])) / 2 for band in series]
     x = frame.width - frame.right + 10
-    found = []
+    labels = []
     for band, y in zip(series, _spread(middles, height * APART, frame.top, frame.height - frame.bottom), strict=True):
         title = band.title if frame.lines > 1 else band.short
         first = y + 4 - (frame.lines - 1) * LETTERS / 2
-        found.append(f'<text class="end {band.tone}" x="{x}" y="{first:.1f}">{escape(title)}</text>')
+        labels.append(f'<text class="end {band.tone}" x="{x}" y="{first:.1f}">{escape(title)}</text>')
         if frame.lines > 1:
-            found.append(f'<text class="axis" x="{x}" y="{first + LETTERS:.1f}">{escape(band.note)}</text>')
-    return "".join(found)
+            labels.append(f'<text class="axis" x="{x}" y="{first + LETTERS:.1f}">{escape(band.note)}</text>')
+    return "".join(labels)
 
 
 def _spread(places: Sequence[float], apart: float, first: float, last: float) -> list[float]:

@@ -409,7 +409,7 @@ def _window(rules: Mapping[str, Any]) -> str:
         return "none: rewards are learned as they arrive"
     default = rules.get("default_reward")
     if default == {}:  # several outcomes, none of which has a default
-        return f"{words.span(rules['window'])}, then what has not come is not waited for"
+        return f"{words.span(rules['window'])}, then outcomes that were not reported stay unknown"
     return f"{words.span(rules['window'])}, then the reward is {words.amount(0.0 if default is None else default)}"
 
 

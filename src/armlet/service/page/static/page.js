@@ -106,7 +106,7 @@
   for (const part of parts(document)) told.set(part.id, still(part.outerHTML));
   setInterval(tick, 1000);
   listen();
-  document.addEventListener("visibilitychange", () => { // nobody looks: nothing is sent
+  document.addEventListener("visibilitychange", () => { // a hidden page: nothing is sent
     if (document.hidden) { source?.close(); source = null; }
     else if (!source) listen();
   });
