@@ -32,7 +32,18 @@ def log(tmp_path: Path) -> Path:
 def test_a_table_and_a_page_come_out(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = log.with_name("report.html")
     model = str(log.with_name("model.armlet"))
-    words = ["evaluate", str(log), "--policy", model, "--policy", "always:north", "--policy", "own", "--out", str(page)]
+    words = [
+        "evaluate",
+        str(log),
+        "--candidate",
+        model,
+        "--candidate",
+        "always:north",
+        "--candidate",
+        "own",
+        "--out",
+        str(page),
+    ]
     assert main(words) == 0
     output = capsys.readouterr().out
     assert "always:north" in output
@@ -42,11 +53,11 @@ def test_a_table_and_a_page_come_out(log: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_json_has_the_same_numbers(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(log), "--policy", "always:north", "--reward-range", "0..1", "--json"]) == 0
+    assert main(["evaluate", str(log), "--candidate", "always:north", "--reward-range", "0..1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     mine = armlet.evaluate(log, {"always:north": "north"}, reward_range=(0, 1)).to_dict()
     command = found["made"].pop("call")
-    assert command == f"armlet evaluate {log} --policy always:north --reward-range 0..1 --json"
+    assert command == f"armlet evaluate {log} --candidate always:north --reward-range 0..1 --json"
     mine["made"].pop("call")
     assert found == mine
     assert found["values"]["always:north"]["anytime"] is not None
@@ -56,19 +67,19 @@ def test_json_has_the_same_numbers(log: Path, capsys: pytest.CaptureFixture[str]
     ("words", "message"),
     [
         (
-            ["--policy", "always:west"],
-            "--policy is always:west, but the log has no such arm; choose one of north",
+            ["--candidate", "always:west"],
+            "--candidate is always:west, but the log has no such arm; choose one of north",
         ),
         (
-            ["--policy", "best"],
-            "--policy is best, which is not a model file; choose one of uniform, ",
+            ["--candidate", "best"],
+            "--candidate is best, which is not a model file; choose one of uniform, ",
         ),
-        (["--policy", "unifrm"], "--policy is unifrm, which is not a model file; did you mean 'uniform'? see"),
+        (["--candidate", "unifrm"], "--candidate is unifrm, which is not a model file; did you mean 'uniform'? see"),
         (
-            ["--policy", "uniform", "--baseline", "always:nort"],
+            ["--candidate", "uniform", "--baseline", "always:nort"],
             "--baseline is always:nort, but the log has no such",
         ),
-        (["--policy", "uniform", "--level", "2"], "--level is 2.0; give a number between 0 and 1"),
+        (["--candidate", "uniform", "--level", "2"], "--level is 2.0; give a number between 0 and 1"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
@@ -81,10 +92,10 @@ def test_what_is_wrong_is_said_in_a_line(
 
 def test_a_missing_log_or_folder_fails(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="1"):
-        main(["evaluate", str(log.with_name("none.jsonl")), "--policy", "uniform"])
+        main(["evaluate", str(log.with_name("none.jsonl")), "--candidate", "uniform"])
     assert "does not exist" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="1"):
-        main(["evaluate", str(log), "--policy", "uniform", "--out", str(log.parent / "nowhere" / "page.html")])
+        main(["evaluate", str(log), "--candidate", "uniform", "--out", str(log.parent / "nowhere" / "page.html")])
     assert "in a folder that does not exist" in capsys.readouterr().err
 
 
@@ -98,7 +109,7 @@ def test_a_log_that_cannot_be_evaluated_fails_with_its_reason(
             decision = bandit.decide([1.0])
             bandit.learn(decision, 1.0 if decision.arm == "north" else 0.5)
     with pytest.raises(SystemExit, match="1"):
-        main(["evaluate", str(path), "--policy", "uniform"])
+        main(["evaluate", str(path), "--candidate", "uniform"])
     assert "could not have been otherwise" in capsys.readouterr().err
 
 
@@ -127,7 +138,7 @@ def routed(tmp_path: Path) -> Path:
 
 def test_dials_give_a_pareto_curve(routed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, model = routed.with_name("pareto.html"), str(routed.with_name("router.armlet"))
-    words = ["evaluate", str(routed), "--policy", model, "--policy", "always:large"]
+    words = ["evaluate", str(routed), "--candidate", model, "--candidate", "always:large"]
     assert main([*words, "--dials", "6", "--out", str(page)]) == 0
     output = capsys.readouterr().out
     assert output.startswith("On 400 decisions ")
@@ -150,6 +161,6 @@ def test_options_that_dials_do_not_take_are_refused(routed: Path, capsys: pytest
         (["--curve", "quality,speed"], "--curve is ('quality', 'speed'); give two of the outcomes"),
     ]:
         with pytest.raises(SystemExit) as refused:
-            main(["evaluate", str(routed), "--policy", model, "--dials", "5", *words])
+            main(["evaluate", str(routed), "--candidate", model, "--dials", "5", *words])
         assert refused.value.code == 2
         assert message in capsys.readouterr().err

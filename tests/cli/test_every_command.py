@@ -42,7 +42,7 @@ SAMPLES = {  # what makes a command do its work on the files of the fixture
     "armlet store STORE thaw": "home",
     "armlet store STORE promote": "home --gate off",
     "armlet store STORE delete": "home --yes",
-    "armlet evaluate": "log.jsonl --policy uniform --policy other.armlet",
+    "armlet evaluate": "log.jsonl --candidate uniform --candidate other.armlet",
     "armlet rejection-replay": "log.jsonl --policy LinUCB",
     "armlet audit": "log.jsonl",
     "armlet gate": "log.jsonl --candidate other.armlet --reward-range 0..1",

@@ -53,7 +53,7 @@ def test_import_makes_a_log_of_a_table(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as ended:
         cli.main(["log", "import", str(tmp_path / "pilot.csv"), str(tmp_path / "log.jsonl"), "--features", "age"])
     assert ended.value.code == 2
-    assert "--arm is missing; a table needs it" in capsys.readouterr().err
+    assert "--arm is missing; name the column of what was played: one of ad, click, prob" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_commands_that_read_a_log_read_that_of_a_loop(capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["kind"] == "retire_arm"
     assert run("export", "home", "home.jsonl") == 0
     for words in (
-        ["evaluate", "--policy", "uniform", "--json"],
+        ["evaluate", "--candidate", "uniform", "--json"],
         ["rejection-replay", "--policy", "Uniform"],
         ["gate", "--candidate", "always:b", "--reward-range", "0..1", "--json"],
     ):
@@ -390,8 +390,8 @@ def test_delete_asks_whether_it_is_meant(capsys: pytest.CaptureFixture[str]) -> 
         (["log", "show", "shop.db"], 2, "--loop is missing; give one of home, side"),
         (["log", "show", "shop.db", "--loop", "hoem"], 2, "--loop is 'hoem'; did you mean 'home'?"),
         (["log", "show", "log.jsonl", "--loop", "home"], 2, "--loop is 'home', but LOG is not a store; leave it out"),
-        (["evaluate", "shop.db", "--policy", "uniform"], 2, "--loop is missing; give one of home, side"),
-        (["evaluate", "none.db", "--policy", "uniform"], 1, "log is none.db, which does not exist"),
+        (["evaluate", "shop.db", "--candidate", "uniform"], 2, "--loop is missing; give one of home, side"),
+        (["evaluate", "none.db", "--candidate", "uniform"], 1, "log is none.db, which does not exist"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -613,7 +613,7 @@ def test_what_reads_reads_next_to_a_process(server: Server, capsys: pytest.Captu
         assert store.loop("home").model().digest() == server.digest
     assert main(["log", "show", "shop.db", "--loop", "home", "--json"]) == 0
     capsys.readouterr()
-    assert main(["evaluate", "shop.db", "--loop", "home", "--policy", "uniform", "--json"]) == 0
+    assert main(["evaluate", "shop.db", "--loop", "home", "--candidate", "uniform", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["values"].keys() == {"logged", "uniform"}
     server.ask(50)
     assert server.answer() != found["digest"]  # it was not disturbed

@@ -21,7 +21,6 @@ ARMS = ["small", "medium", "large"]
 PRICES: dict[str | int, float] = {"small": 0.001, "medium": 0.01, "large": 0.03}
 CHANCE = np.array([0.5, 0.3, 0.2])
 WEIGHTS = {"quality": 1.0, "cost": -5.0}
-ROLES = armlet.log.Roles(features=("depth", "length"), arm="model", reward="reward", propensity="p")
 
 
 def drawn(n: int, seed: int) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def places(arms: Any) -> Int64:
 
 
 def log_of(table: dict[str, Any]) -> Any:
-    return armlet.log.from_table(table, ROLES)
+    return armlet.Table(table, features=["depth", "length"], arm="model", propensity="p")
 
 
 def trained(*, known: bool = False, seed: int = 1, **more: Any) -> armlet.Bandit:

@@ -16,9 +16,9 @@ from armlet.errors import LogError
 from armlet.evaluation import compacted, spooled
 from armlet.evaluation.rows import Rows
 from armlet.evaluation.sources import open_rows
-from armlet.log import compact, from_dsjson, from_obp, from_table
+from armlet.log import compact, from_dsjson, from_obp
 from armlet.log.imported import ImportedColumns
-from armlet.log.tables import Roles
+from armlet.log.reader import read
 from armlet.record.contradictions import SCHEMA
 from armlet.record.kinds import FORMAT
 
@@ -284,9 +284,9 @@ def test_columns_and_events_of_a_table_give_the_same_rows(
     if outcomes is not None and "reward_cost" in left_out:
         outcomes = None
     table = pa.table({name: column for name, column in a_table().items() if name not in left_out})
-    roles = Roles(features=("age", "country", "member", "1"), arm="ad", reward="click", propensity="chance")
+    roles: dict[str, Any] = {"features": ["age", "country", "member", "1"], "arm": "ad", "propensity": "chance"}
     known: Any = None if outcomes is None else {"price": {"a": 0.1, "b": 0.2, "c": 0.3}}
-    log = from_table(table, roles, outcomes=outcomes, known=known)
+    log = read(armlet.Table(table, **roles, reward="click", outcomes=outcomes, known=known))
     events = spooled.SpooledBlocks(log)
     monkeypatch.setattr(ImportedColumns, "_rows", None)  # no event is made
     columns = open_rows(log)

@@ -14,9 +14,10 @@ import armlet
 from armlet.errors import ArgumentError
 from armlet.evaluation.gate import gate
 from armlet.evaluation.search import search
+from armlet.log.reader import read
 from armlet.types import Bool, Float64
 
-ARMS = ("control", "ten_off", "free_ship")  # not in the order of the alphabet, which a table without arm_names has
+ARMS = ("control", "ten_off", "free_ship")  # not in the order of the alphabet, which a table without arms has
 WORTH = {"control": 0.0, "ten_off": 1.0, "free_ship": 0.5}
 
 
@@ -25,8 +26,7 @@ def shop(n: int = 300) -> Any:
     played = np.random.default_rng(1).choice(ARMS, n)
     rewards = [WORTH[arm] for arm in played]
     table = {"age": np.ones(n), "offer": played, "bought": rewards, "p": np.full(n, 1 / 3)}
-    roles = armlet.log.Roles(features=("age",), arm="offer", reward="bought", propensity="p")
-    return armlet.log.from_table(table, roles)
+    return armlet.Table(table, features=["age"], arm="offer", reward="bought", propensity="p")
 
 
 def as_label(X: Float64, eligible: Bool) -> Any:
@@ -125,8 +125,8 @@ def test_columns_of_eligible_have_the_order_of_the_call() -> None:
 
     n = 30
     table = {"age": np.ones(n), "offer": ["ten_off"] * n, "bought": np.ones(n), "p": np.full(n, 0.5)}
-    roles = armlet.log.Roles(features=("age",), arm="offer", reward="bought", propensity="p", arm_names=ARMS)
-    armlet.evaluate(armlet.log.from_table(table, roles), first, checks="none")
+    labelled = armlet.Table(table, features=["age"], arm="offer", reward="bought", propensity="p", arms=ARMS)
+    armlet.evaluate(labelled, first, checks="none")
     assert {arms for arms, _ in seen} == {ARMS}
 
 
@@ -154,7 +154,7 @@ def test_what_has_no_probabilities_is_refused(answer: Any, text: str) -> None:
 
 def test_logs_tell_their_arms(tmp_path: Path) -> None:
     assert shop().arms == ("control", "free_ship", "ten_off")
-    assert repr(shop()) == "<TableLog of table: arms ['control', 'free_ship', 'ten_off'], 1 features>"
+    assert repr(read(shop())) == "<TableLog of table: arms ['control', 'free_ship', 'ten_off'], 1 features>"
     with armlet.Log(tmp_path / "log.jsonl") as log:
         bandit = armlet.Bandit(["b", "a"], 1, seed=1, log=log)
         bandit.add_arm("0")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import armlet
 from armlet.errors import ArgumentError
-from armlet.log import Roles, from_table
 from armlet.types import Float64
 
 N, K, D = 3000, 3, 2
@@ -69,7 +69,7 @@ def test_a_table_of_decisions_is_evaluated_if_its_propensities_are_marginal_and_
     rng, bandit = np.random.default_rng(71_003), trained(floor=0.3)
     X = rng.normal(size=(400, D))
     greedy = np.argmax(bandit.predict_expectations(X), axis=1)
-    roles = Roles(features=("u", "v"), arm="arm", reward="paid", propensity="propensity")
+    roles: dict[str, Any] = {"features": ["u", "v"], "reward": "paid"}
     for asked in ("marginal", None):
         made = bandit.copy().decide_many(X, propensity=asked)
         rewards = LEVEL + (X * THETA[made.indices]).sum(axis=1)
@@ -77,10 +77,11 @@ def test_a_table_of_decisions_is_evaluated_if_its_propensities_are_marginal_and_
         for name, column in (("u", X[:, 0]), ("v", X[:, 1]), ("paid", rewards)):
             table = table.append_column(name, [column])
         if asked is None:
-            with pytest.raises(ArgumentError, match=r"which is not over all coins in \d+ rows of the table, where"):
-                from_table(table, roles)
+            with pytest.raises(ArgumentError, match=r"which is not over all coins in \d+ rows, where"):
+                armlet.Table(table, **roles)
             continue
-        found = armlet.evaluate(from_table(table, roles), {"greedy": bandit}, estimator="ips", reward_range=(-20, 20))
+        labelled = armlet.Table(table, **roles)
+        found = armlet.evaluate(labelled, {"greedy": bandit}, estimator="ips", reward_range=(-20, 20))
         by_hand = ((made.indices == greedy) / made.propensities * rewards).mean()
         assert found["greedy"].value == pytest.approx(by_hand, rel=1e-12)
 

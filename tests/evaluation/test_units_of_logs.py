@@ -17,7 +17,6 @@ from armlet.evaluation.search import search
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import FOLDS, OpenUnits, fold_of
 from armlet.inputs.outcomes import Outcomes
-from armlet.log.tables import Roles
 from armlet.record.kinds import EXPLORATION
 
 MOST = 6
@@ -167,8 +166,8 @@ def test_columns_of_a_table_are_units_epochs_and_outcomes() -> None:
         "unit": ["s1", "s2", "s1", None],
         "epoch": [0, 0, 0, None],
     }
-    roles = Roles(features=("age",), arm="model", reward="reward", propensity="chance")
-    blocks = open_rows(armlet.log.from_table(pa.table(columns), roles))
+    roles: dict[str, Any] = {"features": ["age"], "arm": "model", "propensity": "chance"}
+    blocks = open_rows(armlet.Table(pa.table(columns), **roles))
     assert blocks.has_units
     rows = blocks[0]
     assert rows.unit is not None
@@ -179,7 +178,7 @@ def test_columns_of_a_table_are_units_epochs_and_outcomes() -> None:
     assert rows.epoch.tolist() == [0, 0, 0, -1]
     assert rows.outcomes["cost"].tolist()[2:] == [0.1, 0.1]
     assert np.isnan(rows.outcomes["quality"][1])
-    plain = open_rows(armlet.log.from_table(pa.table(columns).drop_columns(["unit", "epoch"]), roles))
+    plain = open_rows(armlet.Table(pa.table(columns).drop_columns(["unit", "epoch"]), **roles))
     assert not plain.has_units
     assert plain[0].unit is None
 

@@ -60,7 +60,10 @@ FILES += ("train.json",)
 
 # options of each command that make it do its work on these files, so that not everything ends at the first check
 STARTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "evaluate": (("log.jsonl", "--policy", "uniform"), ("log.parquet", "--policy", "model.armlet", "--policy", "own")),
+    "evaluate": (
+        ("log.jsonl", "--candidate", "uniform"),
+        ("log.parquet", "--candidate", "model.armlet", "--candidate", "own"),
+    ),
     "gate": (("log.jsonl", "--candidate", "model.armlet", "--reward-range", "0..1"),),
     "search": (("log.jsonl", "--around", "model.armlet", "--reward-range", "0..1"),),
     "rejection-replay": (("log.jsonl", "--policy", "LinUCB"),),

@@ -459,7 +459,7 @@ def audits_at_the_command_line(path: Path) -> None:
 
 
 def evaluates_at_the_command_line(path: Path) -> None:
-    command("evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "--json")
+    command("evaluate", str(path), "--candidate", "uniform", "--estimator", "ips", "--json")
 
 
 def replays_at_the_command_line(path: Path) -> None:

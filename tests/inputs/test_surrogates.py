@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,7 +16,7 @@ from armlet.errors import ArmletError, InvalidValueError
 
 HALF: Final = "a\ud800"
 TABLE: Final = {"age": [1.0, 2.0], "arm": ["a", "b"], "reward": [0.0, 1.0]}
-ROLES: Final = armlet.log.Roles(features=("age",), arm="arm", reward="reward", propensity=0.5)
+ROLES: Final[dict[str, Any]] = {"features": ["age"], "propensity": 0.5}
 BORDERS: Final[dict[str, Callable[[], object]]] = {
     "arms": lambda: armlet.Bandit([HALF, "b"], 1),
     "add_arm": lambda: armlet.Bandit(["a", "b"], 1).add_arm(HALF),
@@ -41,14 +40,14 @@ BORDERS: Final[dict[str, Callable[[], object]]] = {
     "a table of a record": lambda: armlet.ActionDecision.from_dict(
         {**armlet.ActionBandit(1, 1, seed=1).decide([1.0], {"a": [1.0]}).to_dict(), "actions": HALF}
     ),
-    "arm_names": lambda: armlet.log.from_table(TABLE, replace(ROLES, arm_names=("a", "b", HALF))),
+    "arms of a table": lambda: armlet.Table(TABLE, **ROLES, arms=["a", "b", HALF]),
     "the path of a model": lambda: armlet.Bandit(["a", "b"], 1).save(f"{HALF}.armlet"),
     "the path of a log": lambda: armlet.Log(f"{HALF}.jsonl"),
     "the path of a store": lambda: armlet.open_store(f"{HALF}.db"),
     "a note": lambda: noted({"source": HALF}),
     "a column of a data frame": lambda: armlet.Bandit(["a", "b"], features=["age"]).decide_many(frame([1.0, 2.0])),
     "a frame of actions": lambda: armlet.ActionBandit(1, action_features=["age"]).decide([1.0], frame([1.0, 2.0])),
-    "the name of a target": lambda: armlet.evaluate(armlet.log.from_table(TABLE, ROLES), {HALF: "a"}),
+    "the name of a target": lambda: armlet.evaluate(armlet.Table(TABLE, **ROLES), {HALF: "a"}),
     "fit": lambda: armlet.ActionBandit(1, 1).prepare("all", {"a": [1.0]}).changed(add={HALF: [1.0]}),
 }
 

@@ -88,7 +88,7 @@ def test_policy_without_its_own_part_is_refused_by_the_name_of_the_part() -> Non
         (Bandit(["a"], 1).replace, {"polici": 1}, r"replace\(\) got .* 'polici', .* did you mean 'policy'"),
         (armlet.ActionBandit, {"sed": 1}, r"ActionBandit\(\) got .* 'sed', which is 1; did you mean 'seed'"),
         (armlet.Budget, {"outcome": "cost", "totals": 9.0}, r"Budget\(\) got .* 'totals', .* did you mean 'total'"),
-        (armlet.log.Roles, {"feature": ["x"]}, r"Roles\(\) got .* 'feature', .* did you mean 'features'"),
+        (armlet.Table, {"data": {}, "feature": ["x"]}, r"Table\(\) got .* 'feature', .* did you mean 'features'"),
         (armlet.Encoder, {"mising": "flag"}, r"Encoder\(\) got .* 'mising', .* did you mean 'missing'"),
         (armlet.HashedFeatures, {"sizes": 8}, r"HashedFeatures\(\) got .* 'sizes', which is 8; "),
         (armlet.Log, {"path": "a.jsonl", "flsh": "disk"}, r"Log\(\) got .* 'flsh', .* did you mean 'flush'"),

@@ -385,12 +385,18 @@ def _from(environ: Mapping[str, str]) -> object:
 # ---- commands
 
 CALLS: Final = (
-    *("evaluate none.jsonl --policy uniform", "evaluate explored.jsonl --policy nowhere"),
-    *("evaluate explored.jsonl --policy uniform", "evaluate explored.jsonl --policy uniform --estimator best"),
-    *("evaluate explored.jsonl --policy uniform --level 2 --weights ignore", "evaluate shop.db --policy uniform"),
-    *("evaluate shop.db --loop nowhere --policy uniform", "evaluate explored.jsonl --policy LinUCB.armlet"),
-    *("evaluate outcomes.jsonl --policy outcomes.armlet --dials word", "evaluate actions.jsonl --policy always:a"),
-    *("evaluate explored.jsonl --policy uniform --reward-range 1..0", "evaluate explored.jsonl --policy own --dials 3"),
+    *("evaluate none.jsonl --candidate uniform", "evaluate explored.jsonl --candidate nowhere"),
+    *("evaluate explored.jsonl --candidate uniform", "evaluate explored.jsonl --candidate uniform --estimator best"),
+    *("evaluate explored.jsonl --candidate uniform --level 2 --weights ignore", "evaluate shop.db --candidate uniform"),
+    *("evaluate shop.db --loop nowhere --candidate uniform", "evaluate explored.jsonl --candidate LinUCB.armlet"),
+    *(
+        "evaluate outcomes.jsonl --candidate outcomes.armlet --dials word",
+        "evaluate actions.jsonl --candidate always:a",
+    ),
+    *(
+        "evaluate explored.jsonl --candidate uniform --reward-range 1..0",
+        "evaluate explored.jsonl --candidate own --dials 3",
+    ),
     *("gate explored.jsonl --candidate uniform", "gate explored.jsonl --candidate always:nowhere"),
     *("gate actions.jsonl --candidate uniform", "gate outcomes.jsonl --candidate uniform"),
     *("log show none.jsonl", "log show shop.db", "log tail explored.jsonl -n 0", "log export explored.jsonl a.txt"),

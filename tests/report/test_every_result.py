@@ -145,8 +145,7 @@ def routed() -> Any:
     rng = np.random.default_rng(4)
     table = {"x": rng.normal(size=n), "model": ["a", "b"] * (n // 2), "reward": np.zeros(n), "p": np.full(n, 0.5)}
     outcomes = {"reward_quality": rng.normal(size=n), "reward_$c$": rng.random(n)}
-    roles = armlet.log.Roles(features=("x",), arm="model", reward="reward", propensity="p")
-    return armlet.log.from_table({**table, **outcomes}, roles)
+    return armlet.Table({**table, **outcomes}, features=["x"], arm="model", propensity="p")
 
 
 SAMPLES: dict[str, Callable[[Path], Any]] = {

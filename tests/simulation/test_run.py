@@ -335,7 +335,7 @@ def test_misspelt_names_are_told_the_closest() -> None:
             ["compare", "--horizn", "100"],
             "there is no option --horizn; did you mean --horizon? see armlet compare --help",
         ),
-        (["evaluate", "log.jsonl", "--polcy=uniform"], "there is no option --polcy; did you mean --policy?"),
+        (["evaluate", "log.jsonl", "--candiate=uniform"], "there is no option --candiate; did you mean --candidate?"),
         (["--versoin"], "there is no option --versoin; did you mean --version?"),
         (["store", "shop.db", "verfy"], "there is no action 'verfy'; did you mean 'verify'?"),
     ],

@@ -21,7 +21,7 @@ from armlet.cli.command import (
     progress,
     seed,
 )
-from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
+from armlet.cli.sources import LOG_OR_STORE, LOOP, ROLES, open_log
 from armlet.errors import InvalidValueError, choices
 from armlet.evaluation import rejection_replay as replayed
 from armlet.evaluation.evaluate import evaluate as evaluate_log
@@ -29,6 +29,7 @@ from armlet.evaluation.gate import gate as judge
 from armlet.evaluation.provenance import made_by
 from armlet.evaluation.search import search_around
 from armlet.evaluation.sources import open_rows
+from armlet.evaluation.targets import through_encoders
 from armlet.inputs.named import parse_named
 from armlet.loading import load
 from armlet.parallel import silent
@@ -36,11 +37,13 @@ from armlet.simulation.compare import make_policy
 
 if TYPE_CHECKING:
     from armlet.evaluation.learners import RejectionReplay
+    from armlet.evaluation.rows import Blocks
     from armlet.evaluation.targets import TargetLike
     from armlet.report.result import Result
 
 TARGET: Final = "a model file, always:ARM, uniform, logged or own"
 WORDS: Final = ("uniform", "logged", "own")
+NAMES: Final = {"data": "LOG", "arms": "--arm-names"}  # of arguments that commands call otherwise
 VERDICTS: Final = {"better": "good", "worse": "bad", "not clear": "open"}
 
 
@@ -64,7 +67,7 @@ def dials(text: str) -> int | list[dict[str, float]]:
 @command(
     LOG_OR_STORE,
     LOOP,
-    arg("--policy", action="append", required=True, metavar="POLICY", help=f"what to value: {TARGET}; {REPEATED}"),
+    arg("--candidate", action="append", required=True, metavar="POLICY", help=f"what to value: {TARGET}; {REPEATED}"),
     arg(
         "--dials",
         type=dials,
@@ -80,7 +83,8 @@ def dials(text: str) -> int | list[dict[str, float]]:
     arg("--weights", choices=("refuse", "ignore"), default="refuse", help="rows learned with a weight other than 1"),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as report.html"),
     *engine("serial"),
-    options={"targets": "--policy", "mode": "--exploring"},
+    ROLES,
+    options=NAMES | {"targets": "--candidate", "mode": "--exploring"},
     extras=("pyarrow", "matplotlib", "distributed"),
     interrupted="nothing was written",
 )
@@ -88,19 +92,19 @@ def evaluate(a: argparse.Namespace) -> Answer:
     """Describe what policies would have earned on the decisions of a log, with intervals and checks.
 
     examples:
-      armlet evaluate decisions.jsonl --policy model.armlet --policy uniform --out page.html
-      armlet evaluate decisions.parquet --policy uniform --baseline always:north --json
-      armlet evaluate decisions.parquet --policy own
-      armlet evaluate shop.db --loop homepage --policy uniform
-      armlet evaluate routed.parquet --policy model.armlet --dials 20 --out pareto.html
+      armlet evaluate log.jsonl --candidate model.armlet --candidate uniform --out page.html
+      armlet evaluate decisions.parquet --candidate uniform --baseline always:north --json
+      armlet evaluate decisions.parquet --candidate own
+      armlet evaluate ab.csv --candidate model.armlet --reward paid --propensity 1/2
+      armlet evaluate shop.db --loop homepage --candidate uniform
+      armlet evaluate routed.parquet --candidate model.armlet --dials 20 --out pareto.html
 
-    A policy is a model file (what looks best to it, or with --exploring its next decision), always:ARM, uniform,
+    A candidate is a model file (what looks best to it, or with --exploring its next decision), always:ARM, uniform,
     logged, or own: the honest value of what these very rows teach. With --dials it is a model with outcomes, or
     always:ARM; what ran is always on the curve.
     """
     _check_out(a)
-    with open_log(a) as log:
-        blocks = open_rows(log)
+    blocks = _read(a, a.candidate, a.baseline)
     words = WORDS if a.dials is None else ()
     options: dict[str, Any] = {
         "dials": a.dials,
@@ -116,10 +120,16 @@ def evaluate(a: argparse.Namespace) -> Answer:
         "progress": silent if len(blocks) < 8 else progress(a, "evaluating"),
     }
     result = evaluate_log(
-        blocks, {name: _target("--policy", name, blocks.arms, *words) for name in a.policy}, **options
+        blocks, {name: _target("--candidate", name, blocks.arms, *words) for name in a.candidate}, **options
     )
     result = made_by(result, a.line)
     return Answer(result, [result, *_save(a, result)], tones=VERDICTS)
+
+
+def _read(a: argparse.Namespace, *targets: Any) -> Blocks:
+    """Read a log, and the contexts of a table as the models do."""
+    with open_log(a) as log:
+        return open_rows(through_encoders(log, *targets))
 
 
 def _check_out(a: argparse.Namespace) -> None:
@@ -156,7 +166,8 @@ def _target(option: str, word: str, arms: tuple[str | int, ...], *words: str) ->
     named_policy(REPEATED, "default: OccasionalOptimism", action="append", default=[]),
     seed("all coins", 0),
     arg("--out", type=Path, metavar="FILE", help="write a page of the one policy, such as replay.html"),
-    options={"path": "LOG"},
+    ROLES,
+    options=NAMES | {"path": "LOG"},
     extras=("pyarrow", "matplotlib"),
 )
 def rejection_replay(a: argparse.Namespace) -> Answer:
@@ -203,6 +214,8 @@ CODES: Final = {"keep": 0, "kill": 3, "not yet": 4}
     arg("--worth", type=float, default=0.0, metavar="X", help="the gain that it takes to be kept; default: 0"),
     level("how often all answers are right, whenever it is asked"),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as gate.html"),
+    ROLES,
+    options=NAMES,
     extras=("pyarrow", "matplotlib"),
 )
 def gate(a: argparse.Namespace) -> Answer:
@@ -217,10 +230,10 @@ def gate(a: argparse.Namespace) -> Answer:
     examples:
       armlet gate decisions.jsonl --candidate new.armlet --against live --reward-range 0..1
       armlet gate decisions.parquet --candidate new.armlet --against always:north --worth 0.01
+      armlet gate ab.csv --candidate new.armlet --propensity 1/2 --reward-range 0..1
     """
     _check_out(a)
-    with open_log(a) as log:
-        blocks = open_rows(log)
+    blocks = _read(a, a.candidate, a.against)
     candidate = _target("--candidate", a.candidate, blocks.arms, "uniform")
     against = _target("--against", a.against, blocks.arms, "uniform", "live")
     given = _range(a.reward_range)
@@ -252,7 +265,8 @@ def _range(given: float | tuple[float, float] | None) -> tuple[float, float] | N
     arg("--reward-range", type=between, metavar="LOW..HIGH", help="of rewards; default: that of the log"),
     level(),
     arg("--out", type=Path, metavar="FILE", help="write a page, such as search.html"),
-    options={"bandit": "--around", "n": "--policies"},
+    ROLES,
+    options=NAMES | {"bandit": "--around", "n": "--policies"},
     extras=("pyarrow", "matplotlib"),
 )
 def search(a: argparse.Namespace) -> Answer:

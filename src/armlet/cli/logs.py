@@ -7,47 +7,31 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from armlet import datasets
 from armlet.cli.answer import Answer, say
-from armlet.cli.command import LOG, Argument, Call, Command, Listed, arg, command, count, names
-from armlet.cli.outcomes import in_words, outcome_options
-from armlet.cli.sources import LOG_OR_STORE, LOOP, open_log
+from armlet.cli.command import LOG, Argument, Call, Command, Listed, arg, command, count
+from armlet.cli.outcomes import in_words
+from armlet.cli.sources import LOG_OR_STORE, LOOP, ROLES, open_log, read_table
 from armlet.errors import ArgumentError, InvalidValueError, choices
 from armlet.loading import load
 from armlet.log import auditing, exporting, from_dataset, write
-from armlet.log.imports import from_dsjson, from_table
+from armlet.log.imports import from_dsjson
 from armlet.log.log import start_beside
 from armlet.log.reader import read
-from armlet.log.tables import Roles
 from armlet.report.result import plain
 from armlet.simulation.overview import describe
 
 if TYPE_CHECKING:
     from armlet.datasets import Collection, Installed
+    from armlet.inputs.table import Table
     from armlet.log.imported import Imported
     from armlet.record.values import Event
 
 
-def chance(text: str) -> str | float:
-    """Read a probability, or the name of a column.
-
-    Examples
-    --------
-    >>> chance("0.25"), round(chance("1/3"), 3), chance("prob")
-    (0.25, 0.333, 'prob')
-    """
-    try:
-        return float(Fraction(text))
-    except (ValueError, ZeroDivisionError):
-        return text
-
-
-ROLES = ("features", "arm", "reward", "propensity", "arm_names")  # of the columns of a table
-OPTIONS = {"target": "OUT", "path": "LOG", "table": "LOG", "arms": "--arm-names"}
+OPTIONS = {"target": "OUT", "path": "LOG", "data": "LOG", "arms": "--arm-names"}
 
 
 FILE = arg("log", type=Path, metavar="LOG", help="a file")
@@ -164,23 +148,13 @@ def written(path: Path) -> Answer:
         default="table",
         help="dsjson, of Vowpal Wabbit; table: .csv, .parquet, .arrow or .feather; default: table",
     ),
-    arg("--features", type=names, metavar="NAMES", help="values of a context, separated by commas"),
-    arg("--arm", metavar="NAME", help="the column of what was played"),
-    arg("--reward", metavar="NAME", help="the column of what it paid"),
-    arg(
-        "--propensity",
-        type=chance,
-        metavar="NAME",
-        help="the column of the probability with which it was played; or that probability, such as 1/3",
-    ),
-    arg("--arm-names", type=names, metavar="NAMES", help="all arms there are; default: those played"),
     arg(
         "--encoder",
         type=Path,
         metavar="MODEL",
         help="read the columns by the encoder of this model, in place of --features",
     ),
-    *outcome_options(),
+    ROLES,
     outcomes="--outcomes",
     known="--known",
 )
@@ -197,20 +171,15 @@ def import_log(arguments: argparse.Namespace) -> Answer:
     return written(write(_imported(arguments), arguments.target))
 
 
-def _imported(arguments: argparse.Namespace) -> Imported:
-    if arguments.kind == "dsjson":
-        return from_dsjson(arguments.log, features=arguments.features, arms=arguments.arm_names)
-    encoder = None if arguments.encoder is None else load(arguments.encoder).settings.encoder
-    if arguments.encoder is not None and encoder is None:
-        raise ArgumentError("{encoder} is {path}, a model without an encoder; leave it out", path=arguments.encoder)
-    needed = {"features": encoder is None, "arm": True, "reward": arguments.outcomes is None}
-    for name in (name for name, is_needed in needed.items() if is_needed):
-        if getattr(arguments, name) is None:
-            raise ArgumentError("{" + name + "} is missing; a table needs it")
-    roles = {name: getattr(arguments, name) for name in ROLES}
-    roles |= {"features": roles["features"] or (), "reward": roles["reward"] or "reward"}
-    several = {"outcomes": arguments.outcomes, "known": arguments.known}
-    return from_table(arguments.log, Roles(**roles), encoder=encoder, **several)
+def _imported(a: argparse.Namespace) -> Imported | Table:
+    if a.kind == "dsjson":
+        return from_dsjson(a.log, features=a.features, arms=a.arm_names)
+    if a.encoder is None:
+        return read_table(a, a.log)
+    encoder = load(a.encoder).settings.encoder
+    if encoder is None:
+        raise ArgumentError("{encoder} is {path}, a model without an encoder; leave it out", path=a.encoder)
+    return read_table(a, a.log, encoder=encoder)
 
 
 log = Command(

@@ -1,6 +1,6 @@
-"""What commands read: logs in files, and the logs of loops in stores, next to the process that runs these.
+"""What commands read: logs in files, tables of decisions, and the logs of loops in stores, next to what runs these.
 
-A store is told from a log by what it is: the address of a database, or a file that begins as SQLite's do.
+A file is known by what it holds: a store begins as SQLite's do, a log of Armlet says so, and other files are tables.
 """
 
 from __future__ import annotations
@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from armlet.cli.command import arg
-from armlet.errors import ArgumentError, StoreError, choices
+from armlet.cli.command import Argument, arg, group, names
+from armlet.cli.outcomes import outcome_options
+from armlet.errors import ArgumentError, StoreError, choices, load_pyarrow
+from armlet.inputs.files import READERS
+from armlet.inputs.table import Table
 from armlet.stores.rows.log import LoopLog
 from armlet.stores.store import load_ledger
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 ADDRESSES: Final = ("postgresql://", "postgres://")
 MAGIC: Final = b"SQLite format 3\0"
+LONGEST: Final = 2**26  # bytes of a line
 
 Place: TypeAlias = Path | str
 """A file, or the address of a database."""
@@ -38,9 +43,83 @@ def place(text: str) -> Place:
     return text if text.startswith(ADDRESSES) else Path(text)
 
 
-LOG_OR_STORE: Final = arg("log", type=place, metavar="LOG", help="a log, .jsonl or .parquet; or a store with --loop")
+LOG_OR_STORE: Final = arg(
+    "log", type=place, metavar="LOG", help="a log, .jsonl or .parquet; a table, .csv too; or a store with --loop"
+)
 LOOP: Final = arg("--loop", metavar="NAME", help="of a store: whose log to read; default: the only one there is")
 STORE: Final = arg("store", type=place, metavar="STORE", help="a file, such as shop.db, or postgresql://...")
+
+
+def chance(text: str) -> str | float:
+    """Read a probability, or the name of a column.
+
+    Examples
+    --------
+    >>> chance("0.25"), round(chance("1/3"), 3), chance("prob")
+    (0.25, 0.333, 'prob')
+    """
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        return text
+
+
+def column(name: str, about: str) -> Argument:
+    """Declare the column of a role."""
+    return arg(f"--{name}", metavar="NAME", help=f"the column {about}")
+
+
+FEATURES: Final = arg(
+    "--features", type=names, metavar="NAMES", help="columns that were known before, with commas; of a model, its own"
+)
+ROLES: Final = group(
+    "which column is what, where LOG is a table",
+    FEATURES,
+    column("arm", "of what was played; default: arm, action, variant or treatment"),
+    column("reward", "of what it paid; default: reward, click, clicked, conversion or converted"),
+    *outcome_options(),
+    arg(
+        "--propensity",
+        type=chance,
+        metavar="NAME",
+        help="the column of the probability of the arm, or that probability, as 1/3; default: propensity, pscore, ...",
+    ),
+    column("weight", "of how much a row counts; default: all alike"),
+    column("time", "of the date of a decision"),
+    column("unit", "that names rows which share a draw; default: unit"),
+    column("epoch", "of their epoch; default: epoch"),
+    column("eligible", "of the arms that might be played, with | between them; default: all"),
+    arg("--arm-names", type=names, metavar="NAMES", help="all arms there are; default: those played"),
+)
+NAMED: Final = ("features", "arm", "reward", "outcomes", "known", "propensity", "weight", "time", "unit", "epoch")
+"""The roles that options of the same name give."""
+
+
+def read_table(a: argparse.Namespace, path: Path, **more: Any) -> Table:
+    """Read a table by the roles that a command was given."""
+    return Table(path, **_roles(a), **more)
+
+
+def _roles(a: argparse.Namespace) -> dict[str, Any]:
+    values = vars(a)
+    named = {name: values.get(name) for name in (*NAMED, "eligible")} | {"arms": values.get("arm_names")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file holds a table of decisions rather than a log of Armlet's own."""
+    ending = path.suffix.lower()
+    if ending == ".parquet" and path.is_file():
+        pa, parquet = load_pyarrow()
+        try:
+            return b"armlet" not in (parquet.read_schema(path).metadata or {})
+        except (OSError, pa.ArrowException):  # the reader of logs says what is wrong with it
+            return False
+    if ending == ".jsonl" and path.is_file():
+        with path.open("rb") as file:
+            line = file.readline(LONGEST).strip()
+        return line.startswith(b"{") and b'"kind"' not in line
+    return ending in READERS and ending not in (".parquet", ".jsonl")
 
 
 def is_store(where: Place) -> bool:
@@ -59,7 +138,14 @@ def open_log(a: argparse.Namespace) -> Iterator[Source]:
     if not is_store(a.log):
         if a.loop is not None:
             raise ArgumentError("{loop} is {name!r}, but {log} is not a store; leave it out", name=a.loop)
-        yield Path(a.log)
+        path = Path(a.log)
+        if "features" in vars(a) and is_table(path):  # a command that knows roles
+            yield read_table(a, path)
+            return
+        for name, value in _roles(a).items():
+            text = "{" + name + "} is {value!r}, but {log} is a log, which says that itself; leave it out"
+            raise ArgumentError(text, value=value)
+        yield path
         return
     with open_reader(a.log) as ledger:
         yield LoopLog(ledger, choose(ledger.loops(), a.loop, "loop"), None)

@@ -25,7 +25,7 @@ from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
 from armlet.evaluation.sources import open_rows
-from armlet.evaluation.targets import BanditTarget, places_in, read_order
+from armlet.evaluation.targets import BanditTarget, places_in, read_order, through_encoders
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import BetSums, GammaExponential, in_range
@@ -252,7 +252,7 @@ def search_around(
     >>> found.interval.low > 0.6, sorted(theta), len(theta[0])
     (True, [0, 1], 2)
     """
-    blocks = open_rows(log)
+    blocks = open_rows(through_encoders(log, bandit))
     if unknown := [arm for arm in blocks.arms if arm not in bandit.arms]:
         raise ArgumentError("{bandit} has no arm {arm!r}, which the log has; give one of the same arms", arm=unknown[0])
     trained = Trained(len(blocks.arms))

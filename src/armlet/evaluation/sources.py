@@ -55,6 +55,8 @@ def _held(log: ImportedColumns) -> HeldBlocks:
         said = [None if is_alone else epoch for is_alone, epoch in zip(alone, epochs, strict=True)]
         known["unit"] = unit_codes(columns.units, said, t)
         known["epoch"] = np.array([-1 if epoch is None else epoch for epoch in said], dtype=np.int64)
+    known |= {} if columns.weight is None else {"weight": np.where(np.isnan(known["reward"]), 1.0, columns.weight)}
+    known |= {} if columns.eligible is None else {"eligible": columns.eligible}
     known["X"] = without_gaps(columns.X, known["reward"], t)
     blocks = HeldBlocks.of(known, log.arms, about)
     blocks.name = str(about["origin"])

@@ -22,8 +22,8 @@ from armlet.errors import ArgumentError
 from armlet.evaluation.rows import Rows
 from armlet.inputs.columns import check_labels, check_utf8, is_number
 from armlet.inputs.contexts import is_table
+from armlet.inputs.table import Table
 from armlet.loading import load
-from armlet.log.imported import Imported
 from armlet.types import Arm, Bool, Float64, Int64, Mode
 
 if TYPE_CHECKING:
@@ -458,13 +458,15 @@ def read_target(
     raise ArgumentError(text, name=name, target=target, arms=list(arms))
 
 
-def through_encoders(log: L, *targets: object) -> L | Imported:
-    """Encode the contexts of a raw table with the encoder of the models among the targets; return other logs as is."""
-    if not isinstance(log, Imported):
+def through_encoders(log: L, *targets: object) -> L | Table:
+    """Read the contexts of a table as the models among the targets read them; return other logs as they are."""
+    if not isinstance(log, Table):
         return log
-    encoders = {name: encoder for each in targets for name, encoder in _encoders(each)}
+    readers = {name: reader for each in targets for name, reader in _readers(each)}
+    encoders = {name: encoder for name, (encoder, _) in readers.items() if encoder is not None}
     if not encoders:
-        return log
+        named = {features for _, features in readers.values() if features and {*features} <= {*log.columns}}
+        return log.reading(named.pop()) if len(named) == 1 else log
     (first, encoder), *others = encoders.items()
     for name, other in others:
         if other != encoder:
@@ -473,13 +475,13 @@ def through_encoders(log: L, *targets: object) -> L | Imported:
     return log.encoded(encoder)
 
 
-def _encoders(target: object) -> Iterator[tuple[str, Encoder]]:
+def _readers(target: object) -> Iterator[tuple[str, tuple[Encoder | None, tuple[str, ...] | None]]]:
+    """Yield models by name: the encoder of each, and the names of its features."""
     if isinstance(target, Mapping | list | tuple):
         for each in target.values() if isinstance(target, Mapping) else target:
-            yield from _encoders(each)
+            yield from _readers(each)
         return
     name = os.fspath(target) if isinstance(target, os.PathLike) else str(target)
     bandit = load(name, kind=Bandit) if is_model_file(target) else target
-    encoder = bandit.settings.encoder if isinstance(bandit, Bandit) else None
-    if encoder is not None:
-        yield name, encoder
+    if isinstance(bandit, Bandit):
+        yield name, (bandit.settings.encoder, bandit.settings.features)

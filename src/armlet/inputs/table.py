@@ -28,6 +28,7 @@ from armlet.types import Arm, Bool, Float64, Int64
 if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
 
+PART: Final = "reward_"  # before the name of an outcome, in the name of its column
 CONSTANT: Final = "1"  # a feature that is 1 in every row
 SEPARATOR: Final = "|"  # of eligible arms in a cell of text
 
@@ -278,9 +279,9 @@ class Table:
         """What rewards are made of, for the record, by name: columns `reward_NAME` next to one of the reward."""
         if self.outcomes is not None:
             return {}
-        taken, start = self.roles.columns, f"{self.roles.rewards[0]}_"
-        names = [name for name in self._columns.names if name.startswith(start) and name not in taken]
-        return {name.removeprefix(start): self._columns.measured(name) for name in names}
+        taken = self.roles.columns
+        names = [name for name in self._columns.names if name.startswith(PART) and name not in taken]
+        return {name.removeprefix(PART): self._columns.measured(name) for name in names}
 
     # ---- contexts
 
@@ -409,8 +410,8 @@ def _found(role: str, free: Sequence[str], what: str) -> str | None:
 
 
 def _outcome_column(present: Sequence[str], reward: str, name: str) -> str:
-    long = f"{reward}_{name}"
-    return name if long not in present and name in present else long
+    names = (f"{reward}_{name}", f"{PART}{name}", name)
+    return next((each for each in names if each in present), names[0])
 
 
 def _there(columns: TableColumns, names: Iterable[str]) -> list[str]:

@@ -3,11 +3,10 @@
 from armlet.log.action_tables import with_tables
 from armlet.log.auditing import Audit, Mismatch, audit
 from armlet.log.exporting import compact, write
-from armlet.log.imports import from_dataset, from_dsjson, from_obp, from_table
+from armlet.log.imports import from_dataset, from_dsjson, from_obp
 from armlet.log.log import Log, resume
 from armlet.log.reader import read
 from armlet.log.replaying import replay
-from armlet.log.tables import Roles
 from armlet.record.events import Events
 from armlet.record.values import Event
 
@@ -17,13 +16,11 @@ __all__ = [
     "Events",
     "Log",
     "Mismatch",
-    "Roles",
     "audit",
     "compact",
     "from_dataset",
     "from_dsjson",
     "from_obp",
-    "from_table",
     "read",
     "replay",
     "resume",

@@ -10,20 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from armlet.errors import ArgumentError
 from armlet.inputs.columns import check_utf8, plain_labels
 from armlet.inputs.outcomes import Outcomes
+from armlet.inputs.table import Table
 from armlet.record.contradictions import SCHEMA
 from armlet.record.kinds import EXPLORATION, FORMAT
 from armlet.record.values import Event
-from armlet.types import Arm, Float64, Int64, Reward, __version__
-
-if TYPE_CHECKING:
-    from armlet.inputs.encoder import Encoder
+from armlet.types import Arm, Bool, Float64, Int64, Reward, __version__
 
 _BATCH: Final = 2**14  # rows that are Python values at a time
 
@@ -57,6 +55,8 @@ class Columns:
     units: Sequence[str | None] | None = None
     epochs: Sequence[int | None] | None = None
     at: Int64 | None = None  # microseconds since 1970
+    weight: Float64 | None = None
+    eligible: Bool | None = None  # (n, K)
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -91,10 +91,6 @@ class Imported(ABC):
     @abstractmethod
     def _rows(self) -> Iterator[Logged]:
         """Yield the decisions in their order."""
-
-    def encoded(self, encoder: Encoder) -> Imported:  # noqa: ARG002 - tables read it
-        """Return the same rows with contexts made by an encoder; themselves where contexts are numbers already."""
-        return self
 
     @property
     def about(self) -> Event:
@@ -178,8 +174,56 @@ class ImportedColumns(Imported):
                     arm=labels[place],
                     propensity=propensity,
                     reward=(came or None) if is_worth else reward if has_reward else None,
+                    weight=1.0 if columns.weight is None else float(columns.weight[at]),
+                    eligible=None if columns.eligible is None else self._eligible(columns.eligible[at]),
                     at=0 if columns.at is None else int(columns.at[at]),
                     outcomes=came if parts and not is_worth else None,
                     unit=None if columns.units is None else columns.units[at],
                     epoch=None if columns.epochs is None else columns.epochs[at],
                 )
+
+    def _eligible(self, plays: Bool) -> list[Arm] | None:
+        return None if plays.all() else [self.arms[place] for place in np.flatnonzero(plays)]
+
+
+class TableLog(ImportedColumns):
+    """The rows of an `armlet.Table`, whose propensities must be known.
+
+    Examples
+    --------
+    >>> rows = {"age": [31.0, 44.0], "ad": ["a", "b"], "click": [1.0, None]}
+    >>> log = TableLog(Table(rows, features=["age", "1"], arm="ad", propensity=0.5))
+    >>> [(event["kind"], event.get("x")) for event in log][1:]
+    [('decide', [31.0, 1.0]), ('learn', None), ('decide', [44.0, 1.0])]
+    """
+
+    def __init__(self, table: Table) -> None:
+        if table.propensities is None:
+            raise ArgumentError(
+                "{propensity} is missing; name the column of the probability with which each arm was played, or give "
+                "that probability if all rows share it, such as 1/3"
+            )
+        features = table.features or tuple(map(str, range(table.X.shape[1])))
+        origin = f"table: {table.name}" if table.name else "table"
+        super().__init__(lambda: _columns_of(table), table.arms, features, origin, table.outcomes)
+
+
+def _columns_of(table: Table) -> Columns:
+    reward, outcomes = table.rewards[:, 0], table.observed
+    if table.outcomes is not None:
+        reward, outcomes = np.full(len(table), np.nan), dict(zip(table.outcomes.learned, table.rewards.T, strict=True))
+    else:  # parts of a reward that did not come say nothing
+        outcomes = {name: np.where(np.isnan(reward), np.nan, values) for name, values in outcomes.items()}
+    units, epochs = table.units, table.epochs
+    return Columns(
+        X=table.X,
+        arm=table.played,
+        propensity=np.ones(0) if table.propensities is None else table.propensities,
+        reward=reward,
+        outcomes=outcomes,
+        units=None if units is None else [units.texts[code] if code >= 0 else None for code in units.codes.tolist()],
+        epochs=None if epochs is None else [epoch if epoch >= 0 else None for epoch in epochs.tolist()],
+        at=table.times,
+        weight=table.weights,
+        eligible=table.eligible,
+    )

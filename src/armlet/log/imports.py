@@ -1,4 +1,4 @@
-"""Logs of other origin, as events: tables, datasets, Vowpal Wabbit's dsjson, the Open Bandit Pipeline's dictionaries.
+"""Logs of other origin, as events: datasets, Vowpal Wabbit's dsjson, the Open Bandit Pipeline's dictionaries.
 
 Nothing replays them, since no start model is known; everything else that reads a log reads them. What comes as columns
 is read as columns, O(d) memory a row; dsjson line by line.
@@ -12,209 +12,21 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from armlet.datasets.feedback import Feedback
-from armlet.errors import ArgumentError, InvalidValueError, load_package
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.columns import check_utf8
-from armlet.inputs.encoder import Encoder
-from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.log.imported import Columns, Imported, ImportedColumns, Logged
-from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
 from armlet.record.faults import check_ordinary, explain
-from armlet.record.outcomes import PART
-from armlet.types import Arm, Float64, Int64
+from armlet.types import Arm, Int64
 
 MOST_FEATURES: Final = 10_000
 LONGEST: Final = 2**26  # bytes of a line
 _BATCH: Final = 2**14
-
-
-Learned: TypeAlias = Sequence[str] | None
-"""The names of outcomes that rewards are made of; None if they are numbers."""
-
-
-# ---- tables
-
-
-def from_table(
-    table: Any,
-    roles: Roles,
-    *,
-    encoder: Encoder | None = None,
-    outcomes: Mapping[str, float] | None = None,
-    known: Mapping[str, Mapping[Arm, float]] | None = None,
-) -> TableLog:
-    """Read a table with a row for each decision.
-
-    A row without a reward is a decision whose reward did not come. Columns `reward_NAME` are outcomes, which the reward
-    is made of; a column `unit` names decisions that share a draw, within an `epoch` if there is such a column.
-
-    Parameters
-    ----------
-    table
-        A path, .csv, .parquet, .arrow or .feather; or a pandas or polars frame, an Arrow table, a mapping of columns.
-    roles
-        Which column is what; the propensity must be among them.
-    encoder
-        What makes contexts of the columns: `bandit.settings.encoder` of the model that is to be valued. Left out,
-        texts among the features become flags, one for each; `evaluate` and `gate` then use the encoder of the models
-        that they are given, if these have one.
-    outcomes, known
-        What outcomes are worth, and prices that are known by arm, as of `Bandit`: the reward of a row is then its
-        columns `reward_NAME`, weighed, and the column of the reward is not read. Outcomes that are known need no
-        column.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> table = pyarrow.table({"age": [31.0, 44.0], "ad": ["a", "b"], "click": [1.0, None], "chance": [0.5, 0.5]})
-    >>> log = from_table(table, Roles(features=("age", "1"), arm="ad", reward="click", propensity="chance"))
-    >>> [(event["kind"], event.get("x")) for event in log][1:]
-    [('decide', [31.0, 1.0]), ('learn', None), ('decide', [44.0, 1.0])]
-    """
-    is_path = isinstance(table, str | os.PathLike)
-    origin = f"table: {Path(table).name}" if is_path else "table"
-    arrow = read_table(Path(table)) if is_path else _arrow(table)
-    if encoder is not None and not roles.features:
-        roles = roles.reading(encoder.reads)
-    several = read_outcomes(outcomes, known, None)
-    name = Path(table).name if is_path else "the table"
-    check_columns(arrow, name, roles, None if several is None else [PART + one for one in several.learned])
-    if several is not None:
-        several = several.with_known(_numbered(several.known, arrow[roles.arm].type))
-    if roles.propensity is None:
-        raise ArgumentError(
-            "{propensity} is missing; name the column of the probability with which each arm was played, or give that "
-            "probability if all rows share it, such as 1/3"
-        )
-    if nulls := arrow[roles.arm].null_count:
-        raise ArgumentError("{arm} names {name!r}, which has {n:,} rows without an arm", name=roles.arm, n=nulls)
-    return TableLog(arrow, roles, encoder, origin, several)
-
-
-def _numbered(known: Mapping[str, Mapping[Arm, float]], kind: Any) -> dict[str, dict[Arm, float]]:
-    """Return prices of arms in the kind that their column has: whole numbers may be given as words."""
-    is_whole = load_package("pyarrow", "tables need").types.is_integer(kind)
-    return {
-        name: {int(arm) if is_whole and str(arm).isdecimal() else arm: price for arm, price in prices.items()}
-        for name, prices in known.items()
-    }
-
-
-class TableLog(ImportedColumns):
-    """The rows of a table."""
-
-    def __init__(
-        self, table: Any, roles: Roles, encoder: Encoder | None, origin: str, outcomes: Outcomes | None = None
-    ) -> None:
-        self._table, self._roles, self._encoder, self._outcomes = table, roles, encoder, outcomes
-        arms = labels(table[roles.arm].type, roles.arm_names) or sorted(table[roles.arm].unique().to_pylist())
-        learned = None if outcomes is None else outcomes.learned
-        if encoder is None:
-            flags = flag_texts(table, roles.features)
-            contexts, features = partial(_plain, flags.table, flags.features), tuple(flags.features)
-        else:
-            contexts, features = partial(_encoded, table, encoder), encoder.features
-        super().__init__(lambda: _columns(table, contexts(), roles, arms, learned), arms, features, origin, outcomes)
-
-    def encoded(self, encoder: Encoder) -> TableLog:
-        """Return the same rows with contexts made by an encoder, unless one was given when the table was read."""
-        if self._encoder is not None:
-            return self
-        return TableLog(self._table, self._roles.reading(encoder.reads), encoder, self._about["origin"], self._outcomes)
-
-
-def _arrow(table: Any) -> Any:
-    pa = load_package("pyarrow", "tables need")
-    if isinstance(table, pa.Table):
-        return table
-    try:
-        return pa.Table.from_pandas(table, preserve_index=False) if hasattr(table, "iloc") else pa.table(table)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        reason = str(error).partition("\n")[0]
-        text = "{table} is a {kind}, which Arrow cannot read: {reason}; give a data frame, or a mapping of columns"
-        raise ArgumentError(text, kind=type(table).__name__, reason=reason) from error
-
-
-def _plain(table: Any, features: Sequence[str]) -> Float64:
-    """Return columns of numbers as contexts, batch by batch: a batch stays in the processor's cache."""
-    X, start = np.empty((table.num_rows, len(features))), 0
-    for name in features:
-        if table[name].null_count:
-            raise ArgumentError("{table} has a row without a feature; leave such rows out")
-    for batch in table.select(features).to_batches(max_chunksize=_BATCH):
-        for place, (name, column) in enumerate(zip(features, batch.columns, strict=True)):
-            X[start : start + len(column), place] = _numbers(column, name)
-        start += batch.num_rows
-    return X
-
-
-def _encoded(table: Any, encoder: Encoder) -> Float64:
-    pa, reads = load_package("pyarrow", "tables need"), list(encoder.reads)
-    batches = table.select(reads).to_batches(max_chunksize=_BATCH)
-    return np.concatenate([encoder.matrix(pa.Table.from_batches([batch])) for batch in batches])
-
-
-def _columns(table: Any, X: Float64, roles: Roles, arms: Sequence[Arm], learned: Learned) -> Columns:
-    """Read the columns next to the contexts."""
-    chance = roles.propensity
-    if isinstance(chance, str):
-        if table[chance].null_count:
-            raise ArgumentError("{table} has a row without a propensity; leave such rows out")
-        propensity = _numbers(table[chance], chance)
-    else:
-        propensity = np.full(table.num_rows, chance)
-    named = [name for name in table.column_names if name.startswith(PART) and name not in (roles.arm, roles.reward)]
-    parts = named if learned is None else [PART + name for name in learned]
-    outcomes = {name.removeprefix(PART): _numbers(table[name], name) for name in parts}
-    missing = np.full(table.num_rows, np.nan)
-    reward = missing if learned is not None else _numbers(table[roles.reward], roles.reward)
-    if learned is None:  # parts of a reward that did not come say nothing
-        outcomes = {name: np.where(np.isnan(reward), np.nan, values) for name, values in outcomes.items()}
-    units = table["unit"].to_pylist() if "unit" in table.column_names else None
-    epochs = table["epoch"].to_pylist() if units is not None and "epoch" in table.column_names else None
-    return Columns(
-        X=X,
-        arm=_places(table[roles.arm], arms),
-        propensity=propensity,
-        reward=reward,
-        outcomes=outcomes,
-        units=None if units is None else [None if each is None else str(each) for each in units],
-        epochs=None if epochs is None else [None if each is None else int(each) for each in epochs],
-    )
-
-
-def _places(column: Any, arms: Sequence[Arm]) -> Int64:
-    """Return the place of each row's arm among the labels; -1 where there is none."""
-    coded = column.combine_chunks().dictionary_encode()
-    known = {label: place for place, label in enumerate(arms)}
-    places = np.array([known.get(label, -1) for label in coded.dictionary.to_pylist()], dtype=np.int64)
-    by_row: Int64 = places[coded.indices.to_numpy(zero_copy_only=False)]
-    return by_row
-
-
-def _numbers(column: Any, name: str) -> Float64:
-    """Return a column as float64, NaN for null."""
-    types = load_package("pyarrow", "tables need").types
-    if types.is_boolean(column.type):
-        column = column.cast("uint8")
-    if not (types.is_floating(column.type) or types.is_integer(column.type)):
-        return np.array([math.nan if each is None else _number(each, name) for each in column.to_pylist()], np.float64)
-    values: Float64 = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    return values
-
-
-def _number(value: Any, column: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        text = "{table} has {value!r} in its column {column!r}; give numbers there"
-        raise ArgumentError(text, value=value, column=column) from error
 
 
 # ---- arrays: datasets and the Open Bandit Pipeline

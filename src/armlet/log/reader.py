@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from armlet.errors import InvalidTypeError, LogError
+from armlet.inputs.table import Table
+from armlet.log.imported import TableLog
 from armlet.record.arms import ArmLabels
 from armlet.record.block import Block, BlockReader
 from armlet.record.events import Events
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 _DECIDE: Final = b'"kind":"decide"'
 _CHECKPOINT: Final = re.compile(rb'\n(\{"seq":[0-9]+,"kind":"checkpoint",[^\n]*)(?=\n)')  # one may follow another
 
-Source: TypeAlias = Events | str | os.PathLike[str]
-"""A log: its path, or what can be read as one."""
+Source: TypeAlias = Events | Table | str | os.PathLike[str]
+"""A log: its path, a table of decisions, or what can be read as one."""
 
 
 class LogFile(ArmLabels):
@@ -155,12 +157,14 @@ def read(log: Source) -> Events:
     Parameters
     ----------
     log
-        A path that ends in .parquet, any other path, which holds JSON lines, or `Events`.
+        A path that ends in .parquet, any other path, which holds JSON lines, an `armlet.Table`, or `Events`.
     """
+    if isinstance(log, Table):
+        return TableLog(log)
     if not isinstance(log, str | os.PathLike):
         if not isinstance(log, Events):
             raise InvalidTypeError(
-                f"log is {log!r}; give a path, an armlet.Log, or what has `about` and iterates over events"
+                f"log is {log!r}; give a path, an armlet.Log, an armlet.Table, or events: `about`, and iteration"
             )
         return log
     return read_file(Path(log))
