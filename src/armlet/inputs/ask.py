@@ -113,15 +113,6 @@ class Ask(_Shared, total=False):
             plural="units",
         ),
     ]
-    step: Annotated[
-        int | None,
-        Option(
-            "The step that the decision has to take; with others before it, it is refused.",
-            whole(1),
-            over="arms",
-            plural="steps",
-        ),
-    ]
     baseline: Annotated[
         Arm | None,
         Option(
@@ -141,7 +132,6 @@ class AskMany(_Shared, total=False):
     events: Iterable[str | None] | None
     units: Iterable[str | None] | None
     baselines: Iterable[Arm | None] | None
-    steps: Iterable[int | None] | None
 
 
 class Report(TypedDict, total=False):

@@ -464,11 +464,6 @@ KINDS: Final[Mapping[str, Kind]] = {
         play=lambda cast, event, _: cast.restore_arm(event["arm"]),
         words="arm {arm} restored",
     ),
-    "announce": Kind(
-        text="nothing to the bandit",
-        row={"text": Field(TEXT, "what people are to know")},
-        words="{text} was announced",
-    ),
     "remove_arm": Kind(
         text="`remove_arm`",
         fields=_ARM,

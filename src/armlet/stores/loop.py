@@ -407,18 +407,6 @@ class Loop:
         """Play a retired arm again."""
         self._change_arm("restore_arm", arm)
 
-    def announce(self, text: str) -> None:
-        """Add a line to the changes of the loop, for people."""
-        fields = {"text": check_text("text", text)}
-        runner = self._runner
-
-        def work(tx: Transaction, now: Moment) -> None:
-            draft = runner.open(tx, now)
-            runner.append(draft, now, "announce", None, fields)
-            runner.end(draft)
-
-        self._writer.do(work)
-
     def _change_arm(self, kind: str, arm: Arm) -> None:
         with refusing():
             label = check_label(arm)

@@ -419,8 +419,6 @@ class LoopRunner:
             if known is not None:
                 return self._again(tx, draft, known, x, ask)
             check_no_id(event, cast.live)
-        if ask.get("step") not in (None, draft.clock + 1):
-            raise EventError(f"step is {ask.get('step')}, but the next one is {draft.clock + 1}; read the state again")
         eligible, probabilities, weights = ask.get("eligible"), ask.get("probabilities"), ask.get("weights")
         unit = ask.get("unit")
         epoch = None if unit is None else self._epoch_of(unit, now)

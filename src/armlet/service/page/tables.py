@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from armlet.report.notebook import brief
 from armlet.service.page import svg, words
 from armlet.service.page.html import Column, View, absent, card, html_text, more, table, terms, text, wide_table
-from armlet.stores.folds.decisions import Streak
 from armlet.types import Policy
 
 if TYPE_CHECKING:
@@ -370,7 +369,6 @@ def _settings(loop: Details) -> Iterator[tuple[str, str]]:
             yield "prepared tables", _names(tuple(loop.tables), 0)
     answered = ", ".join(f"{words.count(n)} {escape(status.replace('_', ' '))}" for status, n in loop.statuses.items())
     yield "rewards reported", answered or "none"
-    yield "longest streak of an arm", words.count(loop.tally[Streak].longest)
     yield "rows since snapshot", words.count(loop.rows_since_snapshot)
 
 

@@ -382,31 +382,6 @@ class Stamps(Fold):
         return Stamps(whole(jumps), whole(last), farthest, offset)
 
 
-class Streak(Fold):
-    """The most decisions in a row that played the same arm."""
-
-    __slots__ = ("_now", "_place", "longest")
-
-    key = "streak"
-
-    def __init__(self, longest: int = 0, now: int = 0, place: int = -1) -> None:
-        self.longest, self._now, self._place = longest, now, place
-
-    def on_decide(self, seen: Seen) -> None:
-        """Count a decision."""
-        self._now = self._now + 1 if seen.place == self._place else 1
-        self._place, self.longest = seen.place, max(self.longest, self._now)
-
-    def state(self) -> list[int]:
-        """Return everything as numbers, for JSON."""
-        return [self.longest, self._now, self._place] if self.longest else []
-
-    @staticmethod
-    def restore(state: list[Any]) -> Streak:
-        """Return the counts that had this state."""
-        return Streak(*map(whole, state))
-
-
 RANKS: Final = 32  # actions of a support whose draws are tested
 
 
