@@ -110,8 +110,7 @@ void Engine::spend_on(Decision& d, double cost) {
 }
 
 // Of a row of outcomes, if the cost is one that has just come.
-void Engine::count_cost(std::span<const double> parts, Decision& d) {
-    if (!spending_) return;
+void Engine::count_cost_of(std::span<const double> parts, Decision& d) {
     const double cost = spending_->cost_in(parts);
     if (std::isnan(cost)) return;
     spend_on(d, cost);

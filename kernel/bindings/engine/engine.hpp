@@ -238,20 +238,29 @@ class Engine {
     nb::dict recorded(const Decision& decision) const;
 
     void read(nb::handle x, double* out, std::size_t width) const;
-    const double* seen(const double* x);  // as the policy sees it: scaled, if the bandit scales
+    // As the policy sees it: scaled, if the bandit scales.
+    const double* seen(const double* x) { return scales_ ? scaled_copy(x) : x; }
+    const double* scaled_copy(const double* x);
     void scale(double* x, std::size_t width) const;
     const double* carried_context(const Decision& decision);  // as features are now
     void check_features(Word before) const;  // neither they nor their ranges were replaced since a context was read
     void check_within(const std::vector<double>& X, std::size_t rows) const;
-    double read_reward(nb::handle value) const;
-    void check_reward(double reward) const;
-    void watch(const double* x, std::size_t dim, double reward);  // warns of rows that teach nothing, or badly
+    void check_reward(double reward) const {
+        if (range_ && !(reward >= range_->low && reward <= range_->high)) refuse_reward(reward);
+    }
+    [[noreturn]] void refuse_reward(double reward) const;
+    // Warns of rows that teach nothing, or badly.
+    void watch(const double* x, std::size_t dim, double reward);
+    bool is_watching() const { return !outcomes_ && (rewards_.is_open() || (digits_ && digits_->is_open())); }
     std::size_t watched_width(const Decision& d) const { return history_.since(d.features) ? 0 : d.dim(); }
     Word steps_after(Word step, std::size_t n) const;
     Word next_steps(std::size_t n) const { return steps_after(t, n); }
     Word step_ahead(std::optional<Word> at) const;
     void check_alive() const;
-    void check_state() const;
+    void check_state() const {
+        if (model_.has_sums() && model_.sums().n_arms() != arms_.size()) refuse_state(model_.sums());
+    }
+    [[noreturn]] void refuse_state(const Statistics& sums) const;
     void tell_state();  // which arms are active
     struct Turn {
         Turn() : uncollected(std::in_place) {}  // of a compiled policy
@@ -268,7 +277,7 @@ class Engine {
     bool is_counted(bool explored) const { return model_.has_sums() && (explored || learns_always_); }
     void begin(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.sums().begin_decision(arm) : void(); }
     void end(std::uint32_t arm, bool explored) { is_counted(explored) ? model_.sums().end_decision(arm) : void(); }
-    void note_learned(Decision& decision, std::uint32_t arm, double reward, double weight);
+    void note_learned(Decision& decision, std::uint32_t arm, std::span<const double> parts, double weight);
 
     // ---- several outcomes: outcomes.cpp
     // A policy in Python has no use for them.
@@ -280,13 +289,26 @@ class Engine {
     void weigh(const Model& model, const std::optional<Outcomes::Dial>& dial, double price);
     nb::tuple view_weighed(nb::object labels, nb::object playable, const std::optional<Outcomes::Dial>& dial,
                            Price price);
-    void learn_outcomes(Decision& decision, nb::handle reward, nb::handle weight);
+
+    // ---- a reward has parts: one, which is the reward itself, or outcomes. NaN where one has not come: rewards.cpp
+    std::size_t n_values() const { return outcomes_ ? outcomes_->n_learned() : 1; }
+    Values read_parts(nb::handle given, const char* argument) const;
+    void check_range(std::size_t j, double value) const;
+    void check_ranges(const Values& parts, double outside) const {
+        outcomes_ ? check_outcome_ranges(parts, outside) : check_reward(parts[0]);
+    }
+    void check_outcome_ranges(const Values& parts, double outside) const;
+    Values parts_of(const Decision& decision) const;
     Values with_parts(const Decision& decision, const Values& parts) const;
     Values corrected(const Decision& decision, const Values& from, const Values& to) const;
+    double weight_of(const Decision& decision, nb::handle weight) const {
+        return weight.is_valid() || outcomes_ ? read_part_weight(decision, weight) : 1.0;
+    }
     double read_part_weight(const Decision& decision, nb::handle weight) const;
-    void correct_outcomes(Decision& decision, nb::handle old_reward, nb::handle new_reward);
-    void forget_outcomes(Decision& decision, nb::handle reward);
-    std::size_t n_values() const { return outcomes_ ? outcomes_->n_learned() : 1; }  // of a row's reward
+    double worth(std::span<const double> parts) const { return outcomes_ ? outcomes_->reward(parts) : parts[0]; }
+    nb::object written(std::span<const double> parts) const;
+    void keep_parts(Decision& decision, std::span<const double> parts) const;
+    [[noreturn]] void refuse_parts(const Decision& decision, const Values& parts, const char* argument) const;
     // Rewards of n rows: their numbers, or (n, n_values()) of outcomes; checked.
     const double* rewards_of_rows(nb::handle rewards, const char* argument, std::size_t n) const;
     std::vector<double> read_rewards(nb::handle rewards, const char* argument, std::size_t n) const;
@@ -299,12 +321,16 @@ class Engine {
     void spend(std::uint32_t arm);                    // a decision of this arm was made
     double spent_on(const Decision& decision) const;  // NaN if its cost is to come, or known
     void spend_on(Decision& decision, double cost);
-    void count_cost(std::span<const double> parts, Decision& decision);
+    void count_cost(std::span<const double> parts, Decision& decision) {
+        if (spending_) count_cost_of(parts, decision);
+    }
+    void count_cost_of(std::span<const double> parts, Decision& decision);
     void bill(Decision& decision, double cost);
     void bill_outside(Decision& decision, double cost);  // its range, with a warning
     void warn_of_excess(const Decision& decision, double more) const;
     // The cost among these outcomes, if it lies outside of its range and there is a budget that spends it; else NaN.
-    double bill_in(std::span<const double> parts) const;
+    double bill_in(std::span<const double> parts) const { return spending_ ? cost_outside(parts) : NAN; }
+    double cost_outside(std::span<const double> parts) const;
     bool is_cost_to_come(const Decision& decision) const;
     // Those of some arms that a hard budget affords.
     std::optional<std::vector<std::uint32_t>> affordable(Arms arms) const;
@@ -314,8 +340,8 @@ class Engine {
     void check_can_take_back(const Decision& decision, std::uint32_t arm, const char* verb) const;
     void check_held(std::uint32_t arm, bool explored, double weight, When when, const char* verb) const;
     void update(const Event& event);
-    Event event_of(const Decision& decision, std::uint32_t arm, double reward, double weight,
-                   std::optional<double> replaces);
+    Event event_of(const Decision& decision, std::uint32_t arm, std::span<const double> parts, double weight,
+                   const Values* before = nullptr);
     void rehearse(const Event& event);
 
     enum class Source { own, elsewhere };    // of rows: decisions of this bandit, or of somebody else

@@ -111,7 +111,7 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
         nb::list many;
         for (std::size_t i = 0; i < rows; ++i) {
             nb::dict out = recorded(*all[i]);
-            out["reward"] = outcomes_ ? nb::object(outcomes_->write({&r[i * n], n})) : nb::float_(r[i]);
+            out["reward"] = written({&r[i * n], n});
             out["weight"] = w[i];
             many.append(out);
         }
@@ -130,17 +130,12 @@ void Engine::learn_many(const nb::list& decisions, nb::handle rewards, nb::handl
                                           " has some of its outcomes already; learn the others of it by themselves");
             arms.push_back(locate(*all[i]));
         }
-        const auto event_at = [&](std::size_t i) {
-            Event event = event_of(*all[i], arms[i], 0.0, w[i], std::nullopt);
-            set_reward(event, &r[i * n]);
-            return event;
-        };
+        const auto event_at = [&](std::size_t i) { return event_of(*all[i], arms[i], {&r[i * n], n}, w[i]); };
         if (act == Act::rehearse) return rehearse_all(rows, event_at);
         learn_all(rows, arms, [&](std::size_t i) { update(event_at(i)); }, Source::own);
         for (std::size_t i = 0; i < rows; ++i) {
             count_cost({&r[i * n], n}, *all[i]);
-            if (outcomes_) all[i]->extra().outcomes = outcomes_->named({&r[i * n], n});
-            note_learned(*all[i], arms[i], outcomes_ ? event_at(i).reward : r[i], w[i]);
+            note_learned(*all[i], arms[i], {&r[i * n], n}, w[i]);
         }
     });
 }

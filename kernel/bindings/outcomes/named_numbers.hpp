@@ -15,7 +15,8 @@ constexpr std::size_t most_outcomes = 64;
 class Values {
   public:
     Values() = default;
-    explicit Values(std::size_t n, double value = NAN) : n_(n) { std::fill_n(values_, n, value); }
+    explicit Values(double one) : n_(1) { values_[0] = one; }
+    explicit Values(std::size_t n) : n_(n) { std::fill_n(values_, n, NAN); }
     explicit Values(std::span<const double> values) : n_(values.size()) { std::ranges::copy(values, values_); }
     Values(const Values& other) : Values(std::span(other)) {}
     Values& operator=(const Values& other) {
