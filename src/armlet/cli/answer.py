@@ -38,7 +38,7 @@ class Answer:
     {"loops": 2, "mean": null}
     """
 
-    data: Any
+    data: object
     text: object = None
     code: int = 0
     tones: Mapping[str, str] = dataclasses.field(default_factory=dict)

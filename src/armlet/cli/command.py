@@ -125,12 +125,12 @@ def seed(what: str, default: int | None = None, fallback: str = "drawn at random
     return arg("--seed", type=int, default=default, metavar="N", help=f"of {what}; default: {shown}")
 
 
-def named_policy(*notes: str, **settings: Any) -> Argument:
+def named_policy(*notes: str, **settings: object) -> Argument:
     """Declare a policy by name and settings, with what else is to be said of it."""
     return arg("--policy", metavar="POLICY", help="; ".join((NAMED, *notes)), **settings)
 
 
-def named_environment(*notes: str, **settings: Any) -> Argument:
+def named_environment(*notes: str, **settings: object) -> Argument:
     """Declare an environment by name and settings."""
     return arg("--environment", metavar="NAME", help="; ".join((NAMED, *notes)), **settings)
 
@@ -304,7 +304,7 @@ class Parser(argparse.ArgumentParser):
             return words[:end]
         return words[: next((at for at, word in enumerate(words[:end]) if not word.startswith("-")), end)]
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
         if isinstance(action, argparse._SubParsersAction):  # the help, which every error names, shows all

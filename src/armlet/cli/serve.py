@@ -113,7 +113,7 @@ def read_config(a: argparse.Namespace) -> ServerConfig:
     return load(Path(a.place), os.environ, options=options)
 
 
-def _table(a: argparse.Namespace) -> dict[str, Any]:
+def _table(a: argparse.Namespace) -> dict[str, object]:
     """Return what a file would have."""
     loop = {name: value for name, value in said(a, LoopSpec).items() if value is not None}
     if a.loop is None and loop:

@@ -75,7 +75,7 @@ def listing() -> list[str]:
     return [*(line for part in parts for line in part), "armlet list NAME says what one of them is, and its settings"]
 
 
-def described(name: str) -> dict[str, Any]:
+def described(name: str) -> dict[str, object]:
     """Return what one of them is, and its settings with their defaults.
 
     Examples
@@ -96,7 +96,7 @@ def _wrapped(names: Iterable[str]) -> list[str]:
     return textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
-def _entry(name: str, kind: type, maker: Callable[..., object]) -> dict[str, Any]:
+def _entry(name: str, kind: type, maker: Callable[..., object]) -> dict[str, object]:
     first = (inspect.getdoc(kind) or "").partition("\n")[0]
     parameters = [each for each in inspect.signature(maker).parameters.values() if each.name != "rng"]
     needed = [each.name for each in parameters if each.default is each.empty]

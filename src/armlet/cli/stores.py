@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from armlet.cli.answer import Answer
 from armlet.cli.command import REPEATED, Argument, Call, Command, Listed, arg, command, named_policy, progress
@@ -42,7 +42,7 @@ _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([dh])")
 _NAME: Final = arg("loop", metavar="NAME", help="of the loop")
 
 
-def _action(*arguments: Argument, **settings: Any) -> Callable[[Call], Command]:
+def _action(*arguments: Argument, **settings: object) -> Callable[[Call], Command]:
     return command(*arguments, extras=EXTRAS, **{"refused": (ArgumentError,), **settings})
 
 
@@ -180,7 +180,7 @@ def _verified(a: argparse.Namespace, view: View, name: str) -> Verified | str:
         return str(error)
 
 
-def _as_json(name: str, verdict: Verified | str) -> dict[str, Any]:
+def _as_json(name: str, verdict: Verified | str) -> dict[str, object]:
     return (
         {"name": name, "ok": False, "error": verdict} if isinstance(verdict, str) else {"ok": True, **verdict.to_dict()}
     )
@@ -356,7 +356,7 @@ def change(a: argparse.Namespace) -> Answer:
     except UnknownNameError as error:  # a wrong word, as others are
         raise InvalidValueError(str(error)) from error
     with _changing(a, "change(...)") as loop:
-        present: Sequence[Arm] = getattr(loop.model(), "arms", ())  # of actions with features there are none
+        present: Sequence[Arm] = loop.model().arms if loop.action_reader is None else ()
         if "arms" in changes:
             changes["arms"] = _labels(changes["arms"], present)
         if changes.get("control"):
@@ -399,7 +399,7 @@ def thaw(a: argparse.Namespace) -> Answer:
     return Answer({"loop": a.loop, "frozen": False}, f"{_plain(a.loop)}: not frozen")
 
 
-def _shadows(words: Sequence[str]) -> dict[str, Any]:
+def _shadows(words: Sequence[str]) -> dict[str, object]:
     """Return what words say of one shadow, or of several by name."""
     if list(words) == ["none"]:
         return {"shadow": None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from armlet.report import notebook
 from armlet.report.decisions import values_text
@@ -42,7 +42,7 @@ def action_bandit_html(bandit: ActionBandit, usual: object) -> str:
     True
     """
     s, state = bandit.settings, bandit.state
-    settings: dict[str, Any] = {"policy": notebook.brief(s.policy), **_chosen(bandit, usual)}
+    settings: dict[str, object] = {"policy": notebook.brief(s.policy), **_chosen(bandit, usual)}
     settings |= {
         "features of contexts": _features(s.features, s.dim),
         "features of actions": _features(s.action_features, s.action_dim),
@@ -52,7 +52,7 @@ def action_bandit_html(bandit: ActionBandit, usual: object) -> str:
     }
     parts = [notebook.facts(settings)]
     if bandit.tables:
-        tables: dict[str, list[Any]] = {
+        tables: dict[str, list[object]] = {
             "table": list(bandit.tables),
             "actions": [len(table) for table in bandit.tables.values()],
         }
@@ -83,7 +83,7 @@ def action_decision_html(decision: ActionDecision) -> str:
 def action_table_html(table: ActionTable) -> str:
     """Return a table of actions as a notebook shows it."""
     names = table.names or tuple(map(str, range(table.dim)))
-    columns: dict[str, list[Any]] = {"arm": [str(label) for label in table.labels[: notebook.MOST]]}
+    columns: dict[str, list[object]] = {"arm": [str(label) for label in table.labels[: notebook.MOST]]}
     for name, values in zip(names[:FEATURES], table.features[: notebook.MOST].T.tolist(), strict=False):
         columns[name] = values
     left = len(table) - len(columns["arm"])

@@ -107,7 +107,7 @@ class ShownDecisions(Decisions):
         from armlet.report import notebook
 
         rows = [self[place] for place in range(min(len(self), notebook.MOST))]
-        shown: dict[str, list[Any]] = {
+        shown: dict[str, list[object]] = {
             "t": [row.t for row in rows],
             "arm": [str(row.arm) for row in rows],
             "propensity": [row.propensity for row in rows],

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 MOST: Final = 30  # rows of a table in a fragment
 LONGEST: Final = 80  # characters of a cell
@@ -166,7 +166,7 @@ def brief(settings: object) -> str:
     return f"{type(settings).__name__}({', '.join(changed)})"
 
 
-def _default(field: dataclasses.Field[Any]) -> object:
+def _default(field: dataclasses.Field[object]) -> object:
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 

@@ -45,7 +45,7 @@ from armlet.stores.overview import Details
 from armlet.types import Arm
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
-Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
+Application: TypeAlias = Callable[[Mapping[str, object], Receive, Send], Awaitable[None]]
 
 WAITING: Final = 64  # calls that may wait for a thread, or have one
 
@@ -206,7 +206,7 @@ def create_app(service: Service, routes: Iterable[Route] = (*ROUTES, *PAGES, *PE
     """Return the ASGI application of a service; it has all routes unless some are given."""
     router = Router(routes)
 
-    async def app(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Mapping[str, object], receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await _answer(service, router, scope, receive, send)
         elif scope["type"] == "lifespan":

@@ -32,6 +32,12 @@ WANTED: Final = {
 }
 
 
+def encoder_of(reader: Reader) -> Encoder | None:
+    """Return what encodes the values of a reader; None if they are numbers."""
+    encoder: Encoder | None = getattr(reader, "encoder", None)
+    return encoder
+
+
 def with_dates(reader: Reader, context: Context) -> Mapping[str, object] | list[float]:
     """Return a context whose dates, which are text in JSON (ISO 8601), are dates; itself if it has none.
 
@@ -43,7 +49,7 @@ def with_dates(reader: Reader, context: Context) -> Mapping[str, object] | list[
     >>> with_dates(reader, {"seen": "2026-11-17T18:30:00Z"})
     {'seen': datetime.datetime(2026, 11, 17, 18, 30, tzinfo=datetime.timezone.utc)}
     """
-    encoder: Encoder | None = getattr(reader, "encoder", None)
+    encoder = encoder_of(reader)
     if encoder is None or isinstance(context, list):
         return context
     dates: dict[str, object] = {}
@@ -85,7 +91,7 @@ def context_problem(reader: Reader, context: Context, field: str = "context") ->
 
 
 def _faults(reader: Reader, context: Mapping[str, object] | list[float]) -> Iterator[tuple[str, str]]:
-    encoder: Encoder | None = getattr(reader, "encoder", None)
+    encoder = encoder_of(reader)
     if isinstance(context, list):
         yield from _positions(reader.plain.dim, context)
     elif encoder is not None and not hasattr(encoder, "reads"):

@@ -13,7 +13,7 @@ import math
 from asyncio import AbstractEventLoop, Transport
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import httptools
 from uvicorn.config import Config
@@ -61,7 +61,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self,
         config: Config,
         server_state: ServerState,
-        app_state: dict[str, Any],
+        app_state: dict[str, object],
         _loop: AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)

@@ -120,7 +120,7 @@ async def log(service: Service, request: Request) -> Response:
     return Response(_pieces(service, first, events), headers=headers)
 
 
-async def _pieces(service: Service, first: bytes, events: Iterator[Any]) -> AsyncIterator[bytes]:
+async def _pieces(service: Service, first: bytes, events: Iterator[object]) -> AsyncIterator[bytes]:
     """Read on only when the client has taken what was read."""
     piece = first
     while piece:
@@ -128,7 +128,7 @@ async def _pieces(service: Service, first: bytes, events: Iterator[Any]) -> Asyn
         piece = await service.ask(_lines, events)
 
 
-def _lines(events: Iterator[Any]) -> bytes:
+def _lines(events: Iterator[object]) -> bytes:
     try:
         return msgspec.json.Encoder().encode_lines(list(islice(events, EVENTS)))
     except StoreError as error:

@@ -13,20 +13,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armlet.errors import ArmletError, EventError, LoopGoneError, StoreError
 from armlet.inputs.nested import DEEPEST, MOST, Cell, flatten
-from armlet.service.contexts import with_dates
+from armlet.service.contexts import encoder_of, with_dates
 from armlet.service.decisions import refused_decision
 from armlet.service.http import (
     JSON,
     NO_SNIFF,
     NO_STORE,
     REST,
+    Handler,
     Method,
     NoContent,
     Request,
@@ -219,7 +220,7 @@ def columns_of(reader: Reader) -> Columns:
     >>> columns_of(ContextReader(2, ("age", "user.visits"))).usual
     {'age': 0.0, 'user.visits': 0.0}
     """
-    encoder = getattr(reader, "encoder", None)
+    encoder = encoder_of(reader)
     if encoder is None:
         features = reader.plain.features
         if reader.plain.dim == 0:
@@ -360,7 +361,7 @@ async def rank(service: Service, request: Request) -> Response:
         raise refused_decision(loop, rows, error, {"actions": "actions", "event": "eventId"}) from error
     chances = _chances(decision, allowed) if request.grant.propensity else None
     event = decision.id if body.event_id is None else body.event_id
-    answer = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, cast("str", decision.arm))
+    answer = RankResponse(_ranking(ids, decision.arm, chances, excluded), event, str(decision.arm))
     return Response(_encode(answer), 201)
 
 
@@ -476,12 +477,13 @@ def _routes(start: str) -> tuple[Route, ...]:
     for version in ("", "/{version}"):
         base = f"{start}/personalizer{version}"
         events = f"{base}/events/{{event}}"
-        for path, scope, handler, code in (
+        posts: tuple[tuple[str, Scope, Handler, str], ...] = (
             (f"{base}/rank", "decide", rank, "InvalidRankRequest"),
             (f"{events}/reward", "reward", reward, "InvalidRewardRequest"),
             (f"{events}/activate", "decide", activate, "InvalidEventIdToActivate"),
-        ):
-            routes.append(Route("POST", path, cast("Scope", scope), handler, shows=shown_as(code), key_header=KEY))
+        )
+        for path, scope, handler, code in posts:
+            routes.append(Route("POST", path, scope, handler, shows=shown_as(code), key_header=KEY))
     routes += [
         Route(method, f"{start}/personalizer/*", None, others, shows=shown_as("BadRequest"), key_header=KEY)
         for method in METHODS

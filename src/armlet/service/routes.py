@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -129,7 +129,7 @@ def _described() -> bytes:
     return msgspec.json.encode(describe(ROUTES))
 
 
-def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
+def describe(routes: Iterable[Route]) -> Mapping[str, object]:
     """Return the description of an API.
 
     Parameters
@@ -139,10 +139,10 @@ def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
     """
     listed = [route for route in routes if route.returns is not None]
     structs = (each for route in listed for each in (route.takes, route.returns) if isinstance(each, type))
-    types: list[type[Any]] = [*dict.fromkeys(structs), ProblemDetails]
+    types: list[type] = [*dict.fromkeys(structs), ProblemDetails]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for route in listed:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
     return {
@@ -156,8 +156,8 @@ def describe(routes: Iterable[Route]) -> Mapping[str, Any]:
     }
 
 
-def _operation(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _operation(route: Route, schemas: Mapping[type, object]) -> dict[str, object]:
+    operation: dict[str, object] = {
         "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
         "summary": (route.handler.__doc__ or "").partition("\n")[0],
         "responses": _responses(route, schemas),
@@ -173,19 +173,19 @@ def _operation(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]
     return operation
 
 
-def _parameter(name: str) -> dict[str, Any]:
+def _parameter(name: str) -> dict[str, object]:
     schema = {"type": "string", "minLength": 1, "maxLength": LONGEST}
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _responses(route: Route, schemas: Mapping[type[Any], Any]) -> dict[str, Any]:
+def _responses(route: Route, schemas: Mapping[type, object]) -> dict[str, object]:
     returns = route.returns
     if isinstance(returns, str):
         media_type = returns.partition(";")[0]
-        content: dict[str, Any] = {media_type: {"schema": {"type": "string"}}}
+        content: dict[str, object] = {media_type: {"schema": {"type": "string"}}}
     else:
         content = {"application/json": {"schema": schemas[returns] if returns is not None else {}}}
-    responses: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    responses: dict[str, object] = {str(route.status): {"description": "Done.", "content": content}}
     by_status: dict[int, list[str]] = {}
     for kind in problems_of(route):
         by_status.setdefault(kind.status, []).append(f"{kind.title}.")

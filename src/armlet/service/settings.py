@@ -40,14 +40,14 @@ OTHERS: Final = ("ARMLET_CACHE", "ARMLET_BROWSER", "ARMLET_POLICIES", "ARMLET_PO
 _LINK: Final = re.compile(r"ARMLET\w*?_(SERVICE_HOST|SERVICE_PORT\w*|PORT_[0-9]+_(TCP|UDP|SCTP)\w*)")
 _ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://")
 
-SECTIONS: Final[Mapping[str, type[Any]]] = {
+SECTIONS: Final[Mapping[str, type]] = {
     "listen": Listen,
     "limits": Limits,
     "log": LogConfig,
     "personalizer": PersonalizerConfig,
 }
-NAMED: Final[Mapping[str, type[Any]]] = {"loops": LoopConfig, "keys": KeyConfig}
-PARTS: Final[Mapping[str, type[Any]]] = {"control": ControlConfig, "budget": Budget}
+NAMED: Final[Mapping[str, type]] = {"loops": LoopConfig, "keys": KeyConfig}
+PARTS: Final[Mapping[str, type]] = {"control": ControlConfig, "budget": Budget}
 """Tables within that of a loop."""
 SECRETS: Final = ("store", "sha256", "seed")
 SCALARS: Final = (str, int, float, bool, datetime)
@@ -72,7 +72,7 @@ class Variable:
 
     name: str
     path: Path_
-    kinds: tuple[type[Any], ...]
+    kinds: tuple[type, ...]
     is_file: bool = False
 
     def parse(self, text: str) -> object:
@@ -104,7 +104,7 @@ def read_secret(name: str, path: object) -> str:
 # ---- which variables there are
 
 
-def _kinds(hint: object) -> tuple[type[Any], ...]:
+def _kinds(hint: object) -> tuple[type, ...]:
     """Return the scalars that a type allows; none if it allows only others."""
     if hint in SCALARS:
         return (cast("type[Any]", hint),)
@@ -116,7 +116,7 @@ def _kinds(hint: object) -> tuple[type[Any], ...]:
     return ()
 
 
-def _hints(kind: type[Any]) -> dict[str, object]:
+def _hints(kind: type) -> dict[str, object]:
     from armlet import types
     from armlet.inputs import encoder
 
@@ -132,7 +132,7 @@ def scalars(kind: type[Any]) -> Iterator[tuple[str, tuple[type[Any], ...]]]:
             yield each.name, kinds
 
 
-def variables(table: Mapping[str, Any]) -> dict[str, Variable]:
+def variables(table: Mapping[str, object]) -> dict[str, Variable]:
     """Return all variables that there are, for the loops and keys of a file.
 
     Examples
@@ -189,7 +189,7 @@ def _settings(table: Mapping[str, Any]) -> Iterator[tuple[Path_, tuple[type[Any]
 
 
 def load(
-    path: Path | None, environ: Mapping[str, str], *, options: Iterable[Option] = (), **given: Any
+    path: Path | None, environ: Mapping[str, str], *, options: Iterable[Option] = (), **given: object
 ) -> ServerConfig:
     """Read the settings of a server.
 
@@ -221,7 +221,7 @@ def load(
     return reader.config(table)
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, object]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
@@ -238,7 +238,7 @@ class Reader:
         self._source = source
         self._variables: dict[Path_, str] = {}  # what came from the environment or the command
 
-    def override(self, table: dict[str, Any], environ: Mapping[str, str]) -> None:
+    def override(self, table: dict[str, object], environ: Mapping[str, str]) -> None:
         """Put the environment's values into a table."""
         known = variables(table)
         for name in sorted(environ):
@@ -268,9 +268,9 @@ class Reader:
         where = f"[{'.'.join(path)}] " if path and source else ""
         return InvalidValueError(f"{source}: {where}{text}" if source else text)
 
-    def config(self, table: Mapping[str, Any]) -> ServerConfig:
+    def config(self, table: Mapping[str, object]) -> ServerConfig:
         """Make everything of a table, or refuse it."""
-        parts: dict[str, Any] = {}
+        parts: dict[str, object] = {}
         for name, kind in SECTIONS.items():
             parts[name] = self.part(kind, table.get(name, {}), (name,))
         parts["loops"] = tuple(self.loop(name, part) for name, part in self._tables(table, "loops"))
@@ -288,7 +288,7 @@ class Reader:
             table = {key: value for key, value in table.items() if key not in parts}
         return self.part(LoopConfig, table, path, name=name, **parts)
 
-    def _tables(self, table: Mapping[str, Any], section: str) -> Iterator[tuple[str, object]]:
+    def _tables(self, table: Mapping[str, object], section: str) -> Iterator[tuple[str, object]]:
         tables = table.get(section, {})
         if not isinstance(tables, Mapping):
             raise self._error((), f"{section} is {tables!r}; give a table for each, such as [{section}.home]")
@@ -330,7 +330,7 @@ class Reader:
             raise self._error(path, "seed is not a whole number; give one from 0 to 2^128 - 1") from None
 
 
-def _is_needed(each: Field[Any]) -> bool:
+def _is_needed(each: Field[object]) -> bool:
     return each.default is MISSING and each.default_factory is MISSING
 
 
@@ -351,28 +351,32 @@ def to_toml(config: ServerConfig) -> str:
     port = 8080  # ARMLET_LISTEN_PORT
     # socket  # ARMLET_LISTEN_SOCKET
     """
+    parts = _values(config)
     lines = [f"store = {_value(without_password(config.store))}  # {variable_name(('store',))}"]
     for name in SECTIONS:
-        lines += ["", f"[{name}]", *_section(getattr(config, name), (name,))]
+        lines += ["", f"[{name}]", *_section(parts[name], (name,))]
     for name in NAMED:
-        for each in getattr(config, name):
+        for each in parts[name]:
             lines += ["", f"[{name}.{_key(each.name)}]", *_section(each, (name, each.name))]
     return "\n".join(lines) + "\n"
 
 
 def _section(part: Any, path: Path_) -> Iterator[str]:
     known = dict(scalars(type(part)))
-    for each in fields(part):
-        value = getattr(part, each.name)
-        variable = f"  # {variable_name((*path, each.name))}" if each.name in known else ""
-        if each.name == "name":
+    for name, value in _values(part).items():
+        variable = f"  # {variable_name((*path, name))}" if name in known else ""
+        if name == "name":
             continue
         if value is None or value in ((), {}):
-            yield f"# {each.name}{variable}"
-        elif each.name in SECRETS:
-            yield f"# {each.name} is set, and not shown{variable}"
+            yield f"# {name}{variable}"
+        elif name in SECRETS:
+            yield f"# {name} is set, and not shown{variable}"
         else:
-            yield f"{each.name} = {_value(value)}{variable}"
+            yield f"{name} = {_value(value)}{variable}"
+
+
+def _values(part: Any) -> dict[str, Any]:
+    return {each.name: getattr(part, each.name) for each in fields(part)}
 
 
 def _value(value: object) -> str:
@@ -383,8 +387,7 @@ def _value(value: object) -> str:
     if isinstance(value, timedelta):
         value = epoch_json(value)
     if isinstance(value, (ControlConfig, Budget)):
-        members = {each.name: getattr(value, each.name) for each in fields(value)}
-        value = {name: each for name, each in members.items() if each is not None}
+        value = {name: each for name, each in _values(value).items() if each is not None}
     if isinstance(value, Mapping) and not all(isinstance(name, str) for name in value):
         value = list(value.items())  # an arm that is a number
     if isinstance(value, Mapping):

@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
-from typing import Any, Final
+from typing import Final
 
 from armlet.service.problems import Problem
 
@@ -30,7 +30,7 @@ class Shared:
     def __init__(self) -> None:
         self._found: dict[Hashable, tuple[str, asyncio.Future[bytes]]] = {}
 
-    async def page(self, key: Hashable, version: str, make: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+    async def page(self, key: Hashable, version: str, make: Callable[[], Coroutine[object, object, bytes]]) -> bytes:
         """Return a page of a version, or a newer one; one that cannot be made is tried again."""
         entry = self._found.get(key)
         if entry is None or entry[0] != version:
