@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import json
-import pickle
 from typing import Any, cast
 
 import numpy as np
@@ -37,30 +35,6 @@ def played(bandit: ActionBandit, steps: int = 40, seed: int = 2) -> list[ActionD
 
 def new(policy: Any = None, **options: Any) -> ActionBandit:
     return ActionBandit(2, 3, policy=policy, **{"seed": 5, **options})
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_same_seed_same_run(policy: Any) -> None:
-    one, other = ([d.to_dict() for d in played(new(policy))] for _ in range(2))
-    assert one == other
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_a_file_goes_on_bit_for_bit(policy: Any) -> None:
-    bandit = new(policy)
-    played(bandit)
-    bandit.prepare("films", catalogue(seed=9))
-    for twin in (
-        armlet.from_bytes(bandit.to_bytes(), kind=ActionBandit),
-        pickle.loads(pickle.dumps(bandit)),
-        copy.deepcopy(bandit),
-        bandit.copy(),
-    ):
-        assert twin.digest() == bandit.digest()
-        assert twin.to_bytes() == bandit.to_bytes()
-        before = bandit.copy()
-        assert [d.to_dict() for d in played(twin, 5)] == [d.to_dict() for d in played(before, 5)]
-        assert twin.decide([0.0, 1.0], "films").actions == bandit.tables["films"].hash
 
 
 def test_a_file_may_leave_tables_out() -> None:

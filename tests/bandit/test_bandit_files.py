@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import armlet
 from armlet import Algorithm1, AllDataEpsilonGreedy, Bandit, Policy, Uniform, disk
@@ -21,9 +19,8 @@ from armlet.errors import ModelFileError
 from armlet.policies import Oracle
 from armlet.types import Arm, LearnsFrom, Memory, RewardKind
 from support.bandits import facts, play, snapshot
-from support.examples import scaled
 from support.in_python import InPython
-from support.streams import Stream, make_stream, streams
+from support.streams import make_stream
 
 
 @pytest.fixture
@@ -50,73 +47,6 @@ def change_header(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 
 
 # ---- it goes on as if nothing had happened
-
-RUNNING: list[Policy] = [
-    Algorithm1(p=7.5),
-    Algorithm1(p=6, ridge=0.25, warmup="uniform"),
-    AllDataEpsilonGreedy(p=6, ridge="1/n"),
-    Uniform(ridge=2.0),
-    Oracle(theta=[[1.0, 0.0], [0.1, 0.7], [-1.0, 1 / 3]]),
-]
-
-
-@pytest.mark.parametrize("policy", RUNNING, ids=str)
-def test_stop_at_any_step_changes_nothing_that_follows(policy: Policy, path: Path) -> None:
-    """Save after every step of a run; each file goes on alone, and decides and learns what the run itself did."""
-    stream = make_stream(40, 2, 3, seed=1, rewards="clicks")
-    bandit = Bandit(["a", "b", "c"], 2, policy=policy, seed=2**127 + 5)
-    loaded: list[Bandit] = []
-    rows = [stream.rewards[t] for t in range(40)]
-    for x, rewards in zip(stream.contexts, rows, strict=True):
-        loaded.append(saved_and_loaded(bandit, path))
-        decision = bandit.decide(x)
-        said = facts(decision)
-        reward = float(rewards[bandit.arms.index(decision.arm)])
-        bandit.learn(decision, reward)
-        for other in loaded:
-            same = other.decide(x)
-            assert facts(same) == said
-            other.learn(same, reward)
-    loaded.append(saved_and_loaded(bandit, path))
-    for other in loaded:
-        assert snapshot(other) == snapshot(bandit)
-        np.testing.assert_array_equal(other.state.estimates(), bandit.state.estimates())
-        np.testing.assert_array_equal(other.predict_proba(stream.contexts), bandit.predict_proba(stream.contexts))
-
-
-@settings(max_examples=scaled(40))
-@given(stream=streams(max_dim=20, max_arms=12, work=4000), seed=st.integers(0, 2**128 - 1), data=st.data())
-def test_any_bandit_comes_back_bit_for_bit(
-    tmp_path_factory: pytest.TempPathFactory, stream: Stream, seed: int, data: st.DataObject
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.armlet"
-    bandit = Bandit(range(stream.n_arms), stream.dim, policy=Algorithm1(p=stream.n_arms), seed=seed)
-    play(bandit, stream)
-    retired = data.draw(st.lists(st.sampled_from(bandit.arms), max_size=stream.n_arms - 1, unique=True))
-    for arm in retired:
-        bandit.retire_arm(arm)
-    again = saved_and_loaded(bandit, path)
-    assert snapshot(again) == snapshot(bandit)
-    ours, theirs = bandit.decide_many(stream.contexts), again.decide_many(stream.contexts)
-    assert [facts(ours[row]) for row in range(len(ours))] == [facts(theirs[row]) for row in range(len(theirs))]
-
-
-def test_pending_decisions_may_be_learned_after_the_load(path: Path) -> None:
-    stream = make_stream(60, 2, 3, seed=3)
-    bandit, twin = (Bandit(["a", "b", 7], 2, policy=Algorithm1(p=30), seed=4) for _ in range(2))
-    pending, same = ([b.decide(x) for x in stream.contexts] for b in (bandit, twin))
-    for decision in pending[:20]:
-        bandit.learn(decision, 1.0)
-    again = saved_and_loaded(bandit, path)
-    again.learn_many(pending[20:], stream.rewards[20:, 0])
-    for decision, reward in zip(same, [1.0] * 20 + stream.rewards[20:, 0].tolist(), strict=True):
-        twin.learn(decision, reward)
-    assert snapshot(again) == snapshot(twin)
-    again.correct(pending[0], 1.0, 2.0)  # learned before, corrected after
-    twin.correct(same[0], 1.0, 2.0)
-    again.forget(pending[1], 1.0)
-    twin.forget(same[1], 1.0)
-    assert snapshot(again) == snapshot(twin)
 
 
 def test_loading_leaves_the_file_and_saving_leaves_the_bandit(path: Path) -> None:

@@ -155,22 +155,6 @@ def test_a_batch_that_is_refused_has_nothing_under_way() -> None:
 # ---- where it is kept
 
 
-def test_a_saved_bandit_goes_on_with_what_is_under_way(policy: Policy | None, tmp_path: Path) -> None:
-    bandit = new(policy=policy)
-    decisions = decided(bandit, 50)
-    for d in decisions[::3]:
-        bandit.learn(d, float(d.x[1]))
-    bandit.save(tmp_path / "model.armlet")
-    for other in (armlet.load(tmp_path / "model.armlet"), pickle.loads(pickle.dumps(bandit)), bandit.copy()):
-        assert counts(other) == counts(bandit)
-        record = armlet.Decision.from_dict(decisions[1].to_dict())
-        other.learn(record, 1.0)
-        assert counts(other)[record.arm] == counts(bandit)[record.arm] - 1
-        twin = bandit.copy()
-        twin.learn(pickle.loads(pickle.dumps(decisions[1])), 1.0)
-        assert [repr(d) for d in decided(other, 40)] == [repr(d) for d in decided(twin, 40)]
-
-
 @pytest.mark.parametrize("spoilt", [np.zeros(4, dtype=np.int64), np.zeros(3), np.array([0, 2**60, 0]), None])
 def test_a_file_with_counts_that_are_none_is_refused(policy: Policy | None, spoilt: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.armlet"
@@ -233,35 +217,6 @@ def test_a_worker_ships_what_it_learned_of_the_model_s_decisions(policy: Policy 
 
 
 # ---- the log
-
-
-def test_what_is_under_way_is_replayed_and_audited(policy: Policy | None, tmp_path: Path) -> None:
-    path = tmp_path / "decisions.jsonl"
-    with armlet.Log(path) as log:
-        bandit = new(policy=policy, log=log)
-        decisions = decided(bandit, 60)
-        for d in decisions[:30:2]:
-            bandit.learn(d, float(d.x[0]))
-        for d in decisions[1:30:2]:
-            bandit.expire(d)
-        bandit.learn(decisions[1], 0.5)
-        bandit.forget(decisions[0], float(decisions[0].x[0]))
-        bandit.decide_many(np.ones((20, D)))
-        elsewhere = armlet.Decision.from_dict(decisions[40].to_dict())
-        bandit.expire(elsewhere)
-        bandit.learn(elsewhere, 1.0)
-        with pytest.raises(armlet.errors.DecisionError):
-            bandit.expire(decisions[1])
-    found = armlet.audit(path, log.start_path)
-    assert found.ok, found
-    assert found.digest == bandit.digest()
-    events = [event for event in armlet.Log(path) if event["kind"] == "expire"]
-    assert [event["id"] for event in events] == [d.id for d in [*decisions[1:30:2], decisions[40]]]
-    with armlet.Log(path) as log:
-        again = armlet.log.resume(log)
-        assert counts(again) == counts(bandit)
-        again.expire(armlet.Decision.from_dict(decisions[50].to_dict()))
-    assert armlet.audit(path, log.start_path).ok
 
 
 def test_a_decision_expired_long_ago_is_not_counted_twice_by_a_replay(

@@ -19,7 +19,6 @@ from armlet.errors import DecisionError
 from armlet.testing.policies import sample_run
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
-from support.recorder import Notebook, replay
 
 NAMES = ("t", "x", "arm", "reward", "propensity", "explored", "tag", "weight", "replaces")
 
@@ -196,22 +195,6 @@ def test_a_correction_of_what_is_not_there_takes_all_rows_back() -> None:
     assert bandit.digest() == before
     bandit.partial_fit(small(arm=["a", "a"], replaces=[None, 0.5]))  # it comes after the row that it corrects
     assert bandit.state.n.tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("policy", [Algorithm1(p=4), InPython(p=4)], ids=["compiled", "in Python"])
-def test_a_logged_log_is_replayed(policy: Policy) -> None:
-    notebook = Notebook()
-    bandit = Bandit(["a", "b"], 2, policy=policy, seed=1, log=notebook)
-    bandit.partial_fit(small(arm=["a", "a"], replaces=[None, 0.5], weight=[2.0, 2.0]))
-    bandit.partial_fit(small())
-    lines = list(notebook.lines)
-    with pytest.raises(KeyError):
-        bandit.partial_fit(small(arm=["a", "z"]))
-    if isinstance(policy, Algorithm1):
-        with pytest.raises(DecisionError):
-            bandit.partial_fit(small(replaces=[None, 0.5], weight=[1.0, 9.0]))
-    assert notebook.lines == lines
-    assert replay(notebook, policy).digest() == bandit.digest()
 
 
 def test_an_interrupted_log_is_taken_back_to_the_bit() -> None:

@@ -20,10 +20,8 @@ import armlet
 from armlet import Algorithm1, Bandit, ContextualEpsilonGreedy, Decision, Policy
 from armlet.errors import BusyError, DecisionError
 from armlet.kernel import Engine
-from armlet.testing.policies import sample_run
 from support.bandits import facts
 from support.in_python import InPython
-from support.policies import DIM, N_ARMS, every_policy
 from support.recorder import Notebook, replay
 
 POLICIES = pytest.mark.parametrize("policy", [Algorithm1(p=8), InPython(p=8)], ids=["compiled", "in Python"])
@@ -88,39 +86,6 @@ def test_a_log_of_eight_threads_tells_what_the_engine_did_in_its_order(policy: P
     }
     assert [e["t"] for e in notebook.events if e["kind"] == "decide"] == list(range(1, bandit.t + 1))
     assert replay(notebook, policy).digest() == bandit.digest() == notebook.digest()
-
-
-@pytest.mark.parametrize("policy", every_policy(), ids=str)
-def test_every_policy_is_replayed_from_its_log(policy: Policy) -> None:
-    notebook, (X, rewards) = Notebook(), sample_run(policy, N_ARMS, DIM, 60)
-    bandit = Bandit(range(N_ARMS), DIM, policy=policy, seed=3, log=notebook)
-    for x, row in zip(X[:40], rewards, strict=False):
-        decision = bandit.decide(x)
-        bandit.learn(decision, float(row[int(decision.arm)]))
-    batch = bandit.decide_many(X[40:])
-    bandit.learn_many(batch, [float(rewards[40 + i, int(arm)]) for i, arm in enumerate(batch.arms)])
-    assert replay(notebook, policy).digest() == bandit.digest()
-
-
-@POLICIES
-def test_the_rarer_calls_are_replayed_too(policy: Policy) -> None:
-    bandit, notebook = logged(policy, objective="min")
-    bandit.replace(t=5)
-    bandit.partial_fit(
-        [[1.0, 2.0], [0.5, -1.0]], ["a", "b"], [0.5, 1.5], explored=[True, False], weights=[1, 2], steps=7
-    )
-    other = Bandit(["c", "d"], 2, policy=policy, objective="min", seed=8)
-    other.learn(other.decide([1.0, 1.0]), 0.25)
-    other.retire_arm("d")
-    bandit.merge(other)
-    bandit.learn(bandit.decide([0.1, 0.2], t=40), 1.0)
-    bandit.decide_many([[0.0, 1.0]], t=50)
-    assert [event["kind"] for event in notebook.events] == [
-        *("advance", "partial_fit", "merge", "decide", "learn", "decide")
-    ]
-    assert replay(notebook, policy).digest() == bandit.digest()
-    for secret in (7, 8):
-        assert not any(f'"seed": {secret}' in line for line in notebook.lines)
 
 
 def test_a_log_holds_no_seed_but_its_start_does() -> None:

@@ -7,7 +7,6 @@ import pickle
 import random
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -190,18 +189,6 @@ def test_a_table_of_decisions_has_their_units() -> None:
     assert (plain.units, plain.epochs, "unit" in plain.to_arrow().column_names) == (None, None, False)
 
 
-def test_decisions_of_units_are_kept_as_others_are() -> None:
-    decision = make().decide([1.0, 0.0], unit="u")
-    for again in (Decision.from_dict(decision.to_dict()), pickle.loads(pickle.dumps(decision)), copy.copy(decision)):
-        assert again.to_dict() == decision.to_dict()
-        assert (again.unit, again.epoch) == ("u", 0)
-    plain = make().decide([1.0, 0.0])
-    assert (plain.unit, plain.epoch) == (None, None)
-    assert not {"unit", "epoch"} & plain.to_dict().keys()
-    with pytest.raises(ValueError, match="unit is 'u' but epoch is missing"):
-        Decision.from_dict({**plain.to_dict(), "unit": "u"})
-
-
 # ---- a bandit that never used units is what it was
 
 
@@ -374,32 +361,6 @@ def test_differences_have_no_epoch() -> None:
 
 
 # ---- logs
-
-
-@pytest.mark.parametrize("policy", [armlet.OccasionalOptimism(), InPython(p=8)], ids=str)
-def test_a_log_replays_units(policy: Policy, tmp_path: Path) -> None:
-    rng = random.Random(3)
-    log = armlet.Log(tmp_path / "a.jsonl")
-    bandit = make(policy, epoch=15, log=log)
-    for i in range(200):
-        unit = rng.choice([None, "u1", "u2", "u3"])
-        if i % 20 == 5:
-            units = [unit, "u4", None]
-            decisions: list[Decision] = list(bandit.decide_many([[1.0, rng.gauss(0, 1)]] * 3, units=units))
-        else:
-            decisions = [bandit.decide([1.0, rng.gauss(0, 1)], unit=unit)]
-        for decision in decisions:
-            bandit.learn(decision, rng.gauss(0, 1))
-        if i == 120:
-            bandit.add_arm("d")
-    log.close()
-    own = policy if isinstance(policy, InPython) else None
-    assert armlet.audit(tmp_path / "a.jsonl", tmp_path / "a.start.armlet", policy=own).ok
-    again = armlet.load(tmp_path / "a.start.armlet", policy=own)
-    armlet.log.replay(log, again)
-    assert again.digest() == bandit.digest()
-    armlet.log.compact(tmp_path / "a.jsonl")
-    assert armlet.audit(tmp_path / "a.parquet", tmp_path / "a.start.armlet", policy=own).ok
 
 
 @pytest.mark.parametrize("how", ["decide", "decide_many"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import armlet
-from armlet import ActionBandit, ActionDecision, ActionTable, SharedOptimism, SharedThompson
+from armlet import ActionBandit, ActionTable
 from armlet.actions.policies import ActionPolicy
 from armlet.errors import DecisionError, InvalidValueError, LogError, UnknownNameError
 from armlet.log import action_tables, replaying
@@ -19,11 +19,8 @@ from armlet.log import log as logs
 from armlet.log.exporting import compact
 from armlet.log.reader import LogFile, read
 from armlet.record.jsonl import encode_event
-from armlet.record.kinds import KINDS, LOGGED
 from armlet.record.values import Event
 from support.actions.lives import ACTION_DIM, DIM, ActionLife, drawn_table, new_action_bandit, next_table
-
-POLICIES = [SharedOptimism(), SharedThompson(draws=5), SharedOptimism(intercepts=False, interactions="none")]
 
 
 @pytest.fixture
@@ -42,23 +39,6 @@ def lived(path: Path, decisions: int, policy: ActionPolicy | None = None, seed: 
     return bandit
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_a_log_is_replayed_bit_for_bit(policy: ActionPolicy, path: Path) -> None:
-    bandit = lived(path, 100, policy)
-    kinds = {event["kind"] for event in LogFile(path)}
-    assert kinds == {name for name in LOGGED if KINDS[name].of != "arms"} - {"note", "bill", "resync"}
-    for each in (path, compact(path)):
-        found = armlet.audit(each, start_of(path))
-        assert found.ok, str(found)
-        assert found.digest == bandit.digest()
-        again = armlet.load(start_of(path), kind=ActionBandit)
-        armlet.log.replay(read(each), again)
-        assert again.digest() == bandit.digest()  # which is not about seeds: a merged one is new in the log
-        assert {name: table.hash for name, table in again.tables.items()} == {
-            name: table.hash for name, table in bandit.tables.items()
-        }
-
-
 def test_memory_does_not_grow_with_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few tables kept, and few decisions, those of long ago are told again or found again."""
     monkeypatch.setattr(action_tables, "KEPT", 2)
@@ -68,29 +48,6 @@ def test_memory_does_not_grow_with_the_log(path: Path, monkeypatch: pytest.Monke
     hashes = [event["hash"] for event in LogFile(path) if event["kind"] == "actions"]
     assert len(hashes) > len(set(hashes))  # some came back after they were dropped
     assert armlet.audit(path, start_of(path)).digest == bandit.digest()
-
-
-def test_a_log_is_continued(path: Path) -> None:
-    log = armlet.Log(path, flush="line")
-    bandit = new_action_bandit(log)
-    ActionLife(bandit).live(40)
-    table = drawn_table(np.random.default_rng(5))
-    bandit.prepare("home", table)
-    pending = bandit.decide([0.5, 1.0], "home")
-    log._journal.let_go()  # type: ignore[union-attr]  # as if it were killed
-    assert armlet.audit(path, start_of(path)).status == "incomplete"
-    with armlet.Log(path) as log:
-        again = armlet.log.resume(log, kind=ActionBandit)
-        assert again.digest() == bandit.digest()
-        assert again.tables["home"] == table
-        again.learn(ActionDecision.from_dict(pending.to_dict()), 0.5)
-        again.decide([0.25, 1.0], "home")
-    with armlet.Log(path) as log:
-        new = armlet.from_bytes(again.to_bytes(), kind=ActionBandit, log=log)
-        new.decide([0.25, 0.5], next_table(np.random.default_rng(6), table))
-    assert armlet.audit(path, start_of(path)).ok
-    with pytest.raises(LogError, match="ends in another state"):
-        new_action_bandit(armlet.Log(path))
 
 
 def test_a_removed_table_is_dropped_by_readers(path: Path) -> None:

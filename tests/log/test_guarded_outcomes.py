@@ -13,7 +13,6 @@ import armlet
 from armlet import Bandit, Decision
 from armlet.cast.cast import SHADOW, Cast, shadows_of
 from armlet.cast.control import Control
-from armlet.cast.model import read_cast
 from armlet.errors import BudgetError, InvalidValueError
 from support.lives import DELAY, new_router
 
@@ -90,14 +89,6 @@ def test_a_dial_turns_every_member(kind: str) -> None:
     assert {each["arm"] for _, fields in plays[-50:] for each in shadows_of(fields).values()} <= {"small"}
     live = [one for one, fields in plays if not (fields.get("control") or {}).get("played")]
     assert {one.arm for one in live if not one.explored and not one.optimistic} == {"small"}
-
-
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("kind", CASTS)
-def test_a_cast_with_outcomes_is_read_back(kind: str, budget: str) -> None:
-    cast = cast_of(kind, budget)
-    live_on(cast, budget)
-    assert read_cast(cast.to_bytes()).digest() == cast.digest()
 
 
 def test_hard_budget_pays_arm_of_control() -> None:

@@ -16,14 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armlet
-from armlet.errors import ArgumentError, BudgetError, InvalidValueError
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.evaluation.sources import open_rows
 from armlet.inputs.outcomes import Outcomes
 from armlet.log import replaying
 from armlet.log.reader import LogFile, read_file
 from support.lives import RouterLife, new_router
-
-POLICIES = [armlet.OccasionalOptimism(), armlet.LinUCB(), armlet.ContextualEpsilonGreedy(p=20, units="free")]
 
 
 def lived(path: Path, policy: Any = None, *, decisions: int = 60, seed: int = 1, **more: Any) -> armlet.Bandit:
@@ -38,39 +36,6 @@ def replayed(path: Path) -> armlet.Bandit:
     again = armlet.load(path.with_name(f"{path.stem}.start.armlet"))
     replaying.replay(LogFile(path), again)
     return again
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-@given(seed=st.integers(0, 2**32))
-def test_any_life_is_replayed_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, policy: Any, seed: int) -> None:
-    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
-    bandit = lived(path, policy, seed=seed)
-    again = replayed(path)
-    assert again.digest() == bandit.digest()
-    assert again.budget == bandit.budget
-    found = armlet.audit(path, path.with_name("a.start.armlet"))  # propensities and all else of every decision
-    assert found.ok, str(found)
-
-
-HARD = {
-    "budget": armlet.Budget("cost", total=30.0, period=60, hard=True),
-    "reward_range": {"cost": (0.0, 1.5)},
-}
-NAMED = {"features": ["length", "age", "depth"]}
-
-
-@pytest.mark.filterwarnings("ignore:the cost of decision .* takes the spend:RuntimeWarning")  # as in the life itself
-@pytest.mark.parametrize("more", [HARD, NAMED, {**HARD, **NAMED}], ids=["hard", "features", "both"])
-@given(seed=st.integers(0, 2**32))
-def test_hard_budgets_and_other_features_are_replayed_too(
-    tmp_path_factory: pytest.TempPathFactory, more: dict[str, Any], seed: int
-) -> None:
-    path = tmp_path_factory.mktemp("logs") / "a.jsonl"
-    bandit = lived(path, seed=seed, **more)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replaying, "RECENT", 8)
-        again = replayed(path)
-    assert (again.digest(), again.budget) == (bandit.digest(), bandit.budget)
 
 
 @given(seed=st.integers(0, 2**32))
@@ -172,20 +137,6 @@ def test_parts_that_come_after_a_restart_are_learned_once(tmp_path: Path) -> Non
     bandit.learn(decision, {"quality": 1.0})
     assert replayed(path).digest() == again.digest() == bandit.digest()
     assert armlet.audit(path, log.start_path).ok
-
-
-def test_a_hard_budget_that_is_spent_is_refused_again_after_a_replay(tmp_path: Path) -> None:
-    hard = armlet.Budget("cost", total=1.0, horizon=50, hard=True)
-    with armlet.Log(tmp_path / "a.jsonl") as log:
-        bandit = new_router(log, budget=hard, reward_range={"cost": (0.0, 0.3)})
-        for _ in range(3):
-            bandit.learn(bandit.decide([1.0, 0.5, 0.0]), {"quality": 0.5, "cost": 0.3})
-        with pytest.raises(BudgetError):
-            bandit.decide([1.0, 0.5, 0.0])
-    again = replayed(log.path)
-    assert again.digest() == bandit.digest()
-    with pytest.raises(BudgetError):
-        again.decide([1.0, 0.5, 0.0])
 
 
 # ---- Parquet

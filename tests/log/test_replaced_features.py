@@ -18,7 +18,7 @@ from armlet.errors import ArgumentError
 from armlet.evaluation import spooled
 from armlet.evaluation.sources import open_rows
 from armlet.inputs.feature_change import FeatureChange
-from armlet.log import compact, replaying, resume
+from armlet.log import compact, replaying
 from armlet.log.reader import LogFile
 from armlet.log.replaying import replay
 from armlet.record.events import check_event
@@ -76,29 +76,6 @@ class Life:
             self.bandit.replace(**change)
         for _ in range(steps):
             self.step()
-
-
-POLICIES = [None, armlet.LinUCB(), armlet.AutoEpsilonGreedy(), armlet.ThompsonSampling()]
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_ten_changes_are_replayed_audited_and_resumed_bit_for_bit(tmp_path: Path, policy: Policy | None) -> None:
-    path = tmp_path / "a.jsonl"
-    life = Life(path, policy)
-    life.run(40)
-    digest, waiting = life.bandit.digest(), [decision.to_dict() for decision in life.pending]
-    life.log.close()
-    again = armlet.load(life.log.start_path)
-    replay(LogFile(path), again)
-    assert again.digest() == digest
-    assert armlet.audit(path, life.log.start_path).ok
-    with Log(path) as log:
-        resumed = resume(log)
-        assert (resumed.digest(), resumed.settings) == (digest, life.bandit.settings)
-        for record in waiting:
-            resumed.learn(Decision.from_dict(record), 0.5)
-        resumed.replace(encoder=Encoder(["y"]).fit({"y": [1.0]}))
-    assert armlet.audit(path, life.log.start_path).ok
 
 
 @pytest.mark.parametrize("pending", [0, 30, 120])

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import armlet
 from armlet import Bandit, Budget, Decision
 from armlet.errors import BudgetError, InvalidTypeError, InvalidValueError, MergeError
 from armlet.reference.pacer import Pacer
-from support.examples import scaled
-from support.recorder import Notebook, replay
+from support.recorder import Notebook
 
 ARMS = ["small", "medium", "large"]
 COSTS: dict[str | int, float] = {"small": 0.1, "medium": 0.5, "large": 2.0}
@@ -292,56 +287,12 @@ def test_a_batch_that_is_refused_half_way_has_spent_nothing(known: Any) -> None:
     assert bandit.digest() == before
 
 
-@KINDS
-def test_files_copies_and_pickles_go_on_alike(known: Any) -> None:
-    bandit = made(known, Budget("cost", total=140.0, period=70, hard=bool(known)))
-    live(bandit, 100, known)
-    twins = [
-        armlet.from_bytes(bandit.to_bytes()),
-        bandit.copy(),
-        copy.deepcopy(bandit),
-        pickle.loads(pickle.dumps(bandit)),
-    ]
-    wanted = [decision.to_dict() for decision in live(bandit, 40, known, seed=9)]
-    for twin in twins:
-        assert [decision.to_dict() for decision in live(twin, 40, known, seed=9)] == wanted
-        assert twin.digest() == bandit.digest()
-        assert twin.settings.budget == bandit.settings.budget
-        assert twin.budget == bandit.budget
-
-
 def test_the_digest_tells_budgets_and_spends_apart() -> None:
     one, other = made(), made(budget=Budget("cost", total=151.0, horizon=400))
     assert one.digest() != other.digest() != made(budget=None).digest()
     before = one.digest()
     one._begin_decision("small", explored=False)
     assert one.digest() != before
-
-
-@KINDS
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=scaled(10))
-def test_a_replay_meets_the_same_prices(known: Any, seed: int) -> None:
-    """`replay` compares every decision with its record."""
-    notebook, rng = Notebook(), np.random.default_rng(seed)
-    budget = Budget("cost", total=30.0, period=40, hard=known is not None)
-    bandit, waiting = made(known, budget, log=notebook), list[Decision]()
-    for _ in range(100):
-        if rng.uniform() < 0.8:
-            try:
-                waiting.append(bandit.decide(rng.standard_normal(2)))
-            except BudgetError:  # that of this period is spent
-                continue
-        elif waiting:
-            late = waiting.pop(rng.integers(len(waiting)))
-            parts = outcome(late, rng, known)
-            for name in parts if rng.uniform() < 0.5 else reversed(list(parts)):
-                bandit.learn(late, {name: parts[name]})
-            if rng.uniform() < 0.3:
-                bandit.correct(late, parts, {name: value / 2 for name, value in parts.items()})
-            elif rng.uniform() < 0.3:
-                bandit.forget(late, parts)
-    assert replay(notebook).digest() == bandit.digest()
 
 
 @KINDS
@@ -355,23 +306,6 @@ def test_a_decision_that_could_not_be_recorded_spends_nothing(known: Any) -> Non
         with pytest.raises(OSError, match="full"):
             call()
         assert bandit.budget == before
-
-
-def test_merged_bandits_have_spent_together() -> None:
-    model = made()
-    live(model, 50, None)
-    base, workers = model.copy(), [model.copy(seed=seed) for seed in (11, 12)]
-    for worker in workers:
-        live(worker, 30, None, seed=worker.seed)
-    spends = [worker.budget.spent - base.budget.spent for worker in workers if worker.budget and base.budget]
-    for worker in workers:
-        model.merge(worker.difference(base))
-    assert base.budget
-    assert model.budget
-    assert model.budget.spent == pytest.approx(base.budget.spent + sum(spends))
-    assert model.budget.decisions == 110
-    prices = [bandit.budget.price for bandit in (base, *workers) if bandit.budget]
-    assert min(prices) <= model.budget.price <= max(prices)
 
 
 def test_bandits_of_other_budgets_do_not_merge() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from typing import Any
 
@@ -242,21 +241,6 @@ def test_other_default_weights_are_those_it_could_have_started_with() -> None:
 # ---- files, copies, merges
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_copies_and_files_decide_alike(policy: Any) -> None:
-    known = KNOWN if policy.units == "free" else None
-    bandit = make(policy, known=known, reward_range={"quality": (-50.0, 50.0)})
-    X, arms, outcomes = rows(150)
-    if known:
-        del outcomes["cost"]
-    bandit.partial_fit(X, arms, outcomes, explored=True)
-    twins = [armlet.from_bytes(bandit.to_bytes()), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))]
-    for twin in twins:
-        assert twin.settings == bandit.settings
-        assert twin.digest() == bandit.digest()
-        assert decisions(twin, weights={"cost": -7.0}) == decisions(bandit.copy(), weights={"cost": -7.0})
-
-
 def test_decisions_of_a_file_remember_their_parts() -> None:
     bandit = make()
     decision = bandit.decide([1.0, 2.0, 3.0], weights={"delay": -5.0})
@@ -268,23 +252,6 @@ def test_decisions_of_a_file_remember_their_parts() -> None:
         assert again.learned
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_merging_is_learning_all_rows(policy: Any) -> None:
-    left, right, whole = (make(policy) for _ in range(3))
-    learn(left, 100, seed=1), learn(right, 120, seed=2)
-    learn(whole, 100, seed=1), learn(whole, 120, seed=2)
-    left.merge(right)
-    np.testing.assert_allclose(left.state.arrays()["outcomes"], whole.state.arrays()["outcomes"], rtol=1e-9)
-    rest = left.difference(right)
-    np.testing.assert_allclose(
-        rest.state.arrays()["outcomes"], learn(make(policy), 100, seed=1).state.arrays()["outcomes"], rtol=1e-6
-    )
-    X = rows(20)[0]
-    for bandit in (left, whole):
-        bandit.state.reweigh(np.array([*WEIGHTS.values()]))  # solved for all rows, in their units
-    np.testing.assert_allclose(left.predict_expectations(X), whole.predict_expectations(X), rtol=1e-6)
-
-
 @given(shift=st.floats(-1e7, 1e7), scale=st.floats(1e-3, 1e3), at=st.sampled_from(["quality", "cost", "delay"]))
 def test_neither_zero_nor_size_of_an_outcome_matters(shift: float, scale: float, at: str) -> None:
     X, arms, outcomes = rows(60)
@@ -294,17 +261,6 @@ def test_neither_zero_nor_size_of_an_outcome_matters(shift: float, scale: float,
     ones, others = (bandit.state.outcome_estimates() for bandit in (plain, moved))
     place = list(WEIGHTS).index(at)
     np.testing.assert_allclose(others[place], scale * ones[place], rtol=1e-5, atol=1e-6 * scale)
-
-
-def test_features_that_change_take_outcomes_along() -> None:
-    X, arms, outcomes = rows(120)
-    bandit = Bandit(ARMS, features=["a", "b", "c"], outcomes=WEIGHTS, seed=1, policy=armlet.LinUCB())
-    fewer = Bandit(ARMS, features=["c", "a"], outcomes=WEIGHTS, seed=1, policy=armlet.LinUCB())
-    bandit.partial_fit(X, arms, outcomes)
-    fewer.partial_fit(X[:, [2, 0]], arms, outcomes)
-    bandit.replace(features=["c", "a"])
-    np.testing.assert_allclose(bandit.state.arrays()["outcomes"], fewer.state.arrays()["outcomes"], rtol=1e-9)
-    np.testing.assert_allclose(bandit.predict_expectations(X[:5, [2, 0]]), fewer.predict_expectations(X[:5, [2, 0]]))
 
 
 # ---- refusals

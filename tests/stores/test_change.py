@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import armlet
 from armlet.errors import ArmletError, StoreError
 from armlet.inputs.encoder import Encoder
-from armlet.stores import Loop, Memory, Store
+from armlet.stores import Loop, Store
 from armlet.testing.stores import Place
-from support.examples import scaled
 from support.loops import (
     Learned,
     Ticks,
@@ -26,7 +23,6 @@ from support.loops import (
     reward,
     ticking,
 )
-from support.stores import rebuilt
 
 UCB = armlet.LinUCB(units="as given")
 MADE: dict[str, Any] = {"arms": ["a", "b"], "features": ["one", "u"], "policy": UCB, "seed": 3}
@@ -356,70 +352,3 @@ def test_a_window_whose_reward_left_the_range_closes_with_the_default(place: Pla
 
 
 # --- ten changes in traffic ------------------------------------------------------------------------------------------
-
-CHANGES: list[dict[str, Any]] = [
-    {"policy": armlet.LinUCB(alpha=0.5, units="as given")},
-    {"window": 30.0, "default_reward": 0.0},
-    {"default_reward": 0.25},
-    {"aggregation": "last"},
-    {"reward_range": (-2.0, 2.0), "early_window": 20.0},
-    {"features": ["one", "u", "v"]},
-    {"features": ["v", "u", "one"], "arms": ["a", "b", "c"]},
-    {"features": ["u", "one"], "aggregation": "sum"},
-    {"window": None, "default_reward": None},
-    {"features": ["one", "u", "v", "w"], "arms": ["c", "a"], "policy": armlet.LinUCB(alpha=2.0, units="as given")},
-]
-
-
-def test_a_loop_that_was_changed_ten_times_replays_bit_for_bit(place: Place) -> None:
-    ticks, i = Ticks(), 0
-    for change in CHANGES:
-        with ticking(place(), ticks) as store:
-            loop = store.loop("homepage", **MADE) if "homepage" not in store.loops else store.loop("homepage")
-            i = in_traffic(loop, ticks, i)
-            loop.change(**change)
-            i = in_traffic(loop, ticks, i)
-            assert_replays(store, loop)
-            before = loop.model().to_bytes()
-        with ticking(place(), ticks) as store:
-            loop = store.loop("homepage")
-            assert loop.model().to_bytes() == before == rebuilt(store, "homepage").to_bytes()
-    with ticking(place(), ticks) as store:
-        loop = store.loop("homepage")
-        assert sum(event["kind"] == "decide" for event in loop.log) == 10 * 2 * 12
-        assert len(loop._runner.terms.changes) == 4
-
-
-def in_traffic(loop: Loop, ticks: Ticks, i: int) -> int:
-    """Decide, reward now and later, and let windows close, with the features that there are."""
-    dim = loop.model().settings.dim
-    for _ in range(12):
-        if i % 5 == 0:
-            loop.reward(f"e{i}", 0.25, name="early")
-        loop.decide(context(i, dim), event=f"e{i}")
-        if i % 3:
-            loop.reward(f"e{i - i % 7}", reward(i), name=f"of {i}")
-        ticks.now += 2.0
-        i += 1
-    return i
-
-
-@given(st.lists(st.tuples(st.integers(0, len(CHANGES) - 1), st.integers(0, 3)), min_size=1, max_size=5))
-@settings(max_examples=scaled(20))
-def test_any_order_of_changes_replays(order: list[tuple[int, int]]) -> None:
-    ticks, i = Ticks(), 0
-    with ticking(Memory(), ticks) as store:
-        loop = store.loop("homepage", **MADE, reward_range=(-2.0, 2.0))
-        for which, rest in order:
-            change = dict(CHANGES[which])
-            if change.get("default_reward") is not None and loop._runner.terms.window is None:
-                change["window"] = 30.0
-            loop.change(**change)
-            i = in_traffic(loop, ticks, i)
-            if rest == 0:
-                loop.forget(f"e{i - 3}")
-            elif rest == 1:
-                loop._runner.stale()
-            elif rest == 2:
-                store.prune(ticks.now - 10.0)
-        assert_replays(store, loop)

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import armlet
 from armlet.errors import EventError
@@ -15,7 +13,6 @@ from armlet.log.tables import read_table
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from armlet.types import Arm
-from support.examples import scaled
 from support.logs import write_events
 from support.loops import Learned, Ticks, assert_learned, assert_replays, context, reward, ticking
 
@@ -377,23 +374,3 @@ def test_a_log_is_evaluated_with_the_features_of_now_after_a_change_and_a_forget
         loop.forget("e150")
         found = armlet.evaluate(loop.log, targets=["a"], checks="none")
         assert (whole.rewarded, found.rewarded) == (200, 198)
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8), st.sampled_from([None, "a", "b"])), max_size=40))
-@settings(max_examples=scaled(40))
-def test_any_traffic_of_early_late_and_played_rewards_replays(calls: list[tuple[int, int, str | None]]) -> None:
-    ticks = Ticks()
-    with ticking(Memory(), ticks) as store:
-        loop = store.loop("homepage", **EARLY, window=20.0, default_reward=0.0, aggregation="last")
-        decided: set[int] = set()
-        for n, (event, value, played) in enumerate(calls):
-            if value == 8 or (event not in decided and value % 2):
-                loop.decide(context(event, 2), event=f"e{event}")
-                decided.add(event)
-            else:
-                loop.reward(f"e{event}", (value - 4) / 4, played=played, name=f"n{n % 5}", rank=n % 2)
-            ticks.now += 3.0
-        ticks.now += 30.0
-        assert_replays(store, loop)
-        assert loop.model().state.n.sum() == len(decided)
-        assert loop._runner.tally.open == 0

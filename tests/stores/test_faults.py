@@ -15,6 +15,7 @@ from armlet.stores.writer import ClockWarning
 from soak import traffic
 from soak.kill import soak
 from soak.oracle import LostError
+from support.loops import Ticks
 from support.stores import rebuilt
 
 DAY = 86_400.0
@@ -106,14 +107,6 @@ def test_an_error_of_the_disk_ends_the_store(tmp_path: Path) -> None:
         loop = store.loop("homepage")
         assert loop.decide([1.0, 0.5], event="e").id == first
         assert loop.decide([1.0, 0.5], event="f").t == 2
-
-
-class Ticks:
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("jump", [-3 * DAY, -DAY, DAY])

@@ -45,28 +45,6 @@ def made(store: Store, **given: Any) -> Loop:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=kind_of)
-def test_a_loop_with_a_control_is_replayed_bit_for_bit(place: Place, policy: Policy) -> None:
-    with Store(place()) as store:
-        loop = made(store, policy=policy, aggregation="last")
-        play(loop, 0, 60)
-        assert_guarded(store, loop)
-        loop.reward("e3", 0.25)
-        loop.retire_arm("old")
-        play(loop, 60, 5)
-        loop.restore_arm("old")
-        loop.decide_many([context(i, 2) for i in range(4)], eligible=["new", "third"])
-        loop.forget("e4")
-        play(loop, 65, 5)
-        assert_guarded(store, loop)
-        before = loop._runner.cast.to_bytes()
-    with Store(place()) as store:
-        loop = store.loop("homepage")
-        loop.model()
-        assert loop._runner.cast.to_bytes() == before
-        assert_guarded(store, loop)
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=kind_of)
 def test_propensities_are_those_of_the_mixture(place: Place, policy: Policy) -> None:
     """The oracle is the live policy alone, in the state that it had: asked for all of its probabilities."""
     share = 0.25

@@ -12,20 +12,14 @@ import armlet
 from armlet.log import replay
 from armlet.log.exporting import write
 from armlet.log.reader import read
-from armlet.record.events import Events, check_start
+from armlet.record.events import check_start
 from armlet.record.kinds import DECIDE
 from armlet.record.values import Event
 from armlet.stores import Loop, Store
 from armlet.stores.rows.log import LoopLog
+from support.loops import Ticks
 
 pytestmark = pytest.mark.spread
-
-
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def play(loop: Loop, ticks: Ticks) -> None:
@@ -54,29 +48,6 @@ def replayed(events: LoopLog) -> armlet.Bandit:
     return bandit
 
 
-@pytest.mark.parametrize("window", [None, 45.0])
-@pytest.mark.parametrize(
-    "policy",
-    [armlet.AutoEpsilonGreedy(), armlet.LinUCB(), armlet.ThompsonSampling()],
-)
-def test_a_loop_is_played_again_from_its_log_bit_for_bit(
-    policy: armlet.Policy, window: float | None, tmp_path: Path
-) -> None:
-    ticks = Ticks()
-    with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
-        default = None if window is None else 0.0
-        loop = store.loop(
-            "homepage", arms=["a", "b", "c"], dim=2, policy=policy, window=window, default_reward=default,
-            reward_range=(0, 1), seed=3,
-        )  # fmt: skip
-        play(loop, ticks)
-        live = loop.model()
-        assert isinstance(loop.log, Events)
-        again = replayed(loop.log)
-        assert again.digest() == live.digest()
-        assert again.to_bytes() == live.to_bytes()
-
-
 def some_loop(store: Store, ticks: Ticks) -> Loop:
     loop = store.loop("homepage", arms=["a", "b", "c"], features=["one", "x"], policy=armlet.Algorithm1(p=30), seed=3)
     play(loop, ticks)
@@ -84,7 +55,7 @@ def some_loop(store: Store, ticks: Ticks) -> Loop:
 
 
 def test_events_are_those_of_a_log(tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         events = list(loop.log)
@@ -111,7 +82,7 @@ def test_the_log_does_not_tell_the_seed(tmp_path: Path) -> None:
 
 
 def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         events = list(loop.log)
@@ -123,7 +94,7 @@ def test_a_loop_is_written_as_a_log_and_compacted(tmp_path: Path) -> None:
 
 
 def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = some_loop(store, ticks)
         store.prune(ticks.now - 100)
@@ -140,7 +111,7 @@ def test_what_is_left_after_pruning_is_played_again_from_its_own_start(tmp_path:
 
 
 def test_a_digit_that_was_changed_in_a_row_is_found(tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         log = some_loop(store, ticks).log
         ledger = log._ledger

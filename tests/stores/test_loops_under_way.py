@@ -10,14 +10,8 @@ import pytest
 import armlet
 from armlet.stores import Loop, Memory, Store, maintenance
 from armlet.types import Arm
+from support.loops import Ticks
 from support.stores import rebuilt
-
-
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def waits(loop: Loop) -> dict[Arm, int]:
@@ -31,29 +25,6 @@ def tally(decisions: list[armlet.Decision]) -> dict[Arm, int]:
 
 def decide(loop: Loop, n: int) -> list[armlet.Decision]:
     return [loop.decide([1.0, i / 8], event=f"e{i}") for i in range(n)]
-
-
-@pytest.mark.parametrize("ending", ["closed", "crashed"])
-def test_a_loop_that_is_opened_again_waits_for_the_same_rewards(ending: str, tmp_path: Path) -> None:
-    with armlet.open_store(tmp_path / "shop.db") as store:
-        loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=3)
-        decisions = decide(loop, 40)
-        for i in range(0, 40, 4):
-            loop.reward(f"e{i}", 0.5)
-        loop.forget("e1")  # before its reward
-        loop.forget("e4")  # after it
-        pending = [d for i, d in enumerate(decisions) if i % 4 and i != 1]
-        assert waits(loop) == tally(pending)
-        if ending == "crashed":  # made again from the rows since the last snapshot
-            loop._runner.stale()
-            assert waits(loop) == tally(pending)
-        again = loop.decide([1.0, 0.5], event="again")
-        assert waits(loop) == tally([*pending, again])
-    with armlet.open_store(tmp_path / "shop.db") as store:
-        loop = store.loop("homepage")
-        assert waits(loop) == tally([*pending, again])
-        assert rebuilt(store).to_bytes() == loop.model().to_bytes()
-        assert armlet.audit(loop.log.replayable, loop.log.start).digest == loop.model().digest()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,7 +44,7 @@ def test_looks_of_a_tuned_policy_are_replayed_in_order(seed: int) -> None:
 
 
 def test_a_window_that_closes_ends_the_wait() -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = store.loop("homepage", arms=["a", "b"], dim=2, seed=3, window=60, default_reward=0.0)
         decisions = decide(loop, 10)
@@ -95,7 +66,7 @@ def decided(store: Store, ticks: Ticks, policy: armlet.types.Policy) -> tuple[Lo
 
 @pytest.mark.parametrize("policy", [armlet.OccasionalOptimism(), armlet.LinUCB()], ids=["default", "LinUCB"])
 def test_what_is_pruned_is_no_longer_waited_for(policy: armlet.types.Policy, tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop, decisions = decided(store, ticks, policy)
         late = loop.decide([1.0, 0.5], event="late")
@@ -117,7 +88,7 @@ def test_what_is_pruned_is_no_longer_waited_for(policy: armlet.types.Policy, tmp
 
 def test_a_prune_that_was_broken_off_goes_on_and_counts_once() -> None:
     """After its first pass decisions are expired and not yet deleted; a reward of one is learned, and counts once."""
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop, _ = decided(store, ticks, armlet.LinUCB())
         store._writer.maintain(maintenance._prune(loop._runner, int((1e9 + 50) * 1e6)))

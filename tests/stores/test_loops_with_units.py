@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import armlet
 from armlet.cast.control import Control
@@ -17,7 +15,6 @@ from armlet.stores import Loop, Memory, Store
 from armlet.stores.folds import Tally, UnitCounts
 from armlet.stores.folds.decisions import UNITS, Switches
 from armlet.stores.runner import SPACING
-from support.examples import scaled
 from support.loops import Ticks, context, reward, ticking
 from support.stores import rebuilt
 
@@ -37,16 +34,6 @@ def ask(loop: Loop, first: int, n: int, arms: dict[Any, Any]) -> None:
             assert loop.reward(f"e{i}", reward(i)) == "accepted"
 
 
-def test_units_keep_their_arm_when_the_store_is_opened_again(tmp_path: Path) -> None:
-    arms: dict[Any, Any] = {}
-    for first in range(0, 300, 60):
-        with armlet.open_store(tmp_path / "shop.db") as store:
-            loop = made(store, epoch=130)
-            ask(loop, first, 60, arms)
-            assert rebuilt(store).to_bytes() == loop.model().to_bytes()
-    assert {epoch for _, epoch in arms} == {0, 1, 2}
-
-
 def test_a_snapshot_has_the_epoch(tmp_path: Path) -> None:
     arms: dict[Any, Any] = {}
     with armlet.open_store(tmp_path / "shop.db") as store:
@@ -60,30 +47,6 @@ def test_a_snapshot_has_the_epoch(tmp_path: Path) -> None:
         loop = store.loop("homepage")
         assert loop.model().digest() == digest
         ask(loop, SPACING, 50, arms)
-        assert rebuilt(store).to_bytes() == loop.model().to_bytes()
-
-
-@settings(max_examples=scaled(30))
-@given(st.lists(st.sampled_from(["ask", "plain", "many", "rest", "add", "retire", "later"]), min_size=3, max_size=25))
-def test_any_life_of_a_loop_is_what_its_rows_say(steps: list[str]) -> None:
-    ticks = Ticks()
-    with ticking(Memory(), ticks) as store:
-        loop, arms = made(store, epoch=timedelta(seconds=10)), dict[Any, Any]()
-        for n, what in enumerate(steps, 1):
-            if what == "ask":
-                ask(loop, 100 * n, 10, arms)
-            elif what == "plain":
-                loop.reward(loop.decide(context(n, 2)).id, reward(n))
-            elif what == "many":
-                loop.decide_many([context(1, 2), context(2, 2)], units=["u1", None])
-            elif what == "add":
-                loop.add_arm(f"new {n}")
-                arms.clear()  # it may switch those whose coins explore
-            elif what == "retire" and len(loop.model().arms.retired) < 2:
-                loop.retire_arm(next(arm for arm in loop.model().arms if arm not in loop.model().arms.retired))
-                arms.clear()
-            elif what == "later":
-                ticks.now += 4
         assert rebuilt(store).to_bytes() == loop.model().to_bytes()
 
 
@@ -224,12 +187,3 @@ def test_a_loop_that_learns_again_goes_on_with_its_epochs(tmp_path: Path) -> Non
         ask(loop, 200, 20, {})
         assert loop.model().settings.epoch == 50
         assert rebuilt(store).to_bytes() == loop.model().to_bytes()
-
-
-def test_the_log_of_a_loop_can_be_audited(tmp_path: Path) -> None:
-    with armlet.open_store(tmp_path / "shop.db") as store:
-        loop = made(store, epoch=40)
-        ask(loop, 0, 100, {})
-        log = loop.log.replayable
-        assert armlet.audit(log, log.start).ok
-        assert log.about["epoch"] == 40

@@ -11,13 +11,7 @@ import pytest
 import armlet
 from armlet.stores import Aggregation, Loop, Memory, Status, Store
 from armlet.stores.rewards import MOST_NAMES
-
-
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
+from support.loops import Ticks
 
 
 def make(store: Store, aggregation: Aggregation, window: float | None = None) -> Loop:
@@ -120,7 +114,7 @@ def test_what_counts_is_what_the_words_say_after_any_restart(
 ) -> None:
     """Random stories of a few decisions, every reward told twice, with restarts and a window in between."""
     rng = random.Random(7)
-    ticks, path, seen = Ticks(), tmp_path / "shop.db", set()
+    ticks, path, seen = Ticks(1e9), tmp_path / "shop.db", set()
     models = {f"e{i}": Model(aggregation) for i in range(8)}
     with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         loop = make(store, aggregation, window)

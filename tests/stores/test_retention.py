@@ -18,6 +18,7 @@ from armlet.stores.maintenance import FORGOTTEN
 from armlet.stores.sqlite import ledger as sqlite_ledger
 from armlet.stores.sqlite.ledger import VERSION
 from armlet.testing.stores import Place, _Failing
+from support.loops import Ticks
 from support.stores import rebuilt
 
 
@@ -33,20 +34,13 @@ def play(loop: Loop, start: int, n: int) -> list[armlet.Decision]:
     return decisions
 
 
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def make(store: Store, policy: armlet.Policy, name: str = "homepage") -> Loop:
     return store.loop(name, arms=["a", "b"], dim=2, policy=policy, seed=3)
 
 
 @pytest.mark.parametrize("policy", [armlet.Algorithm1(p=6), armlet.LinUCB()])
 def test_pruning_keeps_what_explored_and_what_was_learned(policy: armlet.Policy, tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     path = tmp_path / "shop.db"
     with armlet.open_store(path, wall=ticks, elapsed=ticks) as store:
         loop = make(store, policy)
@@ -70,7 +64,7 @@ def test_pruning_keeps_what_explored_and_what_was_learned(policy: armlet.Policy,
 
 
 def test_open_windows_are_not_pruned(tmp_path: Path) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with armlet.open_store(tmp_path / "shop.db", wall=ticks, elapsed=ticks) as store:
         loop = store.loop("homepage", arms=["a"], dim=1, policy=armlet.LinUCB(), window=60.0, default_reward=0.0)
         loop.decide([1.0], event="e")

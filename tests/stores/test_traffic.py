@@ -27,16 +27,10 @@ from armlet.stores.sqlite import SQLiteSession
 from armlet.stores.transaction import Chore, Draft
 from armlet.stores.writer import Upkeep, Writer
 from armlet.types import Choice, Coins
+from support.loops import Ticks
 from support.stores import rebuilt
 
 pytestmark = pytest.mark.spread
-
-
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def make(store: Store, name: str = "homepage", **more: Any) -> Loop:
@@ -157,7 +151,7 @@ def test_many_forgets_share_one_scrub(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("window", [None, 60.0])
 def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: Path) -> None:
     """Neither as text in rows nor as a number in outcomes, in the file and in SQLite's log."""
-    path, ticks = tmp_path / "shop.db", Ticks()
+    path, ticks = tmp_path / "shop.db", Ticks(1e9)
     files = [path, path.with_name("shop.db-wal")]
     needles = [needle for value in (888.125, 777.25) for needle in (str(value).encode(), struct.pack(">d", value))]
 
@@ -189,7 +183,7 @@ def test_forgetting_leaves_no_byte_of_a_reward(window: float | None, tmp_path: P
 
 def test_counts_of_a_loop_do_not_keep_what_was_forgotten() -> None:
     """Even where nobody else has a reward of that arm; at a moment whose digits are not those of a reward."""
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = make(store, policy=armlet.Algorithm1(p=1000), aggregation="last", reward_range=(0, 1000))
         assert loop.decide([0.75, 0.25], event="somebody").explored
@@ -325,7 +319,7 @@ def windows(store: Store, n: int) -> Loop:
 def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
     monkeypatch.setattr(Writer, "later", lambda _, chore, __: chore.close())  # nothing between two calls
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         n = 2 * WINDOWS + 10
         loop = windows(store, n)
@@ -346,7 +340,7 @@ def test_due_windows_are_closed_in_slices_and_decisions_are_replayed(monkeypatch
 
 def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = windows(store, 2 * WINDOWS)
         ticks.now += 61
@@ -357,7 +351,7 @@ def test_windows_that_a_call_leaves_open_are_closed_behind_it(monkeypatch: pytes
 
 def test_a_model_has_all_windows_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("armlet.stores.writer.SLICE", 0.0)
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(Memory(), wall=ticks, elapsed=ticks) as store:
         loop = windows(store, 2 * WINDOWS)
         ticks.now += 61

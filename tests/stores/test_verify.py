@@ -15,13 +15,7 @@ from armlet.stores.overview import details, overview
 from armlet.stores.sqlite import SQLite
 from armlet.stores.transaction import transaction
 from armlet.stores.verify import OFTEN, verify
-
-
-class Ticks:
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
+from support.loops import Ticks
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -55,7 +49,7 @@ CHANGES: dict[str, Callable[[Store, Loop], object]] = {
 
 
 def test_a_loop_is_proved_after_everything_that_can_happen_to_it(ledger: Ledger) -> None:
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(ledger, wall=ticks, elapsed=ticks) as store:
         loop = store.loop("home", arms=["a", "b"], features=["one", "age"], policy=armlet.ThompsonSampling(), seed=3)
         for at, change in enumerate(CHANGES.values()):
@@ -142,7 +136,7 @@ def test_a_view_stays_as_it_was(ledger: Ledger) -> None:
 
 def test_what_was_counted_is_there_for_all_to_see_after_a_forget_and_a_prune(ledger: Ledger) -> None:
     """Rows that a start model has learned are not counted again, so their counts are written with it."""
-    ticks = Ticks()
+    ticks = Ticks(1e9)
     with Store(ledger, wall=ticks, elapsed=ticks) as store:
         loop = store.loop("home", arms=["a"], dim=1, policy=armlet.LinUCB(), seed=3)
         loop.decide_many([[1.0]] * 10, events=[f"e{i}" for i in range(10)])

@@ -22,8 +22,8 @@ from support.stores import rebuilt
 class Ticks:
     """A clock that stands still unless it is moved."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
 
     def __call__(self) -> float:
         return self.now

@@ -10,23 +10,10 @@ from typing import Any
 import numpy as np
 
 from armlet import ActionTable
-from armlet.stores import Ledger, Loop, Store
+from armlet.stores import Loop, Store
+from support.loops import Ticks
 
 HOW: dict[str, Any] = {"features": ["age"], "action_features": ["genre", "year"], "seed": 5}
-
-
-class Clock:
-    """Seconds that pass only if they are let."""
-
-    now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def opened(ledger: Ledger, clock: Clock) -> Store:
-    """Open a store by that clock."""
-    return Store(ledger, wall=clock, elapsed=clock)
 
 
 def make(store: Store, **more: Any) -> Loop:
@@ -43,7 +30,7 @@ def films(n: int, first: int = 0) -> ActionTable:
 class Life:
     """Lets a loop live for so many decisions."""
 
-    def __init__(self, loop: Loop, clock: Clock, *, forgets: bool = True) -> None:
+    def __init__(self, loop: Loop, clock: Ticks, *, forgets: bool = True) -> None:
         self.loop, self._clock, self._rng = loop, clock, np.random.default_rng(0)
         self._forgets = forgets
         self.table = films(40)

@@ -12,7 +12,8 @@ from armlet.log.reader import read
 from armlet.stores import Memory, SQLite, Store
 from armlet.stores.rows.log import LoopLog
 from armlet.testing.stores import Place
-from stores.actions.action_life import Clock, Life, films, make, opened
+from stores.actions.action_life import Life, films, make
+from support.loops import Ticks, ticking
 
 
 def audited(log: LoopLog) -> Any:
@@ -20,18 +21,6 @@ def audited(log: LoopLog) -> Any:
     found = armlet.audit(log, log.start)
     assert found.ok, str(found)
     return found
-
-
-def test_a_life_is_a_log_that_can_be_audited(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
-        loop = make(store, early_window=60.0)
-        Life(loop, clock, forgets=False).live(40)
-        assert audited(loop.log).events > 100
-        kinds = [event["kind"] for event in loop.log]
-        assert kinds.count("decide") == 40
-        assert kinds.count("actions") > 10
-        assert loop.log.about["schema"] == 4
 
 
 def test_a_log_goes_on_from_a_later_model_with_tables_of_before(place: Place) -> None:
@@ -53,8 +42,8 @@ def test_a_log_goes_on_from_a_later_model_with_tables_of_before(place: Place) ->
 
 
 def test_a_log_is_written_to_a_file_and_read_again(tmp_path: Path) -> None:
-    clock = Clock()
-    with opened(SQLite(tmp_path / "films.db"), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(SQLite(tmp_path / "films.db"), clock) as store:
         loop = make(store, early_window=60.0)
         Life(loop, clock).live(40)
         path = tmp_path / "films.jsonl"

@@ -19,61 +19,8 @@ from armlet.errors import (
     UnknownNameError,
 )
 from armlet.stores import Control, Memory, Store
-from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.action_life import HOW, Clock, Life, films, make, opened
-from support.stores import rebuilt
-
-
-def test_a_loop_learns_what_a_bandit_learns(place: Place) -> None:
-    """Bit for bit: decisions, their probabilities, corrections, and what is forgotten."""
-    bandit = ActionBandit(**HOW, reward_range=(-1.0, 1.0))
-    rng = np.random.default_rng(3)
-    with Store(place()) as store:
-        loop = make(store)
-        for i in range(60):
-            table, x = films(10 + i % 4, i % 7), {"age": float(rng.normal())}
-            one = bandit.decide(x, table, propensity="marginal")
-            other: Any = loop.decide(x, actions=table, event=f"e{i}")
-            assert one.to_dict() == other.to_dict()
-            value = float(rng.uniform())
-            bandit.learn(one, value)
-            assert loop.reward(f"e{i}", value) == "accepted"
-            if i % 5 == 0:
-                bandit.correct(one, value, 0.25)
-                assert loop.reward(f"e{i}", 0.25, rank=1) == "replaced"
-            if i % 9 == 4:
-                bandit.forget(one, value if i % 5 else 0.25)
-                assert loop.forget(f"e{i}")
-        assert loop.model().digest() == bandit.digest()
-        assert isinstance(loop.model(), ActionBandit)
-
-
-@pytest.mark.parametrize(("aggregation", "window"), [("first", None), ("sum", 5.0)])
-def test_a_life_is_what_its_rows_say(place: Place, aggregation: str, window: float | None) -> None:
-    """Bit for bit: the living bandit, the one after a restart, and the replay without a snapshot."""
-    clock = Clock()
-    how = {"window": window, "default_reward": None if window is None else 0.0, "early_window": 60.0}
-    life: Life | None = None
-    before = b""
-    for _ in range(3):
-        with opened(place(), clock) as store:
-            loop = make(store, aggregation=aggregation, reward_range=(0.0, 4.0), **how)
-            if life is None:
-                life = Life(loop, clock)
-            else:
-                assert loop.model().to_bytes() == before
-            life.loop = loop
-            life.live(24)
-            before = loop.model().to_bytes()
-            assert rebuilt(store, "films").to_bytes() == before
-            assert verify(store._ledger, "films").digest == loop.model().digest()
-            assert loop.tables() == {"all": life.table}
-            stats = loop.stats()
-            assert stats.decisions == len(life.events)
-            assert stats.baseline is not None
-            assert stats.deferred > 0
-
+from stores.actions.action_life import HOW, films, make
 
 # ---- an event has one answer
 
@@ -330,45 +277,6 @@ def test_a_table_that_cannot_be_used_leaves_nothing() -> None:
 
 
 # ---- changes
-
-
-def test_a_policy_may_change_over_the_same_model(place: Place) -> None:
-    with Store(place()) as store:
-        loop = make(store)
-        for i in range(20):
-            loop.reward(loop.decide([i / 20], actions=films(8)).id, (i % 3) / 2)
-        before = loop.model().state.n
-        loop.change(policy=armlet.SharedThompson(draws=10), window=60.0, default_reward=0.0, reward_range=(-2.0, 2.0))
-        decision: Any = loop.decide([0.5], actions=films(8), event="e")
-        assert sum(decision.support.values()) == pytest.approx(1.0)
-        assert loop.model().state.n == before
-        assert loop.reward("e", 2.0) == "accepted"
-        with pytest.raises(InvalidValueError, match="how='refit'"):
-            loop.change(policy=armlet.SharedOptimism(interactions="none"))
-    with Store(place()) as store:
-        loop = store.loop("films")
-        assert isinstance(loop.model().policy, armlet.SharedThompson)
-        assert rebuilt(store, "films").digest() == loop.model().digest()
-
-
-def test_another_model_learns_the_log_again(place: Place) -> None:
-    policy = armlet.SharedOptimism(interactions="none", intercepts=False)
-    with Store(place()) as store:
-        loop = make(store)
-        other = ActionBandit(**HOW, policy=policy, reward_range=(-1.0, 1.0))
-        for i in range(30):
-            decision: Any = loop.decide([i / 20], actions=films(8))
-            loop.reward(decision.id, (i % 3) / 2)
-            row = {"x": [decision.x.tolist()], "z": [decision.z.tolist()], "arm": [decision.arm]}
-            other.partial_fit({**row, "reward": [(i % 3) / 2]})
-        loop.change(policy=policy, how="refit")
-        assert isinstance(loop.model().policy, armlet.SharedOptimism)
-        other.replace(t=30)
-        model: Any = loop.model()
-        model._state.solve()  # what partial_fit ends with
-        assert model.digest() == other.digest()
-        loop.reward(loop.decide([0.5], actions=films(8)).id, 1.0)
-        assert rebuilt(store, "films").digest() == loop.model().digest()
 
 
 def test_a_loop_goes_on_from_a_model() -> None:

@@ -12,7 +12,8 @@ from armlet.errors import StoreError, UnknownNameError
 from armlet.stores import SQLite, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.action_life import Clock, Life, films, make, opened
+from stores.actions.action_life import Life, films, make
+from support.loops import Ticks, ticking
 from support.stores import rebuilt
 from support.stores.files import edit
 
@@ -23,8 +24,8 @@ def tables(store: Store) -> set[int]:
 
 
 def test_tables_go_with_the_decisions_that_name_them(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store)
         loop.prepare("all", films(100))
         for first in range(0, 200, 50):
@@ -43,15 +44,15 @@ def test_tables_go_with_the_decisions_that_name_them(place: Place) -> None:
         assert len([event for event in loop.log if event["kind"] == "decide"]) == 50
         loop.decide([0.5], actions="all")
         assert loop.decide([0.5], actions=films(3, 199), event="e199").t == 200
-    with opened(place(), clock) as store:
+    with ticking(place(), clock) as store:
         loop = store.loop("films")
         loop.decide([0.5], actions="all")
         verify(store._ledger, "films")
 
 
 def test_a_removed_table_goes_with_its_decisions(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store)
         loop.prepare("all", films(9))
         first = loop.decide([0.5], actions="all", event="first")
@@ -71,7 +72,7 @@ def test_a_removed_table_goes_with_its_decisions(place: Place) -> None:
         assert loop.model().digest() == before == rebuilt(store, "films").digest()
         assert armlet.audit(loop.log.replayable, loop.log.start).ok
         assert not [event for event in loop.log if event["kind"] == "remove_table"]  # of tables that are not told
-    with opened(place(), clock) as store:
+    with ticking(place(), clock) as store:
         loop = store.loop("films")
         assert loop.tables() == {}
         verify(store._ledger, "films")
@@ -80,8 +81,8 @@ def test_a_removed_table_goes_with_its_decisions(place: Place) -> None:
 
 
 def test_a_table_stays_for_those_that_are_changes_of_it(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store)
         table = films(100)
         for i in range(3):
@@ -96,13 +97,13 @@ def test_a_table_stays_for_those_that_are_changes_of_it(place: Place) -> None:
         loop.prepare("all", table)
         assert loop.tables()["all"].hash == table.hash
         verify(store._ledger, "films")
-    with opened(place(), clock) as store:
+    with ticking(place(), clock) as store:
         assert store.loop("films").tables()["all"].hash == table.hash
 
 
 def test_a_life_goes_on_after_it_was_pruned(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store, early_window=60.0)
         life = Life(loop, clock)
         for _ in range(2):
@@ -114,13 +115,13 @@ def test_a_life_goes_on_after_it_was_pruned(place: Place) -> None:
 
 
 def test_a_backup_is_the_same_loop(tmp_path: Path) -> None:
-    clock = Clock()
-    with opened(SQLite(tmp_path / "films.db"), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(SQLite(tmp_path / "films.db"), clock) as store:
         loop = make(store)
         Life(loop, clock).live(30)
         store.backup(tmp_path / "copy.db")
         digest, table = loop.model().digest(), loop.tables()["all"]
-    with opened(SQLite(tmp_path / "copy.db"), clock) as store:
+    with ticking(SQLite(tmp_path / "copy.db"), clock) as store:
         loop = store.loop("films")
         assert loop.model().digest() == digest
         assert loop.tables()["all"] == table

@@ -14,7 +14,8 @@ from armlet.stores.folds import Tally
 from armlet.stores.folds.arms import MOST, TABLES
 from armlet.stores.health import alarms
 from armlet.stores.ledger import Row
-from stores.actions.action_life import Clock, films, make, opened
+from stores.actions.action_life import films, make
+from support.loops import Ticks, ticking
 from support.stores.tally_rows import of_arm, tell
 
 HOUR = 3_600_000_000
@@ -80,8 +81,8 @@ def test_a_label_may_be_empty() -> None:
 
 
 def test_tables_that_are_remembered_are_the_last_ones_that_were_used() -> None:
-    clock = Clock()
-    with opened(Memory(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(Memory(), clock) as store:
         loop = make(store)
         for i in range(TABLES + 20):
             loop.decide([0.5], actions=films(2, i))

@@ -10,7 +10,8 @@ from armlet.errors import EventError
 from armlet.stores import Memory, Store
 from armlet.stores.verify import verify
 from armlet.testing.stores import Place
-from stores.actions.action_life import Clock, films, make, opened
+from stores.actions.action_life import films, make
+from support.loops import Ticks, ticking
 from support.stores import rebuilt
 
 
@@ -55,9 +56,9 @@ def test_what_is_activated_waits_for_its_reward(place: Place) -> None:
 
 @pytest.mark.parametrize("reward", [None, 0.5])
 def test_the_window_begins_when_it_is_activated(place: Place, reward: float | None) -> None:
-    clock = Clock()
+    clock = Ticks(1e9)
     how = {"window": 60.0, "default_reward": 0.25}
-    with opened(place(), clock) as store:
+    with ticking(place(), clock) as store:
         loop = make(store, **how)
         loop.decide([0.5], actions=films(5), event="e", defer=True)
         if reward is not None:
@@ -67,7 +68,7 @@ def test_the_window_begins_when_it_is_activated(place: Place, reward: float | No
         assert loop.activate("e")
         clock.now += 59.0
         assert learned(loop) == 0
-    with opened(place(), clock) as store:
+    with ticking(place(), clock) as store:
         loop = store.loop("films")
         clock.now += 2.0
         assert learned(loop) == 1
@@ -77,8 +78,8 @@ def test_the_window_begins_when_it_is_activated(place: Place, reward: float | No
 
 
 def test_what_is_never_activated_is_never_learned(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store, window=60.0, default_reward=0.0)
         for i in range(5):
             loop.decide([0.5], actions=films(5), event=f"e{i}", defer=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -108,25 +108,6 @@ def test_changes_replay_and_repeated_ones_write_nothing(kind: str) -> None:
             assert loop.change(**change) is False, change
             assert everything(store, loop) == before
             step(kind, loop, 2 * i + 1)
-            check(store, loop)
-
-
-@pytest.mark.parametrize("kind", ["arms", "outcomes", "budget"])
-def test_arms_and_guards_replay(kind: str) -> None:
-    with Store(Memory()) as store:
-        loop = store.loop("homepage", **LOOPS[kind])
-        calls: list[Callable[[], object]] = [
-            lambda: loop.add_arm("c"),
-            lambda: loop.retire_arm("a"),
-            lambda: loop.restore_arm("a"),
-            loop.freeze,
-            loop.thaw,
-            lambda: loop.change(shadow=armlet.Greedy(), how="refit"),
-            lambda: loop.promote(gate="off", control=0.25),
-        ]
-        for i, call in enumerate(calls):
-            step(kind, loop, i)
-            call()
             check(store, loop)
 
 

@@ -60,17 +60,6 @@ def by_hand(loop: Loop, policy: Policy) -> Any:
 
 
 @pytest.mark.parametrize("policy", FADING, ids=repr)
-def test_a_loop_that_forgets_is_what_its_rows_say(place: Place, policy: Policy) -> None:
-    ticks = clock()
-    for first in (0, 60):
-        with ticking(place(), ticks) as store:
-            loop = made(store, policy, aggregation="last")
-            live(loop, ticks, first, 60)
-            loop.reward(f"e{first + 9}", 0.25)
-            assert_replays(store, loop)
-
-
-@pytest.mark.parametrize("policy", FADING, ids=repr)
 def test_a_row_fades_by_the_time_of_its_decision(policy: Policy) -> None:
     ticks = clock()
     with ticking(Memory(), ticks) as store:
@@ -117,17 +106,6 @@ def test_a_shadow_forgets_though_the_loop_does_not(place: Place) -> None:
         live(loop, ticks, 40, 60)
         shadow: Any = loop._runner.cast.shadows["shadow"]
         np.testing.assert_array_equal(shadow.state.arrays()["records"], by_hand(loop, policy).arrays()["records"])
-
-
-def test_units_of_a_loop_that_forgets_keep_their_arm(place: Place) -> None:
-    ticks = clock()
-    with ticking(place(), ticks) as store:
-        loop = made(store, armlet.OccasionalOptimism(half_life="7 days", floor=0.3), epoch=50)
-        for i in range(120):
-            ticks.now += 3600
-            loop.decide(context(i % 8, 2), event=f"e{i}", unit=f"u{i % 8}")
-            loop.reward(f"e{i}", reward(i))
-        assert_replays(store, loop)
 
 
 def test_a_log_has_the_time_of_decisions(tmp_path: Path) -> None:

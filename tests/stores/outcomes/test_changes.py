@@ -12,7 +12,7 @@ import armlet
 from armlet.errors import BudgetError, EventError, InvalidTypeError, InvalidValueError, LoopStateError
 from armlet.stores import Control, Loop, Store
 from armlet.testing.stores import Place
-from stores.outcomes.life import Clock, opened
+from support.loops import Ticks, ticking
 from support.stores import rebuilt
 
 WEIGHTS = {"quality": 1.0, "cost": -4.0}
@@ -206,47 +206,6 @@ def test_a_hard_budget_is_answered_and_nothing_is_written(place: Place) -> None:
 # ---- policies, guards, models, forgetting
 
 
-def test_another_policy_learns_the_log_again(place: Place) -> None:
-    with Store(place()) as store:
-        loop = make(store, known={"cost": PRICES["cost"]}, budget=BUDGET, outcomes={**WEIGHTS, "delay": -1.0})
-        play(loop)
-        spent = loop.model().budget
-        loop.change(policy=armlet.ThompsonSampling(), how="refit")
-        now = loop.model()
-        assert (now.budget, now.settings.budget, now.state.n.sum()) == (spent, BUDGET, 20)
-        assert now.settings.outcomes.ranges == {"quality": (-1.0, 1.0), "delay": (-1.0, 1.0)}  # type: ignore[union-attr]
-        play(loop, 20)
-        loop.change(budget=armlet.Budget("cost", total=99.0, horizon=100, hard=True))
-        loop.change(policy=armlet.LinUCB(), how="refit")
-        play(loop, 40)
-        check(store)
-
-
-def test_guards_learn_parts_and_decide_by_the_dial(place: Place) -> None:
-    with Store(place()) as store:
-        loop = make(store, control=Control(arm="a", share=0.3))
-        play(loop, weights={"cost": -9.0})
-        loop.change(shadow=armlet.ThompsonSampling(), how="refit")
-        play(loop, 20, weights={"cost": -1.0})
-        loop.change(outcomes={"quality": 2.0})
-        check(store)
-        assert loop.promote(gate="off").promoted
-        loop.freeze()
-        n = loop.model().state.n.sum()
-        play(loop, 40)
-        loop.decide([1.0], event="half")
-        loop.reward("half", {"cost": 0.5})
-        assert loop.forget("e3")
-        assert loop.forget("e45")
-        assert loop.model().state.n.sum() == n - 1
-        check(store)
-        loop.thaw()
-        assert loop.model().state.n.sum() == n - 1 + 19
-        assert loop.reward("half", {"quality": 0.5}) == "accepted"
-        play(loop, 60)
-        check(store)
-
-
 @pytest.mark.parametrize("known", [PRICES, None], ids=["known", "learned"])
 def test_guards_keep_the_budget(known: Any, place: Place) -> None:
     """What is spent is what was played, by whomever; a frozen policy goes by the price of now."""
@@ -308,8 +267,8 @@ def test_what_is_forgotten_takes_its_parts_along(place: Place) -> None:
 
 def test_a_loop_whose_parts_come_apart_is_healthy_until_they_stop(place: Place) -> None:
     """Costs come at once, qualities after half a minute; a decision counts once as rewarded."""
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store, policy=armlet.FixedEpsilon(epsilon=0.2))
         for i in range(400):
             loop.decide([(i % 7) / 7], event=f"e{i}")

@@ -14,8 +14,8 @@ from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.stores import Loop, Memory, Store
 from armlet.stores.rewards import MOST_NAMES
 from armlet.testing.stores import Place
-from stores.outcomes.life import Clock, opened
 from support.examples import scaled
+from support.loops import Ticks, ticking
 
 OUTCOMES = {"quality": 1.0, "cost": -4.0}
 
@@ -175,8 +175,8 @@ def test_a_part_remembers_so_many_names(place: Place) -> None:
 
 
 def test_missing_parts_have_their_default_when_the_window_closes(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         how: dict[str, Any] = {"policy": armlet.LinUCB(units="as given"), "arms": ["a"], "window": 60.0}
         loop = make(store, default_reward={"quality": 0.0}, **how)
         for event in ("whole", "half", "none"):
@@ -198,8 +198,8 @@ def test_missing_parts_have_their_default_when_the_window_closes(place: Place) -
 
 
 def test_a_cost_with_a_budget_counts_before_the_window_closes(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         budget = armlet.Budget("cost", total=10.0, horizon=100)
         loop = make(store, window=60.0, budget=budget, default_reward={"quality": 0.0})
         loop.decide([1.0], event="e")
@@ -237,8 +237,8 @@ def test_a_window_needs_a_default_of_no_outcome(place: Place) -> None:
 
 
 def test_a_part_out_of_a_range_that_has_changed_counts_as_not_reported(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         how: dict[str, Any] = {"policy": armlet.LinUCB(units="as given"), "arms": ["a"], "window": 60.0}
         loop = make(store, reward_range={"quality": (0.0, 9.0)}, **how)
         for event in ("open", "over"):
@@ -256,8 +256,8 @@ def test_a_part_out_of_a_range_that_has_changed_counts_as_not_reported(place: Pl
 
 
 def test_a_budget_on_the_only_outcome_that_is_learned_learns_at_once(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         known: Any = {"quality": {"a": 0.5, "b": 1.0}}
         loop = make(store, window=60.0, known=known, budget=armlet.Budget("cost", total=10.0, horizon=100))
         loop.decide([1.0], event="e")
@@ -275,8 +275,8 @@ def test_a_budget_on_the_only_outcome_that_is_learned_learns_at_once(place: Plac
 
 
 def test_parts_of_another_arm_are_learned_as_that_arms(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store, policy=armlet.LinUCB(units="as given"))
         arm = loop.decide([1.0], event="e").arm
         other = {"a": "b", "b": "a"}[str(arm)]
@@ -290,8 +290,8 @@ def test_parts_of_another_arm_are_learned_as_that_arms(place: Place) -> None:
 
 
 def test_defaults_go_to_the_arm_that_was_played(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         how: dict[str, Any] = {"window": 60.0, "default_reward": {"quality": 0.25, "cost": 0.5}}
         loop = make(store, policy=armlet.LinUCB(units="as given"), **how)
         arms = [str(loop.decide([1.0], event=event).arm) for event in ("moved", "late")]
@@ -310,8 +310,8 @@ def test_defaults_go_to_the_arm_that_was_played(place: Place) -> None:
 
 
 def test_parts_of_another_arm_can_be_forgotten_and_pruned(place: Place) -> None:
-    clock = Clock()
-    with opened(place(), clock) as store:
+    clock = Ticks(1e9)
+    with ticking(place(), clock) as store:
         loop = make(store, budget=armlet.Budget("cost", total=10.0, horizon=100))
         for event in ("forgotten", "pruned", "kept"):
             arm = str(loop.decide([1.0], event=event).arm)
@@ -390,8 +390,8 @@ def test_a_proxy_that_is_replaced_before_the_row_is_learned_was_never_there(wind
     """Bit for bit for any values: the sums never saw it."""
     digests = []
     for proxies in (True, False):
-        clock, rng = Clock(), np.random.default_rng(1)
-        with opened(Memory(), clock) as store:
+        clock, rng = Ticks(1e9), np.random.default_rng(1)
+        with ticking(Memory(), clock) as store:
             loop = make(store, window=window)
             for i in range(40):
                 loop.decide([float(rng.normal())], event=f"e{i}")
