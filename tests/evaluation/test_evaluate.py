@@ -18,7 +18,7 @@ from armlet.evaluation.estimators import Estimated, Estimator, EstimatorLike, Gr
 from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.sources import open_rows
-from armlet.evaluation.targets import read_target
+from armlet.evaluation.targets import read_arm_target
 from armlet.parallel import make_pool
 from armlet.record.kinds import EXPLORATION
 from armlet.reference.evaluate import Parts
@@ -570,7 +570,7 @@ def test_contexts_that_are_no_numbers_are_refused_by_a_bandit() -> None:
     bandit = Bandit(range(2), 2, policy=armlet.Greedy(units="as given"), seed=1)
     rows = rows_of(X, np.zeros(3, dtype=np.int64), np.array([1.0, np.nan, 0.0]), np.full(3, 0.5), n_arms=2)
     with pytest.raises(ValueError, match="nan"):
-        read_target("it", bandit, (0, 1), "greedy").action_dist(rows)
+        read_arm_target("it", bandit, (0, 1), "greedy").action_dist(rows)
 
 
 def test_words_are_checked() -> None:

@@ -11,6 +11,7 @@ import pytest
 from armlet.evaluation.checks import Check, Trained, Word, check_ess
 from armlet.evaluation.monitor import Checks
 from armlet.evaluation.rows import Rows
+from armlet.evaluation.targets import ArmLaw
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, LinUCB, ThompsonSampling, Uniform
 from armlet.types import Arm, Policy
 from support.decided import imported, played
@@ -22,7 +23,7 @@ def look(rows: Rows, *, arm: int = 0, pieces: int = 1) -> dict[str, Check]:
     checks = Checks(range(n_arms), rows.X.shape[1], ["always"])
     for part in np.array_split(np.arange(len(rows)), pieces):
         some = rows.take(part)
-        checks.add(some, {"always": np.tile(np.eye(n_arms)[arm], (len(some), 1))})
+        checks.add(some, {"always": ArmLaw(np.tile(np.eye(n_arms)[arm], (len(some), 1)), some.arm)})
     return {check.name: check for check in checks.result()}
 
 
@@ -198,7 +199,7 @@ def test_blocks_add_up() -> None:
 def test_arms_are_a_law_over_arms() -> None:
     rows, arms = played(ThompsonSampling(v=0.5), 500), np.arange(500) % 3
     checks = Checks(range(3), 3, ["arms", "law"])
-    checks.add(rows, {"arms": arms, "law": np.eye(3)[arms]})
+    checks.add(rows, {"arms": ArmLaw(arms, rows.arm), "law": ArmLaw(np.eye(3)[arms], rows.arm)})
     found = {(check.target, check.name): check for check in checks.result()}
     for (target, name), check in found.items():
         if target == "arms":

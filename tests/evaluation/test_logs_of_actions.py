@@ -12,6 +12,7 @@ import pytest
 import armlet
 from armlet import ActionBandit, ActionTable
 from armlet.errors import ArmletError, EvaluationError
+from armlet.evaluation.gate import gate
 from armlet.log import Log
 from armlet.types import Arm, Float64
 
@@ -145,3 +146,48 @@ def test_words_and_functions_that_are_wrong_are_refused(tmp_path: Path) -> None:
         armlet.evaluate(path, "uniform", largest_unit=3)
     with pytest.raises(EvaluationError, match="no column for every arm"):
         armlet.evaluation.rejection_replay(path, armlet.LinUCB())
+
+
+def test_anytime_intervals_allow_any_reward_where_the_log_could_not_have_played(tmp_path: Path) -> None:
+    world, seen, path = logged(tmp_path, 400, armlet.SharedThompson(draws=20), reward_range=(0.0, 1.0))
+    for theta in (world.theta, -world.theta):
+        play = greedy_by(theta)
+        found, truth = armlet.evaluate(path, {"it": play})["it"], true_value(world, seen, play)
+        assert found.anytime is not None
+        assert found.anytime.low < truth < found.anytime.high
+    assert armlet.evaluate(path, {"it": play}, interval="fixed")["it"].anytime is None
+
+
+def test_the_gate_keeps_and_kills_targets_over_actions(tmp_path: Path) -> None:
+    world, path = World(1), tmp_path / "even.jsonl"
+    with Log(path) as log:
+        policy = armlet.SharedThompson(draws=200)  # which plays every action as long as it has learned nothing
+        bandit = ActionBandit(DX, DZ, policy=policy, seed=1, log=log, reward_range=(0.0, 1.0))
+        for decision in [bandit.decide(*world.step()) for _ in range(1800)]:
+            bandit.learn(decision, float(int(decision.arm) % 2))
+    odd, even = (lambda _, __, label=label: label for label in (1, 2))
+    found = gate(path, odd)
+    assert (found.answer, found.notes) == ("keep", ())
+    assert gate(path, even).answer == "kill"
+    kept = gate(path, odd, against=even)
+    assert kept.answer == "keep"
+    assert kept.gain.low < 1.0 <= kept.gain.high
+
+
+def test_the_gate_allows_any_reward_where_the_log_could_not_have_played(tmp_path: Path) -> None:
+    world, _, path = logged(tmp_path, 1500, armlet.SharedThompson(draws=20), reward_range=(0.0, 1.0))
+    worst = gate(path, greedy_by(-world.theta), against=greedy_by(world.theta))
+    assert worst.gain.high > 0.0 > worst.gain.low
+    assert any("could not have played" in note for note in worst.notes)
+    even = gate(path, "uniform")
+    assert (even.rows, even.drawn, even.waiting) == (1500, 1500, 0)
+    with pytest.raises(ArmletError, match=r"largest_weight is 9\.0, which a log of actions does not take"):
+        gate(path, "uniform", against="uniform", largest_weight=9.0)
+    learner = ActionBandit(DX, DZ, policy=armlet.SharedOptimism(), seed=9)
+    again = World(1)
+    for _ in range(1500):
+        x, table = again.step()
+        decision = learner.decide(x, table)
+        learner.learn(decision, again.reward(x, table, decision.arm))
+    with pytest.raises(EvaluationError, match="was trained on them"):
+        gate(path, learner)

@@ -16,6 +16,7 @@ from armlet.evaluation.provenance import Provenance
 from armlet.evaluation.result import Difference, Evaluation, Value
 from armlet.evaluation.rows import HeldBlocks
 from armlet.evaluation.search import search
+from armlet.evaluation.targets import ArmLaw
 from armlet.policies import ContextualEpsilonGreedy, LinUCB
 from armlet.report.result import Result
 from armlet.types import Interval
@@ -31,7 +32,7 @@ def usual() -> Evaluation:
     paths, spreads, values = [], [], []
     chances = {name: np.tile(np.eye(3)[arm or 0], (len(rows), 1)) for name, arm in TARGETS.items()}
     chances["logged"] = np.eye(3)[rows.arm]
-    checks.add(rows, chances)
+    checks.add(rows, {name: ArmLaw(law, rows.arm) for name, law in chances.items()})
     for name, probabilities in chances.items():
         w = probabilities[np.arange(len(rows)), rows.arm] / rows.propensity if name != "logged" else np.ones(len(rows))
         running, spread = RunningValue((0.0, 1.0)), WeightCounts()

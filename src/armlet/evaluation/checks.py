@@ -19,7 +19,7 @@ import numpy as np
 
 from armlet.errors import EvaluationError
 from armlet.evaluation.rows import Blocks, Rows
-from armlet.evaluation.targets import BanditTarget, Target, prob_of_played
+from armlet.evaluation.targets import ArmLaw, Target
 from armlet.inference.betting import BOTH, SIZES, bet_on_counts, bet_on_draws, p_value, rows_by_arm
 from armlet.types import Arm, Bool, Float64, Int64
 
@@ -312,12 +312,12 @@ class Support:
         self._heavy = np.zeros((1, len(SIZES)))
         self._loose = np.zeros(3)  # n, S w, S w^2 of rows whose exploring is not known
 
-    def add(self, rows: Rows, known: Bool, draws: Bool, target: Float64 | Int64) -> None:
+    def add(self, rows: Rows, known: Bool, draws: Bool, law: ArmLaw) -> None:
         """Add a block, which rows are sure to explore every arm, which are draws, and what the target plays.
 
         See `Propensities.add` and `Checks.add`.
         """
-        chance = prob_of_played(target, rows.arm)
+        chance, target = law.played, law.dist
         w = _weights(chance, rows)
         self._rows += len(rows)
         may_vary = known | rows.turn | (rows.propensity < 1.0)  # elsewhere `_reach` says whether it plays the same
@@ -457,7 +457,7 @@ def check_trained(targets: Sequence[Target], blocks: Blocks, totals: Iterable[fl
 
     `totals` are how many rows a model may have that did: rows are read, arm by arm, only for one that has as many.
     """
-    models = {each: rows for each in targets if isinstance(each, BanditTarget) and (rows := each.learned())}
+    models = {each: rows for each in targets if (rows := each.learned())}
     trained = Trained(len(blocks.arms))
     have = [sum(rows.get(arm, 0.0) for arm in blocks.arms) for rows in models.values()]
     if any(abs(mine - total) <= SLACK * len(blocks.arms) for mine in have for total in totals):
@@ -468,7 +468,7 @@ def check_trained(targets: Sequence[Target], blocks: Blocks, totals: Iterable[fl
 
 def refuse_trained(candidate: Target, trained: Trained, arms: tuple[Arm, ...]) -> None:
     """Refuse a candidate that remembers the rows it would be valued by: it would win by its memory."""
-    if not isinstance(candidate, BanditTarget) or not (rows := candidate.learned()):
+    if not (rows := candidate.learned()):
         return
     if trained.result("candidate", arms, rows=rows).word is not Word.FINE:
         raise EvaluationError(

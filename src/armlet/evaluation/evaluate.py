@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import Any, Final, Literal, TypeAlias, get_args, overload
 
 from armlet.errors import ArgumentError
-from armlet.evaluation.actions.rows import LoggedActions
-from armlet.evaluation.actions.targets import ActionTargetLike
-from armlet.evaluation.actions.value import Question, value_actions
+from armlet.evaluation.action_value import Question, value_actions
+from armlet.evaluation.actions import LoggedActions, read_action_target
 from armlet.evaluation.checks import (
     Word,
     check_trained,
@@ -34,8 +34,16 @@ from armlet.evaluation.pareto.value import value_dials
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.sources import open_rows
-from armlet.evaluation.targets import Target, TargetLike, read_order, read_target, split_own, through_encoders
+from armlet.evaluation.sources import open_rows, read_several
+from armlet.evaluation.targets import (
+    OWN,
+    ArmTarget,
+    TargetLike,
+    named_targets,
+    read_arm_target,
+    read_order,
+    through_encoders,
+)
 from armlet.evaluation.units import largest_unit as find_largest
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import LEVEL
@@ -78,22 +86,6 @@ def evaluate(
 @overload
 def evaluate(
     log: Source | Blocks,
-    targets: ActionTargetLike | Mapping[str, ActionTargetLike] | Sequence[ActionTargetLike],
-    *,
-    baseline: ActionTargetLike = "logged",
-    estimator: EstimatorLike = "auto",
-    level: float = LEVEL,
-    reward_range: Range | None = None,
-    mode: Mode = "greedy",
-    weights: Weights = "refuse",
-    checks: Checking = "all",
-    progress: Progress | None = None,
-) -> Evaluation: ...
-
-
-@overload
-def evaluate(
-    log: Source | Blocks,
     targets: DialTargets,
     *,
     dials: DialsLike,
@@ -108,17 +100,11 @@ def evaluate(
 
 def evaluate(
     log: Source | Blocks,
-    targets: TargetLike
-    | Mapping[str, TargetLike]
-    | Sequence[TargetLike]
-    | ActionTargetLike
-    | Mapping[str, ActionTargetLike]
-    | Sequence[ActionTargetLike]
-    | DialTargets,
+    targets: TargetLike | Mapping[str, TargetLike] | Sequence[TargetLike] | DialTargets,
     *,
     dials: DialsLike | None = None,
     curve: tuple[str, str] | None = None,
-    baseline: TargetLike | ActionTargetLike = "logged",
+    baseline: TargetLike = "logged",
     estimator: EstimatorLike = "auto",
     interval: Intervals = "both",
     level: float = LEVEL,
@@ -199,7 +185,7 @@ def evaluate(
     settings |= {"mode": mode, "weights": weights, "checks": checks, "largest_unit": largest_unit}
     progress = notebook_bar("evaluating") if progress is None else progress
     estimators = choose_from(estimator)
-    _check_options(interval, weights, level)
+    _check_options(interval, weights, level, mode)
     if dials is not None:
         options = settings | {"baseline": baseline, "pool": pool, "workers": workers}
         return _value_dials(log, targets, dials, curve, arms, options, progress)
@@ -213,13 +199,14 @@ def evaluate(
         refused = {"largest_unit": largest_unit, "arms": arms, "pool": pool, "workers": workers}
         return _value_actions(blocks, targets, baseline, settings | refused, estimators, declared, progress)
     order = read_order(arms, blocks.arms)
-    wanted, own = split_own(targets, blocks.arms, mode, order)
-    largest = _largest(blocks, largest_unit, own)
+    words = () if OWN in blocks.arms else (OWN,)
+    several, own = read_several(
+        targets, baseline, lambda name, target: read_arm_target(name, target, blocks.arms, mode, order), words
+    )
+    names = [name for name in named_targets(targets) if name not in own]
+    base, largest = several[-1], _largest(blocks, largest_unit, own)
     without = blocks.has_units and largest is None  # anytime-valid intervals, for lack of a bound
     bets = declared if interval == "both" and not without else None
-    base_name = baseline if isinstance(baseline, str) else "baseline"
-    base = read_target(base_name, baseline, blocks.arms, mode, order)
-    several = [target for target in wanted if target.name != base.name] + [base]
     sequences = None
     if bets is not None:
         sequences = AnytimeIntervals([target.name for target in several], bets, level, largest)
@@ -255,9 +242,7 @@ def evaluate(
         estimates={each.name: judge.points(sums, i, judged[each.name].value) for i, each in enumerate(several)},
         paths=() if monitor is None else tuple(path for path in monitor.paths() if stands(judged[path.name].value)),
         spreads=() if monitor is None else monitor.spreads(),
-        made=provenance(
-            blocks, evaluate, targets=[*(each.name for each in wanted), *own], baseline=base.name, **settings
-        ),
+        made=provenance(blocks, evaluate, targets=[*names, *own], baseline=base.name, **settings),
     )
 
 
@@ -284,7 +269,11 @@ def _value_actions(
         weights=settings["weights"],
         is_checked=settings["checks"] == "all",
     )
-    evaluation = value_actions(log, targets, baseline, settings["mode"], question, progress)
+    several, _ = read_several(targets, baseline, partial(read_action_target, mode=settings["mode"]), ())
+    sequences = None
+    if declared is not None and settings["interval"] == "both":
+        sequences = AnytimeIntervals([each.name for each in several], declared, settings["level"])
+    evaluation: Evaluation = value_actions(log, several, question, sequences, progress)
     names = [name for name in evaluation.values if name != evaluation.baseline]
     return replace(evaluation, made=provenance(log, evaluate, targets=names, baseline=evaluation.baseline, **settings))
 
@@ -312,11 +301,13 @@ def _value_dials(
     return replace(pareto, made=made)
 
 
-def _check_options(interval: str, weights: str, level: float) -> None:
+def _check_options(interval: str, weights: str, level: float, mode: str) -> None:
     if interval not in get_args(Intervals):
         raise ArgumentError("{interval} is {value!r}; choose 'fixed' or 'both'", value=interval)
     if weights not in get_args(Weights):
         raise ArgumentError("{weights} is {value!r}; choose 'refuse' or 'ignore'", value=weights)
+    if mode not in get_args(Mode):
+        raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
     if not (is_number(level) and 0.0 < level < 1.0):
         raise ArgumentError("{level} is {value!r}; give a number between 0 and 1", value=level)
 
@@ -331,7 +322,7 @@ def _largest(blocks: Blocks, largest: int | None, own: Sequence[str]) -> int | N
 
 def _sum(
     blocks: Blocks,
-    targets: Sequence[Target],
+    targets: Sequence[ArmTarget],
     survey: Survey,
     estimators: Mapping[str, Estimator],
     pool: PoolLike,

@@ -23,19 +23,16 @@ import numpy as np
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, DecisionError, EvaluationError, InvalidValueError, UnknownNameError
-from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained
+from armlet.evaluation.checks import NEGLIGIBLE, Trained, refuse_trained, share
 from armlet.evaluation.monitor import ValueSequence, cut_at_looks
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
-from armlet.evaluation.sources import open_rows
+from armlet.evaluation.sources import open_rows, read_target
 from armlet.evaluation.targets import (
-    Logged,
     Target,
     TargetLike,
     name_of,
-    prob_of_played,
     read_order,
-    read_target,
     through_encoders,
 )
 from armlet.evaluation.units import largest_unit as find_largest
@@ -93,7 +90,7 @@ class AgainstLive:
         self._live.add(rows, np.ones(len(rows)))
         used, chance = randomized_rows(rows)
         some = rows.take(used)
-        self._ours.add(some, prob_of_played(self.targets[0].action_dist(some), some.arm) / chance[used])
+        self._ours.add(some, self.targets[0].law(some).played / chance[used])
 
     def interval(self) -> Interval:
         """Return candidate less live."""
@@ -114,7 +111,7 @@ class AgainstOther:
         """Add rows, all with a reward."""
         used, chance = randomized_rows(rows)
         some = rows.take(used)
-        first, second = (prob_of_played(each.action_dist(some), some.arm) / chance[used] for each in self.targets)
+        first, second = (each.law(some).played / chance[used] for each in self.targets)
         self._sequence.add(some.reward, first, second)
 
     def interval(self) -> Interval:
@@ -134,7 +131,7 @@ class UnitsAgainstOther:
         used, chance = randomized_rows(rows)
         some = rows.take(used)
         for target, sequence in zip(self.targets, self._each, strict=True):
-            sequence.add(some, prob_of_played(target.action_dist(some), some.arm) / chance[used])
+            sequence.add(some, target.law(some).played / chance[used])
 
     def interval(self) -> Interval:
         """Return candidate less the other."""
@@ -208,19 +205,23 @@ def gate(
     sign = 1.0 if blocks.objective == "max" else -1.0
     ends = declared if sign > 0 else (-declared[1], -declared[0])
     order = read_order(arms, blocks.arms)
-    mine = read_target("candidate", candidate, blocks.arms, mode, order)
-    if isinstance(mine, Logged):
+    mine = read_target("candidate", candidate, blocks, mode, order)
+    if mine.is_log:
         raise ArgumentError("{candidate} is 'logged', which is what plays now; give another policy")
+    if blocks.has_tables and largest_weight is not None:
+        text = "{largest_weight} is {value!r}, which a log of actions does not take; leave it out"
+        raise ArgumentError(text, value=largest_weight)
     compared: Compared
     largest = _largest(blocks, largest_unit)
     if isinstance(against, str) and against in (LIVE, "logged") and against not in blocks.arms:
         compared = AgainstLive(mine, ends, level, largest)
     else:
-        other = read_target("against", against, blocks.arms, mode, order)
+        other = read_target("against", against, blocks, mode, order)
         compared = _against(mine, other, ends, level, largest_weight, largest)
-    trained = Trained(len(blocks.arms))
+    columns = blocks.arms or (0,)  # of a log of actions one, for whatever was played
+    trained = Trained(len(columns))
     counts, looks = _read(blocks, compared, trained, sign)
-    refuse_trained(mine, trained, blocks.arms)
+    refuse_trained(mine, trained, columns)
     gain = compared.interval()
     return Verdict(
         answer=answer_of(gain, worth),
@@ -277,11 +278,8 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
         trained.add(rows)
         paid = rows.take(rows.rewarded)
         check_rows(paid)
-        if (certain := deterministic_rows(paid)).any():
-            some = paid.take(certain)
-            counts.certain += len(some)
-            for each in compared.targets:
-                counts.beyond += float((1.0 - prob_of_played(each.action_dist(some), some.arm)).sum())
+        counts.certain += int(np.count_nonzero(deterministic_rows(paid)))
+        counts.beyond += sum(each.beyond(paid) for each in compared.targets)
         counts.waiting += len(rows) - len(paid)
         for piece, is_look in cut_at_looks(counts.rows, len(paid)):
             part = paid.take(piece)
@@ -296,7 +294,7 @@ def _read(blocks: Iterable[Rows], compared: Compared, trained: Trained, sign: fl
         raise EvaluationError(
             f"{counts.reweighted:,} rows were learned with a weight other than 1, which may mean anything; log without"
         )
-    if counts.beyond > NEGLIGIBLE * counts.rows:
+    if counts.certain and counts.beyond > NEGLIGIBLE * counts.rows:
         raise EvaluationError(
             f"{counts.certain:,} rows could not have been otherwise, and what is compared plays another arm in some of "
             "them: what that would have earned nobody knows. Leave those rows out, or log with a policy that explores"
@@ -311,6 +309,9 @@ def _notes(counts: _Counts) -> Iterable[str]:
         yield f"{counts.waiting:,} rows have no reward: harmless only if that does not depend on what it would be."
     if counts.turns:
         yield f"{counts.turns:,} rows had their turn in a round-robin and were not drawn; they are left out."
+    if counts.beyond > NEGLIGIBLE * counts.rows:
+        part = share(counts.beyond / counts.rows)
+        yield f"The log could not have played {part} of what is compared: the interval allows any reward there."
     if counts.drawn == 0:
         yield "No row was drawn by chance, so nothing is known of the candidate; log with a policy that explores."
 

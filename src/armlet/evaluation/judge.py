@@ -35,7 +35,7 @@ from armlet.evaluation.monitor import AnytimeIntervals, Survey, logger_of
 from armlet.evaluation.own import SelfEvaluation, self_evaluate
 from armlet.evaluation.result import Difference, Point, Value
 from armlet.evaluation.rows import Blocks
-from armlet.evaluation.targets import Logged, Named
+from armlet.evaluation.targets import Target
 from armlet.inputs.settings import Objective, Range
 from armlet.types import Float64, Interval
 
@@ -89,12 +89,12 @@ class Judge:
         return lines
 
     def values(
-        self, targets: Sequence[Named], sums: TargetSums, sequences: AnytimeIntervals | None
+        self, targets: Sequence[Target], sums: TargetSums, sequences: AnytimeIntervals | None
     ) -> dict[str, JudgedValue]:
         """Value all targets, those that the log tells nothing of without a number."""
         values = {}
         for place, target in enumerate(targets):
-            is_log, spread = isinstance(target, Logged), _spread(sums, place)
+            is_log, spread = target.is_log, _spread(sums, place)
             estimated = self._estimated("ips" if is_log else self._estimator, sums, place)
             if self.is_checked and not is_log:
                 about = check_ess(target.name, self._survey.rewarded, estimated.ess, float(sums.largest[place]))
@@ -116,9 +116,9 @@ class Judge:
         ess = min(estimated.ess / max(1.0, times), float(len(units)))
         return replace(estimated, ess=ess, rows=min(estimated.rows, float(len(units))))
 
-    def refuse_deterministic(self, targets: Sequence[Named], sums: TargetSums, own: Sequence[str]) -> None:
+    def refuse_deterministic(self, targets: Sequence[Target], sums: TargetSums, own: Sequence[str]) -> None:
         """Refuse a log that tells nothing of any target, since all of them play what it could not have played."""
-        places = [place for place, target in enumerate(targets) if not isinstance(target, Logged)]
+        places = [place for place, target in enumerate(targets) if not target.is_log]
         reached = any(sums.beyond[place] <= self._slack for place in places)
         if self._survey.certain and (places or own) and not reached:
             raise EvaluationError(
@@ -215,7 +215,7 @@ class Judge:
 
     def differences(
         self,
-        targets: Sequence[Named],
+        targets: Sequence[Target],
         values: Mapping[str, JudgedValue],
         sums: TargetSums,
         own: Sequence[SelfEvaluation],
@@ -232,7 +232,7 @@ class Judge:
             se = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.nan
             spans = [self._apart(mine.value, base.value, se, shared, level) for level in levels]
             out[target.name] = self._difference(mine.value, base.value, se, spans)
-        is_log = isinstance(targets[-1], Logged)
+        is_log = targets[-1].is_log
         for each in own:
             spans = [self._ahead(each, base.value, level, is_log) for level in levels]
             out[each.value.name] = self._difference(each.value, base.value, math.nan, spans)

@@ -23,7 +23,7 @@ from armlet import kernel
 from armlet.bandit import Bandit
 from armlet.errors import LogError
 from armlet.evaluation.provenance import Provenance, provenance
-from armlet.evaluation.rows import Blocks, Rows
+from armlet.evaluation.rows import Blocks, Rows, refuse_tables
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.units import refuse_units
 from armlet.inference.intervals import Z, rough_t_quantile
@@ -192,6 +192,7 @@ def rejection_replay(log: Source | Blocks, policy: Policy, *, seed: int | None =
     array([0])
     """
     blocks = open_rows(log)
+    refuse_tables(blocks, "rejection replay")
     refuse_units(blocks, "rejection replay", "replay a log without units, or evaluate a policy that does not learn")
     thinning = find_thinning(blocks)
     chosen = secrets.randbits(127) if seed is None else seed

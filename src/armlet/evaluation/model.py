@@ -19,7 +19,7 @@ import numpy as np
 
 from armlet.evaluation.estimators import Estimator, kernel_constants
 from armlet.evaluation.rows import Design, Rows
-from armlet.evaluation.targets import ActionDist, BanditTarget, Logged, Target, prob_of_played
+from armlet.evaluation.targets import ActionDist, ArmLaw, ArmTarget, BanditTarget, prob_of_played
 from armlet.evaluation.units import FOLDS, UnitSums, fold_of
 from armlet.kernel import gram, predict_played, predict_target, row_features, sum_features, sum_rows, value_greedy
 from armlet.reference import evaluate as reference
@@ -62,7 +62,7 @@ class Predictions:
         self._rows, self._learned, self._model = rows, learned, model
         self._played: Float64 | None = None  # of all rows, once a target has asked about most
 
-    def of(self, target: Target) -> Prediction:
+    def of(self, target: ArmTarget) -> Prediction:
         """Predict what a target earns."""
         greedy = self._greedy(target) if isinstance(target, BanditTarget) else None
         if greedy is not None:
@@ -178,9 +178,9 @@ def contributions(dist: ActionDist, pi: Float64, design: Design) -> Float64:
     return out
 
 
-def running_sums(dist: ActionDist, rows: Rows, design: Design) -> Float64:
+def running_sums(law: ArmLaw, rows: Rows, design: Design) -> Float64:
     """Return what a block adds to the running sums of a target, (RUNNING,); by fold of units, (FOLDS, RUNNING)."""
-    added = contributions(dist, prob_of_played(dist, rows.arm), design)
+    added = contributions(law.dist, law.played, design)
     if rows.unit is not None:
         fold = fold_of(rows.unit)
         return np.stack([_last_sum(added[:, fold == each]) for each in range(FOLDS)])
@@ -265,7 +265,7 @@ class SumTask:
     """A block to be summed for targets, the last of which is the baseline."""
 
     read: Callable[[], Rows]
-    targets: tuple[Target, ...]
+    targets: tuple[ArmTarget, ...]
     models: tuple[RewardModel, ...]  # one; where rows have units one for each fold, which has not seen it
     starts: Float64  # (J, RUNNING): of the running sums; (J, FOLDS, RUNNING) where rows have units
     estimators: tuple[Estimator, ...]
@@ -319,12 +319,12 @@ def _parts_of(task: SumTask, rows: Rows, design: Design) -> list[Parts | None]:
     """Return what the features of every target are made of; None for the log itself."""
     pairs = list(zip(task.targets, task.starts, strict=True))
     if rows.unit is not None:
-        return [None if isinstance(each, Logged) else _unit_parts(task, rows, design, each, at) for each, at in pairs]
+        return [None if each.is_log else _unit_parts(task, rows, design, each, at) for each, at in pairs]
     predictions = Predictions(rows, design.learned, task.models[0])
-    return [None if isinstance(each, Logged) else _parts(rows, design, predictions.of(each), at) for each, at in pairs]
+    return [None if each.is_log else _parts(rows, design, predictions.of(each), at) for each, at in pairs]
 
 
-def _unit_parts(task: SumTask, rows: Rows, design: Design, target: Target, start: Float64) -> Parts:
+def _unit_parts(task: SumTask, rows: Rows, design: Design, target: ArmTarget, start: Float64) -> Parts:
     """Return the parts of rows that have units: each fold by the model and the running sums of the others."""
     fold, n = fold_of(np.asarray(rows.unit)), len(rows)
     pi, direct, played, h, added = *(np.zeros(n) for _ in range(4)), np.zeros((RUNNING, n))

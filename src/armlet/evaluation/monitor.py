@@ -18,7 +18,7 @@ from armlet.evaluation.checks import Check, Propensities, Support, Word, explore
 from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import RUNNING, combine, empty_records, row_sums, running_sums
 from armlet.evaluation.rows import Blocks, Design, Rows, check_rows
-from armlet.evaluation.targets import ActionDist, Logged, Target, is_deterministic, prob_of_played
+from armlet.evaluation.targets import ArmLaw, ArmTarget, Law, Target
 from armlet.evaluation.units import FOLDS, FirstDecisions, OpenUnits, UnitCount, fold_of
 from armlet.inference.intervals import LEVEL
 from armlet.inference.sequences import Kind, MeanSequence, Scores, UnitSequence, in_range
@@ -40,7 +40,7 @@ LOWEST: Final = -40  # powers of 2 that are distinguished
 BINS: Final = 100
 
 
-Observer: TypeAlias = Callable[[Rows, Mapping[str, ActionDist]], None]
+Observer: TypeAlias = Callable[[Rows, Mapping[str, ArmLaw]], None]
 """Called with every block of a log in order, and what each target would have done."""
 
 
@@ -189,15 +189,15 @@ class Checks:
         self._support = {name: Support(n_arms) for name in targets}
         self._firsts = FirstDecisions()
 
-    def add(self, rows: Rows, targets: Mapping[str, ActionDist]) -> None:
-        """Add a block, and what each target would play in it: the arms, (n,), or the probabilities of all, (n, K)."""
+    def add(self, rows: Rows, laws: Mapping[str, ArmLaw]) -> None:
+        """Add a block, and what each target would play in it."""
         known = explores_every_arm(rows)
         draws = np.ones(len(rows), dtype=np.bool_) if rows.unit is None else self._firsts.add(rows.unit)
         self._propensities.add(rows, known, draws)
         self._drift.add(rows if rows.unit is None else rows.take(draws))
         self._missing.add(rows, draws)
         for name, support in self._support.items():
-            support.add(rows, known, draws, targets[name])
+            support.add(rows, known, draws, laws[name])
 
     def result(self) -> tuple[Check, ...]:
         """Return all checks after the last block."""
@@ -353,20 +353,20 @@ class Monitor:
         level: float = LEVEL,
         largest: int | None = None,
     ) -> None:
-        names = [target.name for target in targets if not isinstance(target, Logged)]
+        names = [target.name for target in targets if not target.is_log]
         self.checks = Checks(blocks.arms, blocks.dim, names, blocks.features)
         self._spreads = {name: WeightCounts() for name in names}
         self._running = {name: RunningValue(reward_range, level, largest) for name in names}
 
-    def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
+    def add(self, rows: Rows, laws: Mapping[str, ArmLaw]) -> None:
         """Add a block, and what each target would have done."""
-        self.checks.add(rows, dists)
+        self.checks.add(rows, laws)
         paid, rewarded = rows.rewarded, rows.with_reward()
         design = Design.of(rewarded)
         used, chance = design.randomized()
         drawn = rewarded if used.all() else rewarded.take(used)
         for name, running in self._running.items():
-            pi = prob_of_played(dists[name][paid], rewarded.arm)
+            pi = laws[name].take(paid).played
             self._spreads[name].add(pi / design.propensity)
             running.add(drawn, pi[used] / chance[used])
 
@@ -395,7 +395,7 @@ class AnytimeIntervals:
         self._even = True
         self._uneven: set[str] = set()
 
-    def add(self, rows: Rows, dists: Mapping[str, ActionDist]) -> None:
+    def add(self, rows: Rows, laws: Mapping[str, Law]) -> None:
         """Add a block, and what each target would have done."""
         paid, rewarded = rows.rewarded, rows.with_reward()
         design = Design.of(rewarded)
@@ -407,10 +407,10 @@ class AnytimeIntervals:
         self._even = self._even and is_even and not self._units
         drawn = rewarded if used.all() else rewarded.take(used)
         for name, sequence in self._weighted.items():
-            dist = dists[name][paid]
-            pi = prob_of_played(dist, rewarded.arm)[used]
+            law = laws[name].take(paid)
+            pi = law.played[used]
             sequence.add(drawn, pi / chance[used])
-            if not is_deterministic(dist):
+            if not law.is_certain:
                 self._uneven.add(name)
             elif self._even and name not in self._uneven:
                 self._matched[name].add(drawn.reward[pi == 1.0])
@@ -560,7 +560,7 @@ def _are_among(rewards: Float64, values: set[float]) -> bool:
 
 def survey_log(
     blocks: Blocks,
-    targets: Sequence[Target],
+    targets: Sequence[ArmTarget],
     observers: Sequence[Observer] = (),
     progress: Progress | None = None,
     declared: Range | None = None,
@@ -577,12 +577,12 @@ def survey_log(
         survey.add(rows, paid, design)
         survey.starts.append(start)
         is_known = design.known.all()
-        dists = {target.name: target.action_dist(rows) for target in targets} if is_known or observers else {}
+        laws = {target.name: target.law(rows) for target in targets} if is_known or observers else {}
         if is_known:
             mask = rows.rewarded
-            start = start + np.stack([running_sums(dists[each.name][mask], paid, design) for each in targets])
+            start = start + np.stack([running_sums(laws[each.name].take(mask), paid, design) for each in targets])
         if declared is not None:
             in_range(paid.reward, declared)
         for observer in observers:
-            observer(rows, dists)
+            observer(rows, laws)
     return survey

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from armlet.errors import ArgumentError, LogError
+from armlet.errors import ArgumentError, EvaluationError, LogError
 from armlet.evaluation.provenance import RowDigest
 from armlet.inputs.columns import LEAST_CHANCE
 from armlet.inputs.settings import Objective
@@ -88,6 +88,8 @@ class Blocks(ABC):
     """What the log is called: its file, its loop, or where it comes from."""
     period: tuple[int, int] | None = None
     """The first and the last time of a decision, in microseconds since 1970, if there are times."""
+    has_tables: bool = False
+    """Whether its actions have features: then every row has a table of its own, and no column is an arm's."""
     digest: str | None = None
     """SHA-256 of the rows; None until they have been read once, in order. It does not depend on how they are stored."""
 
@@ -166,6 +168,15 @@ class Blocks(ABC):
             yield rows
         if made is not None:
             self.digest = made.hexdigest()
+
+
+def refuse_tables(blocks: Blocks, what: str) -> None:
+    """Refuse a log whose actions have features, for what reads a column for every arm."""
+    if blocks.has_tables:
+        raise EvaluationError(
+            f"{blocks.name} is a log of actions with features, which has no column for every arm, so {what} cannot "
+            "read it; value policies on it by armlet.evaluate or gate"
+        )
 
 
 class HeldBlocks(Blocks):

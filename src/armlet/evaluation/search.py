@@ -23,7 +23,7 @@ from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
 from armlet.evaluation.dials import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
-from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows
+from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows, refuse_tables
 from armlet.evaluation.sources import open_rows
 from armlet.evaluation.targets import BanditTarget, places_in, read_order, through_encoders
 from armlet.evaluation.units import refuse_units
@@ -173,6 +173,7 @@ def search(
     (True, True)
     """
     blocks = open_rows(log)
+    refuse_tables(blocks, "a search")
     refuse_units(blocks, "a search", "evaluate policies by name, armlet.evaluate(log, {...}), which counts units")
     declared = blocks.reward_range if reward_range is None else reward_range
     if declared is None:

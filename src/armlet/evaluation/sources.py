@@ -1,22 +1,28 @@
-"""Logs of all kinds, as blocks of rows."""
+"""Logs of all kinds as blocks of rows, and the targets that play what a log has: arms, or actions of tables."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from armlet.evaluation.actions.rows import LoggedActions
+from armlet.errors import ArgumentError
+from armlet.evaluation.actions import LoggedActions, read_action_target
 from armlet.evaluation.compacted import CompactedBlocks
 from armlet.evaluation.paid import held_rewards
 from armlet.evaluation.rows import Blocks, HeldBlocks, without_gaps
 from armlet.evaluation.spooled import SpooledBlocks
+from armlet.evaluation.targets import Target, named_targets, read_arm_target
 from armlet.evaluation.units import unit_codes
 from armlet.log.imported import ImportedColumns
 from armlet.log.reader import Source, read
 from armlet.record.faults import check_ordinary
+from armlet.types import Arm, Mode
+
+T = TypeVar("T", bound=Target)
 
 
 def open_rows(log: Source | Blocks) -> Blocks:
@@ -63,3 +69,27 @@ def _held(log: ImportedColumns) -> HeldBlocks:
     at = np.zeros(0) if columns.at is None else columns.at[columns.at != 0]  # 0 where times are not known
     blocks.period = (int(at.min()), int(at.max())) if at.size else None
     return blocks
+
+
+def read_target(name: str, target: object, blocks: Blocks, mode: Mode, order: tuple[Arm, ...] | None = None) -> Target:
+    """Read one target of a log; `order` is that of arms in matrices without labels."""
+    if blocks.has_tables:
+        return read_action_target(name, target, mode)
+    return read_arm_target(name, target, blocks.arms, mode, order)
+
+
+def read_several(
+    targets: object, baseline: object, read: Callable[[str, object], T], own: Collection[str]
+) -> tuple[list[T], list[str]]:
+    """Read targets as users give them, each under a name of its own: all of them, the baseline last.
+
+    `own` are words for what no target plays, such as "own"; the names of those are returned apart.
+    """
+    named = named_targets(targets)
+    if not named:
+        raise ArgumentError("{targets} is empty; give a policy to value")
+    apart = [name for name, target in named.items() if isinstance(target, str) and target in own]
+    several = {name: read(name, target) for name, target in named.items() if name not in apart}
+    base_name = baseline if isinstance(baseline, str) else "baseline"
+    base = read(base_name, baseline)
+    return [*(each for each in several.values() if each.name != base.name), base], apart

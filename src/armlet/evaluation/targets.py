@@ -12,14 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError
-from armlet.evaluation.rows import Rows
+from armlet.evaluation.rows import Rows, deterministic_rows
 from armlet.inputs.columns import check_labels, check_utf8, is_number
 from armlet.inputs.contexts import is_table
 from armlet.inputs.table import Table
@@ -27,6 +27,7 @@ from armlet.loading import load
 from armlet.types import Arm, Bool, Float64, Int64, Mode
 
 if TYPE_CHECKING:
+    from armlet.actions.bandit import ActionBandit
     from armlet.inputs.encoder import Encoder
 
 ActionDist: TypeAlias = Int64 | Float64
@@ -38,7 +39,7 @@ It returns one label a row, or probabilities by label: a mapping, a data frame, 
 columns. A matrix (n, K) has no labels: it is read only where f has a parameter `arms`, the caller gave `arms=`, or the
 labels are 0 to K - 1.
 """
-TargetLike: TypeAlias = "Target | Bandit | Function | Arm | os.PathLike[str]"
+TargetLike: TypeAlias = "Target | Bandit | ActionBandit | Function | Arm | os.PathLike[str]"
 
 Column = TypeVar("Column", Float64, Bool)
 L = TypeVar("L")
@@ -47,26 +48,82 @@ OWN = "own"
 SUM_SLACK = 1e-6  # by which probabilities may miss a sum of 1
 
 
-class Named(Protocol):
-    """What has a name of its own among the values of an evaluation."""
+class Law(Protocol):
+    """What a target would have done in n rows."""
 
     @property
-    def name(self) -> str:
-        """What its value is called."""
+    def played(self) -> Float64:
+        """(n,): its probability of what was played."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it would have played one thing in every row."""
+
+    def take(self, which: Bool) -> Self:
+        """Return the law of some rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLaw:
+    """The law of a target that plays arms."""
+
+    dist: ActionDist
+    arm: Int64  # (n,): those that were played
+
+    @property
+    def played(self) -> Float64:
+        """(n,): its probability of the arm that was played."""
+        return prob_of_played(self.dist, self.arm)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it would have played one arm in every row."""
+        return self.dist.ndim == 1 or bool(((self.dist == 0.0) | (self.dist == 1.0)).all())
+
+    def take(self, which: Bool) -> ArmLaw:
+        """Return the law of some rows."""
+        return ArmLaw(self.dist[which], self.arm[which])
 
 
 class Target(ABC):
     """A policy that does not learn."""
 
     name: str
+    is_log: ClassVar[bool] = False
+    """Whether it is the policy that logged."""
+
+    @abstractmethod
+    def law(self, rows: Rows) -> Law:
+        """Return what it would have done."""
+
+    @abstractmethod
+    def beyond(self, rows: Rows) -> float:
+        """Return how much of what it plays the log could not have played, in rows."""
+
+    def learned(self) -> dict[Arm, float]:
+        """Return how many rows of every arm it has learned; empty if it does not count them."""
+        return {}
+
+
+class ArmTarget(Target):
+    """One that plays arms."""
+
+    def beyond(self, rows: Rows) -> float:
+        """Return how often it plays another arm where the log could play no other."""
+        certain = deterministic_rows(rows)
+        return float((1.0 - self.law(rows.take(certain)).played).sum()) if certain.any() else 0.0
 
     @abstractmethod
     def action_dist(self, rows: Rows) -> ActionDist:
+        """Return the arm of each row, or the probabilities of all."""
+
+    def law(self, rows: Rows) -> ArmLaw:
         """Return what it would have done."""
+        return ArmLaw(self.action_dist(rows), rows.arm)
 
 
 @dataclass(frozen=True, slots=True)
-class Always(Target):
+class Always(ArmTarget):
     """One arm where it is eligible; elsewhere the eligible ones uniformly."""
 
     name: str
@@ -84,7 +141,7 @@ class Always(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class UniformTarget(Target):
+class UniformTarget(ArmTarget):
     """All eligible arms with equal probability."""
 
     name: str = "uniform"
@@ -95,10 +152,11 @@ class UniformTarget(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class Logged(Target):
+class Logged(ArmTarget):
     """The logging policy: what was played was played."""
 
     name: str = "logged"
+    is_log = True
 
     def action_dist(self, rows: Rows) -> ActionDist:
         """Return the arms of the log."""
@@ -106,7 +164,7 @@ class Logged(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTarget(Target):
+class FunctionTarget(ArmTarget):
     """A function that returns labels, or probabilities."""
 
     name: str
@@ -228,7 +286,7 @@ def places_in(of_log: tuple[Arm, ...], order: tuple[Arm, ...] | None, what: str,
 
 
 @dataclass(frozen=True, slots=True)
-class BanditTarget(Target):
+class BanditTarget(ArmTarget):
     """A bandit, as it is now."""
 
     name: str
@@ -387,24 +445,6 @@ def prob_of_played(dist: ActionDist, arm: Int64) -> Float64:
     return np.ascontiguousarray(dist[np.arange(len(arm)), arm], dtype=np.float64)
 
 
-def is_deterministic(dist: ActionDist) -> bool:
-    """Return whether one arm is played in every row."""
-    return dist.ndim == 1 or bool(((dist == 0.0) | (dist == 1.0)).all())
-
-
-def split_own(
-    targets: object, arms: tuple[Arm, ...], mode: Mode, order: tuple[Arm, ...] | None = None
-) -> tuple[list[Target], list[str]]:
-    """Read targets as users give them, each under a name of its own, and return the names of "own" apart."""
-    if mode not in get_args(Mode):
-        raise ArgumentError("{mode} is {value!r}; choose 'greedy' or 'exploring'", value=mode)
-    named = named_targets(targets)
-    if not named:
-        raise ArgumentError("{targets} is empty; give a policy to value")
-    own = [name for name, target in named.items() if isinstance(target, str) and target == OWN and OWN not in arms]
-    return [read_target(name, target, arms, mode, order) for name, target in named.items() if name not in own], own
-
-
 def named_targets(targets: object) -> dict[str, object]:
     """Return targets as users give them by name: alone, in a list, or in a mapping."""
     if isinstance(targets, Mapping):
@@ -433,11 +473,11 @@ def is_model_file(target: object) -> bool:
     return isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".armlet"))
 
 
-def read_target(
+def read_arm_target(
     name: str, target: object, arms: tuple[Arm, ...], mode: Mode, order: tuple[Arm, ...] | None = None
-) -> Target:
+) -> ArmTarget:
     """Read one target: a name, the label of an arm, a model file, a Bandit or a function."""
-    if isinstance(target, Target):
+    if isinstance(target, ArmTarget):
         return target
     if isinstance(target, str | int) and target in arms:
         return Always(name, arms.index(target))

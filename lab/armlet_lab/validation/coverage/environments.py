@@ -22,7 +22,7 @@ from armlet.evaluation.evaluate import evaluate
 from armlet.evaluation.model import RIDGE, RUNNING, contributions, row_weights
 from armlet.evaluation.monitor import AnytimeIntervals
 from armlet.evaluation.rows import Design, HeldBlocks, Rows
-from armlet.evaluation.targets import prob_of_played
+from armlet.evaluation.targets import ArmLaw, prob_of_played
 from armlet.kernel import gram, row_features
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, AutoEpsilonGreedy, ContextualEpsilonGreedy, Uniform
@@ -165,7 +165,7 @@ def _at_looks(log: HeldBlocks, rows: Rows, target: Function, truth: float) -> di
     held = fixed = True
     start, low, high = 0, -math.inf, math.inf
     for end in ends:
-        sequences.add(rows.take(slice(start, end)), {NAME: law[start:end]})
+        sequences.add(rows.take(slice(start, end)), {NAME: ArmLaw(law[start:end], rows.arm[start:end])})
         low, high = sequences.interval(NAME)
         held &= low <= truth <= high
         fixed &= _covered(rows.reward[:end][explored[:end]], w[: int(explored[:end].sum())], truth)

@@ -12,20 +12,18 @@ from typing import Final
 
 import numpy as np
 
-from armlet.evaluation.actions.model import Expected, Facts, expect
-from armlet.evaluation.actions.rows import LoggedActions
-from armlet.evaluation.actions.targets import ActionBanditTarget, ActionTarget, read_target, read_targets
+from armlet.evaluation.action_model import Expected, Facts, expect
+from armlet.evaluation.actions import ActionBanditTarget, ActionTarget, LoggedActions
 from armlet.evaluation.checks import ALPHA, FEWEST_TRAINED, NEGLIGIBLE, SLACK, Check, Word, share
 from armlet.evaluation.estimators import Estimator, EstimatorLike
 from armlet.evaluation.judge import Judge, JudgedValue, verdict
 from armlet.evaluation.model import TargetSums, features_of, sum_products
-from armlet.evaluation.monitor import Survey
+from armlet.evaluation.monitor import AnytimeIntervals, Survey
 from armlet.evaluation.result import Difference, Evaluation, Value
-from armlet.evaluation.targets import Logged
 from armlet.inference.betting import bet_on_counts, p_value
 from armlet.inputs.settings import Objective, Range
 from armlet.parallel import Progress
-from armlet.types import Interval, Mode
+from armlet.types import Interval
 
 WHY: Final = "propensities are exact, and a model of earlier rows alone is leant on"
 
@@ -43,17 +41,22 @@ class Question:
 
 
 def value_actions(
-    log: LoggedActions, targets: object, baseline: object, mode: Mode, question: Question, progress: Progress | None
+    log: LoggedActions,
+    several: Sequence[ActionTarget],
+    question: Question,
+    sequences: AnytimeIntervals | None,
+    progress: Progress | None,
 ) -> Evaluation:
-    """Estimate what policies would have earned on the decisions of a log of actions."""
-    base_name = baseline if isinstance(baseline, str) else "baseline"
-    base = read_target(base_name, baseline, mode)
-    several = [target for target in read_targets(targets, mode) if target.name != base.name] + [base]
-    facts, expected = expect(log, several, progress)
+    """Estimate what policies would have earned on the decisions of a log of actions, the last of them the baseline."""
+    base = several[-1]
+    facts, expected = expect(log, several, [] if sequences is None else [sequences.add], progress)
     survey = _survey(log, facts)
     survey.refuse(question.weights)
     checks = _checks(facts, several, expected, question) if question.is_checked else ()
-    answers = [_judged(log, survey, facts, several, expected, question, checks, end) for end in (None, "low", "high")]
+    answers = [
+        _judged(log, survey, facts, several, expected, question, checks, end, sequences)
+        for end in (None, "low", "high")
+    ]
     judge, values, differences = answers[0]
     for place, target in enumerate(several):
         if question.declared is not None and expected[place].beyond.any() and not np.isnan(values[target.name].value):
@@ -100,6 +103,7 @@ def _judged(
     question: Question,
     checks: tuple[Check, ...],
     end: str | None,
+    sequences: AnytimeIntervals | None,
 ) -> Answer:
     """Value all targets, what is out of reach by the model; or at one end of what can be, the baseline at the other."""
     judge = Judge(survey, log, question.level, question.declared, question.estimator, question.estimators)
@@ -107,13 +111,13 @@ def _judged(
     judge.trained = {str(check.target) for check in checks if check.name == "trained" and check.word is not Word.FINE}
     fills = [_fill(question.declared, end, is_base=target is targets[-1]) for target in targets]
     parts = [
-        facts.logged() if isinstance(target, Logged) else each.parts(facts, fill)
+        facts.logged() if target.is_log else each.parts(facts, fill)
         for target, each, fill in zip(targets, expected, fills, strict=True)
     ]
     known = question.declared is not None
     beyond = np.array([0.0 if known else float(each.beyond.sum()) for each in expected])
     sums: TargetSums = sum_products(features_of(parts, list(question.estimators.values())), beyond)
-    judged: dict[str, JudgedValue] = judge.values(targets, sums, None)
+    judged: dict[str, JudgedValue] = judge.values(targets, sums, sequences)
     is_auto = question.estimator == "auto"
     values = {
         name: replace(each.value, why=WHY) if is_auto and each.value.estimator != "mean" else each.value
@@ -161,7 +165,7 @@ def _checks(
 ) -> tuple[Check, ...]:
     checks = [_possible(facts), _drawn(facts)]
     for target, each in zip(targets, expected, strict=True):
-        if not isinstance(target, Logged):
+        if not target.is_log:
             checks.append(_coverage(target.name, float(each.beyond.mean()), has_range=question.declared is not None))
         if isinstance(target, ActionBanditTarget):
             checks.append(_trained(target, facts))

@@ -7,15 +7,14 @@ O(n (D^2 + m D)) in all, m the actions that targets may play.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from armlet.actions.policies import MOST_TERMS
-from armlet.evaluation.actions.rows import LoggedAction, LoggedActions, is_possible
-from armlet.evaluation.actions.targets import ActionLaw, ActionTarget
+from armlet.evaluation.actions import ActionTarget, LoggedAction, LoggedActions, RowLaw, TableLaw, TableRows
 from armlet.kernel import ActionRows, PairModel
 from armlet.parallel import Progress
 from armlet.reference.evaluate import Parts
@@ -61,25 +60,33 @@ class Facts:
 
 
 def expect(
-    log: LoggedActions, targets: Sequence[ActionTarget], progress: Progress | None
+    log: LoggedActions,
+    targets: Sequence[ActionTarget],
+    observers: Sequence[Callable[[TableRows, Mapping[str, TableLaw]], None]],
+    progress: Progress | None,
 ) -> tuple[Facts, list[Expected]]:
     """Ask all targets about all rows, and a model of earlier rows what comes of it."""
     model = _model(log)
     facts: list[tuple[float, ...]] = []
     expectations: list[list[tuple[float, ...]]] = [[] for _ in targets]
     waiting: list[tuple[int, Float64, Float64, float]] = []  # rows that the model is still to learn
-    for row in log.decisions():
-        facts.append(_facts(row))
-        for target, rows in zip(targets, expectations, strict=True):
-            rows.append(_expect(model, row, target.law(row)))
-        waiting.append((int(row.table.keys[row.place]), row.x, row.table.features[row.place], row.reward))
-        if len(waiting) >= max(FIRST, len(facts) // GROWTH):
-            for key, x, z, reward in waiting:
-                model.add(key, x, z, reward, 1.0)
-            waiting.clear()
-            if progress is not None:
-                progress(len(facts), log.n)
-    columns = [Expected(*np.array(rows, dtype=np.float64).reshape(-1, 5).T.copy()) for rows in expectations]
+    for block in log:
+        rows = block.with_reward()
+        laws = [target.law(rows) for target in targets]
+        for observer in observers:
+            observer(rows, {target.name: law for target, law in zip(targets, laws, strict=True)})
+        for i, row in enumerate(rows.actions):
+            facts.append(_facts(row))
+            for law, expected in zip(laws, expectations, strict=True):
+                expected.append(_expect(model, row, law.rows[i]))
+            waiting.append((int(row.table.keys[row.place]), row.x, row.table.features[row.place], row.reward))
+            if len(waiting) >= max(FIRST, len(facts) // GROWTH):
+                for key, x, z, reward in waiting:
+                    model.add(key, x, z, reward, 1.0)
+                waiting.clear()
+                if progress is not None:
+                    progress(len(facts), log.n)
+    columns = [Expected(*np.array(each, dtype=np.float64).reshape(-1, 5).T.copy()) for each in expectations]
     return Facts(*np.array(facts, dtype=np.float64).reshape(-1, 7).T.copy()), columns
 
 
@@ -89,7 +96,7 @@ def _facts(row: LoggedAction) -> tuple[float, ...]:
     is_open = len(chances) > 1 and min(chances) < most
     likeliest = float(row.propensity == most) if is_open else np.nan
     due = sum(chance for chance in chances if chance == most) if is_open else np.nan
-    return row.t, row.reward, row.propensity, row.weight, float(is_possible(row)), likeliest, due
+    return row.t, row.reward, row.propensity, row.weight, float(row.is_possible), likeliest, due
 
 
 def _model(log: LoggedActions) -> PairModel:
@@ -100,7 +107,7 @@ def _model(log: LoggedActions) -> PairModel:
     return PairModel(dx, dz, all_pairs.reshape(-1, 2) if is_small else all_pairs[:0].reshape(0, 2), intercepts=True)
 
 
-def _expect(model: PairModel, row: LoggedAction, law: ActionLaw) -> tuple[float, float, float, float, float]:
+def _expect(model: PairModel, row: LoggedAction, law: RowLaw) -> tuple[float, float, float, float, float]:
     in_reach = np.array([row.reach(int(place)) > 0.0 for place in law.places], dtype=np.bool_)
     estimates = _estimates(model, row, np.append(law.places, row.place))
     shares = law.chances * estimates[:-1]
