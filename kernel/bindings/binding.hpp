@@ -24,6 +24,7 @@ void bind_json(nanobind::module_& m);
 void bind_lines(nanobind::module_& m);
 void bind_events(nanobind::module_& m);
 void bind_actions(nanobind::module_& m);
+void bind_action_tables(nanobind::module_& m);
 
 Ridge parse_ridge(const std::string& kind, double value);
 // 'free' or 'as given', about the origin l, o_1, ..., o_d that is given or None.

@@ -36,4 +36,5 @@ NB_MODULE(_kernel, m) {
     armlet::bind_lines(m);
     armlet::bind_events(m);
     armlet::bind_actions(m);
+    armlet::bind_action_tables(m);
 }

@@ -1679,3 +1679,15 @@ class PairModel:
         """
         For each of n draws from the posterior, v times as wide, the rows that share the highest value.
         """
+
+def action_keys(labels: Sequence[str | int], Z: NDArray[numpy.float64]) -> NDArray[numpy.uint64]:
+    """
+    (n,): of each action eight bytes of BLAKE2b of its label and features, little-endian.
+    """
+
+def read_action_dicts(
+    actions: object, names: tuple[str, ...] | None, width: int
+) -> tuple[list[str | int], NDArray[numpy.float64]] | None:
+    """
+    Labels and (n, width) features of a dict of dicts of numbers; None if it is anything else.
+    """

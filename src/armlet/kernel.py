@@ -39,6 +39,7 @@ from armlet._kernel import PairModel as PairModel
 from armlet._kernel import Schedule as Schedule
 from armlet._kernel import Statistics as Statistics
 from armlet._kernel import Thompson as Thompson
+from armlet._kernel import action_keys as action_keys
 from armlet._kernel import add_rows as add_rows
 from armlet._kernel import argmax_rows as argmax_rows
 from armlet._kernel import commit as commit
@@ -55,6 +56,7 @@ from armlet._kernel import normals as normals
 from armlet._kernel import predict_played as predict_played
 from armlet._kernel import predict_target as predict_target
 from armlet._kernel import race as race
+from armlet._kernel import read_action_dicts as read_action_dicts
 from armlet._kernel import row_features as row_features
 from armlet._kernel import search_subset as search_subset
 from armlet._kernel import sum_agreeing as sum_agreeing

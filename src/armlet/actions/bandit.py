@@ -32,7 +32,7 @@ from armlet.actions.learning import (
 )
 from armlet.actions.policies import ActionPolicy, SharedOptimism
 from armlet.actions.settings import NO_RANGES, ActionSettings, AnyEncoder, check_side
-from armlet.actions.table import ActionTable, action_keys
+from armlet.actions.table import ActionTable
 from armlet.disk import decode_model, give_up_in_children
 from armlet.errors import (
     BusyError,
@@ -57,7 +57,7 @@ from armlet.inputs.actions import (
 )
 from armlet.inputs.columns import check_utf8
 from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
-from armlet.kernel import coins, commit
+from armlet.kernel import action_keys, coins, commit
 from armlet.types import Arm, Bool, Contexts, Float64, Mode
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ class ActionBandit:
         d = ActionDecision.__new__(ActionDecision)
         d.id, d.t, d.arm = f"{t}-{coins(self._seed, t).mark:016x}", t, labels[choice.row]
         d.x, d.z, d.key = _frozen(x), table.features[choice.row], int(table.keys[choice.row])
-        d.actions, d.n_actions = table.hash, len(table)
+        d._table, d.n_actions = table, len(table)
         d.eligible = None if allowed is None else tuple(labels[place] for place in np.flatnonzero(allowed).tolist())
         d.propensity, d.marginal = choice.propensity, choice.marginal
         d.support = None if support is None else {labels[row]: chance for row, chance in support.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from armlet.actions.table import action_key
+from armlet.actions.table import ActionTable, action_key
 from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.columns import check_label, check_utf8, listed, reward, weight
 from armlet.inputs.contexts import ContextReader
@@ -37,7 +37,7 @@ class ActionDecision:
     """
 
     __slots__ = (
-        *("actions", "arm", "eligible", "expired", "greedy", "id", "key", "learned", "marginal", "n_actions"),
+        *("_table", "arm", "eligible", "expired", "greedy", "id", "key", "learned", "marginal", "n_actions"),
         *("optimistic", "probabilities", "propensity", "recorded", "reward", "support", "t", "weight", "x", "z"),
     )
 
@@ -51,10 +51,9 @@ class ActionDecision:
     """The context, (d,); empty if it was not kept, or there is none."""
     z: Float64
     """The features of the action, (d,); empty if they were not kept."""
+    _table: ActionTable | str | None  # or its hash
     key: int
     """What the model calls the action: a hash of its label and features."""
-    actions: str | None
-    """The hash of the table that it was chosen from; None if nobody said."""
     n_actions: int | None
     """How many actions the table has; None if nobody said."""
     eligible: tuple[Arm, ...] | None
@@ -88,6 +87,13 @@ class ActionDecision:
     tag = 0
     exploration_rate = exploration_propensity = min_exploration_probability = None
     unit = epoch = weights = None
+
+    @property
+    def actions(self) -> str | None:
+        """The hash of the table that it was chosen from; None if it is not known."""
+        if isinstance(self._table, ActionTable):
+            self._table = self._table.hash
+        return self._table
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that a later `learn` and an evaluation need, as plain JSON types."""
@@ -135,7 +141,7 @@ class ActionDecision:
         made.arm = check_label(record["arm"])
         made.x, made.z = _numbers(record.get("x"), "x"), _numbers(record.get("z"), "z")
         made.key = action_key(made.arm, made.z)
-        made.actions, made.n_actions = _hash(record.get("actions")), _count(record.get("n_actions"))
+        made._table, made.n_actions = _hash(record.get("actions")), _count(record.get("n_actions"))
         made.eligible = _labels(record.get("eligible"))
         made.propensity = _share(record["propensity"], "propensity")
         made.support = _support(record.get("support"))

@@ -16,7 +16,8 @@ from armlet.inputs.contexts import ContextReader, feature_names
 from armlet.inputs.encoder import Encoder, EncodingReader
 from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.settings import Objective, Range, ends, one_of
-from armlet.types import Int64
+from armlet.kernel import read_action_dicts
+from armlet.types import Arm, Float64, Int64
 
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
@@ -73,7 +74,12 @@ class ActionSettings:
     def table(self, actions: ActionTable | ActionSource) -> ActionTable:
         """Read the actions of a table, or refuse those that have other features."""
         if not isinstance(actions, ActionTable):
-            labels, Z = read_actions(actions, self.action_reader)
+            plain = (
+                read_action_dicts(actions, self.action_features, self.action_dim)
+                if self.action_encoder is None
+                else None
+            )
+            labels, Z = plain or read_actions(actions, self.action_reader)
             return ActionTable._of(labels, Z, self.action_features)
         if actions.dim != self.action_dim:
             raise InvalidValueError(
@@ -84,6 +90,10 @@ class ActionSettings:
                 f"the table's features are {actions.names}; the bandit's are {self.action_features}"
             )
         return actions
+
+    def _plain_dicts(self, actions: ActionSource) -> tuple[list[Arm], Float64] | None:
+        """Read a dict of dicts of numbers in the kernel; None if it is anything else."""
+        return None if self.action_encoder else read_action_dicts(actions, self.action_features, self.action_dim)
 
     @property
     def sign(self) -> float:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from armlet.errors import InvalidTypeError, InvalidValueError, UnknownNameError, choices
 from armlet.inputs.columns import check_label, listed, plain_labels
 from armlet.inputs.contexts import ContextReader
-from armlet.kernel import ActionRows
+from armlet.kernel import ActionRows, action_keys
 from armlet.types import Arm, Bool, Float64
 
 UInt64 = npt.NDArray[np.uint64]
@@ -265,23 +265,6 @@ def action_key(label: Arm, z: Float64) -> int:
     False
     """
     return int(action_keys([label], z[np.newaxis])[0])
-
-
-def action_keys(labels: Sequence[Arm], Z: Float64) -> UInt64:
-    """Return the keys of many actions, (n,)."""
-    data, width, blake2b = _little(Z), 8 * Z.shape[1], hashlib.blake2b
-    digests = [
-        blake2b(_text(label) + data[at * width : (at + 1) * width], digest_size=8).digest()
-        for at, label in enumerate(labels)
-    ]
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def _text(label: Arm) -> bytes:
-    """Return the bytes of a label: the text 7 and the number 7 are two."""
-    if type(label) is str:
-        return b"s" + label.encode(errors="surrogatepass")
-    return f"i{label}".encode()
 
 
 def _little(values: Float64) -> bytes:
