@@ -21,8 +21,8 @@ from armlet.service.app import Service, create_app
 from armlet.service.config import Limits
 from armlet.service.http import Message
 from armlet.service.keys import Grant, Keyring, Scope, digest
+from armlet.service.page import RETRY, Streams
 from armlet.service.page.html import POLICY, SCRIPT, STYLE
-from armlet.service.streams import RETRY, Streams
 from armlet.stores import Memory, Store
 from armlet.stores.overview import Details
 from support.service.calls import Caller

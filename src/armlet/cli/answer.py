@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 TONES: Final = {"good": "32", "bad": "31", "open": "33"}  # green, red, yellow, as every terminal has them
@@ -72,6 +73,12 @@ def tinted(text: str, tones: Mapping[str, str]) -> str:
     return re.sub(
         rf"(?m)^(?:{either})\b|\b(?:{either})$", lambda match: f"\x1b[{TONES[tones[match[0]]]}m{match[0]}\x1b[0m", text
     )
+
+
+def written(path: Path) -> Answer:
+    """Say which file was written."""
+    size = path.stat().st_size
+    return Answer({"written": path, "bytes": size}, f"{path}: {size:,} bytes")
 
 
 def say(arguments: Any, words: object) -> None:

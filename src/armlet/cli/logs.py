@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from armlet import datasets
-from armlet.cli.answer import Answer, say
+from armlet.cli.answer import Answer, say, written
 from armlet.cli.command import LOG, Argument, Call, Command, Listed, arg, command, count
 from armlet.cli.outcomes import in_words
 from armlet.cli.sources import LOG_OR_STORE, LOOP, ROLES, open_log, read_table
@@ -131,12 +131,6 @@ def export(arguments: argparse.Namespace) -> Answer:
     """
     with open_log(arguments) as log:
         return written(write(log, arguments.target))
-
-
-def written(path: Path) -> Answer:
-    """Say which file was written."""
-    size = path.stat().st_size
-    return Answer({"written": path, "bytes": size}, f"{path}: {size:,} bytes")
 
 
 @_action(

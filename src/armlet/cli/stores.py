@@ -15,9 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from armlet.cli.answer import Answer
+from armlet.cli.answer import Answer, written
 from armlet.cli.command import REPEATED, Argument, Call, Command, Listed, arg, command, named_policy, progress
-from armlet.cli.logs import written
 from armlet.cli.loops import loop_arguments, said
 from armlet.cli.outcomes import in_words
 from armlet.cli.sources import STORE, choose, is_store, open_reader, open_view

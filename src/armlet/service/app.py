@@ -35,11 +35,11 @@ from armlet.service.http import (
 )
 from armlet.service.keys import COOKIE, Grant, Keyring, is_local
 from armlet.service.page import ROUTES as PAGES
+from armlet.service.page import Streams
 from armlet.service.personalizer import ROUTES as PERSONALIZER
 from armlet.service.personalizer import FeatureCounts
 from armlet.service.problems import Problem, no_loop
 from armlet.service.routes import ROUTES
-from armlet.service.streams import Streams
 from armlet.stores import Loop, Store
 from armlet.stores.overview import Details
 from armlet.types import Arm

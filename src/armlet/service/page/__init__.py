@@ -3,12 +3,18 @@
 A page is the list of its parts, O(arms x features) however many decisions there are. A key is kept in a cookie that is
 sent to pages and to nothing else, not to scripts, and not with requests that other sites make. What changes something
 takes a header, so that a cookie can only show.
+
+A stream sends an event when what its page shows has changed, every two seconds at most: the version of a loop, a few
+bytes; the page then asks for itself again. While nothing changes, a stream sends a comment now and then, and looking
+costs one row of a table a second, for all streams of a loop together.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from html import escape
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Final
@@ -48,6 +54,14 @@ FOREVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 REFRESH: Final = b"armlet-refresh"  # the script's header: what a stream has told will do, of a second ago or so
 EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 UNBUFFERED: Final = (b"x-accel-buffering", b"no")  # nginx would hold events back
+PERIOD: Final = 2.0  # seconds between two events
+AGE: Final = 1.0  # seconds for which a version that was read will do for others too
+LISTENING: Final = 0.5  # seconds until a stream notices that the server is about to stop
+BEAT: Final = 15.0  # seconds between comments, by which proxies see that the stream is alive
+LONGEST: Final = 3600.0  # seconds of a stream: then the browser asks again, and its key is looked at again
+RETRY: Final = b"retry: 3000\n\n"  # milliseconds until a browser asks again
+BEATING: Final = b":\n\n"
+SHARED: Final = 64  # pages that are kept
 
 PARTS: Final[tuple[Callable[[View], str], ...]] = (
     answers.notice,
@@ -117,6 +131,106 @@ async def _page(service: Service, name: str, version: str, viewer: Viewer) -> by
     return loop_page(View(await service.details(name), _now(), viewer, service.features.get(name)), version)
 
 
+def _viewer(service: Service, request: Request) -> Viewer:
+    return Viewer(request.grant.allows("admin", request.parts.get("name")), has_key=bool(len(service.keyring)))
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+# ---- streams of events
+
+
+class Shared:
+    """Pages that are made once for all who refresh them: what they show takes the time of the thread that decides."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, tuple[str, asyncio.Future[bytes]]] = {}
+
+    async def page(self, key: Hashable, version: str, make: Callable[[], Coroutine[object, object, bytes]]) -> bytes:
+        """Return a page of a version, or a newer one; one that cannot be made is tried again."""
+        entry = self._found.get(key)
+        if entry is None or entry[0] != version:
+            while len(self._found) >= SHARED:
+                del self._found[next(iter(self._found))]
+            entry = self._found[key] = (version, asyncio.ensure_future(make()))
+        try:
+            return await asyncio.shield(entry[1])  # one of those who wait may go away
+        except Problem:
+            self._found.pop(key, None)
+            raise
+
+
+class Streams:
+    """The streams of a server: how many are open, and the versions of loops that they tell.
+
+    Parameters
+    ----------
+    most
+        That may be open at once.
+    period, age
+        Seconds between two looks of a stream, and for which one look will do for all.
+    """
+
+    def __init__(self, most: int, *, period: float = PERIOD, age: float = AGE) -> None:
+        self.most, self.period, self.age = most, period, age
+        self.open = 0
+        self.shared = Shared()
+        self._versions: dict[str, tuple[float, str]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other stream may be opened."""
+        return self.open >= self.most
+
+    async def events(
+        self, name: str, read: Callable[[], Awaitable[str]], is_ending: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
+        """Yield events of a loop until the server is about to stop, or an hour is over.
+
+        Parameters
+        ----------
+        name
+            Of the loop.
+        read
+            Reads a short text that differs if anything has changed. The first one is sent at once.
+        is_ending
+            Whether the server is about to stop.
+        """
+        started = sent_at = time.monotonic()
+        last: str | None = None
+        self.open += 1
+        try:
+            yield RETRY
+            while not is_ending() and time.monotonic() - started < LONGEST:
+                try:
+                    version = await self.version(name, read)
+                except Problem:  # the loop is gone, or the store is busy: the browser asks again, and gets the reason
+                    return
+                if version != last or time.monotonic() - sent_at >= BEAT:
+                    yield BEATING if version == last else b"event: version\ndata: %s\n\n" % version.encode()
+                    last, sent_at = version, time.monotonic()
+                await self._pause(is_ending)
+        finally:
+            self.open -= 1
+
+    async def version(self, name: str, read: Callable[[], Awaitable[str]]) -> str:
+        """Return the version of a loop as of now, or of a second ago if another stream has read it then."""
+        now = time.monotonic()
+        at, version = self._versions.get(name, (-math.inf, ""))
+        if now - at >= self.age:
+            version = await read()
+            fresh = {each: old for each, old in self._versions.items() if now - old[0] < self.age}
+            self._versions = {**fresh, name: (now, version)}
+        return version
+
+    async def _pause(self, is_ending: Callable[[], bool]) -> None:
+        end = time.monotonic() + self.period
+        while not is_ending() and (left := end - time.monotonic()) > 0.0:
+            await asyncio.sleep(min(LISTENING, left))
+
+
 async def stream(service: Service, request: Request) -> Response:
     """Send an event when a loop has changed."""
     name, streams = request.parts["name"], service.streams
@@ -125,14 +239,6 @@ async def stream(service: Service, request: Request) -> Response:
         raise Problem(UNAVAILABLE, f"{streams.most} streams are open, and no more may be; close a page")
     events = streams.events(name, lambda: service.version(name), lambda: service.phase != "ready")
     return Response(events, 200, (EVENTS, NO_STORE, NO_SNIFF, UNBUFFERED))
-
-
-def _viewer(service: Service, request: Request) -> Viewer:
-    return Viewer(request.grant.allows("admin", request.parts.get("name")), has_key=bool(len(service.keyring)))
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
 
 
 # ---- the list
