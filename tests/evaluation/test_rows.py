@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from armlet.evaluation.rows import Rows
 from armlet.evaluation.sources import open_rows
 from armlet.log import compact, from_dsjson, from_obp
 from armlet.log.imported import ImportedColumns
-from armlet.log.reader import read
+from armlet.log.reader import LogFile, read
 from armlet.record.contradictions import SCHEMA
 from armlet.record.kinds import FORMAT
+from armlet.record.values import Event
 
 
 def same(one: Rows, other: Rows) -> bool:
@@ -298,3 +300,50 @@ def test_columns_and_events_of_a_table_give_the_same_rows(
     parts = [{name: column.tobytes() for name, column in (rows.outcomes or {}).items()} for rows in (one, other)]
     assert parts[0] == parts[1]
     assert same(replace(one, outcomes=None), replace(other, outcomes=None))
+
+
+class Plainly:
+    """The events of a log one by one, from whatever they are read."""
+
+    def __init__(self, log: LogFile) -> None:
+        self.about, self.name, self._log = log.about, log.name, log
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._log)
+
+
+def write_log_of_outcomes(path: Path) -> None:
+    """Log parts of rewards that come late and are corrected, units, times and other weights."""
+    rng = np.random.default_rng(6)
+    with armlet.Log(path) as log:
+        outcomes: Any = {"quality": 1.0, "cost": -2.0, "late": 0.5}
+        known: Any = {"cost": {"a": 0.1, "b": 0.4}}
+        settings: Any = {"outcomes": outcomes, "known": known, "epoch": 30, "reward_range": {"quality": (0, 1)}}
+        bandit = armlet.Bandit(["a", "b"], 2, policy=armlet.ContextualEpsilonGreedy(p=40), seed=3, log=log, **settings)
+        for step in range(150):
+            decision = bandit.decide(rng.normal(size=2), unit=None if step % 5 == 0 else f"s{step % 7}")
+            if step % 4:
+                bandit.learn(decision, {"quality": float(rng.random()), "late": 0.25})
+            if step == 70:
+                bandit.replace(outcomes={"quality": 2.0})
+
+
+@pytest.mark.parametrize("write", [write_eventful_log, write_log_of_outcomes])
+@pytest.mark.parametrize(("rows", "events"), [(2**16, 2**14), (64, 2**14), (50, 7)])
+def test_blocks_of_lines_and_single_events_give_the_same_rows(
+    write: Callable[[Path], None], rows: int, events: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "log.jsonl")
+    monkeypatch.setattr(spooled, "BLOCK", rows)
+    monkeypatch.setattr("armlet.record.block.MOST", events)
+    one, other = open_rows(tmp_path / "log.jsonl"), open_rows(Plainly(LogFile(tmp_path / "log.jsonl")))
+    assert (one.arms, one.n, len(one), one.period, one.has_units) == (
+        *(other.arms, other.n, len(other)),
+        *(other.period, other.has_units),
+    )
+    assert one.about == other.about
+    for mine, theirs in zip(one, other, strict=True):
+        assert same(replace(mine, outcomes=None), replace(theirs, outcomes=None))
+        parts = [{name: part.tobytes() for name, part in (each.outcomes or {}).items()} for each in (mine, theirs)]
+        assert parts[0] == parts[1]
+    assert one.digest == other.digest

@@ -18,6 +18,8 @@ from armlet.evaluation.spooled import SpooledBlocks
 from armlet.evaluation.targets import Target, named_targets, read_arm_target
 from armlet.evaluation.units import unit_codes
 from armlet.log.imported import ImportedColumns
+from armlet.log.log import Log
+from armlet.log.parquet import ParquetLog
 from armlet.log.reader import Source, read
 from armlet.record.faults import check_ordinary
 from armlet.types import Arm, Mode
@@ -45,8 +47,9 @@ def open_rows(log: Source | Blocks) -> Blocks:
         return _held(events)
     if events.about.get("action_dim") is not None:
         return LoggedActions(events)
-    path = getattr(events, "path", None)
-    return CompactedBlocks(path) if path and str(path).endswith(".parquet") else SpooledBlocks(events)
+    if isinstance(events, Log):
+        events = events.file()
+    return CompactedBlocks(events.path) if isinstance(events, ParquetLog) else SpooledBlocks(events)
 
 
 def _held(log: ImportedColumns) -> HeldBlocks:

@@ -20,7 +20,9 @@ from armlet.evaluation.paid import Paid, widen_range
 from armlet.evaluation.rows import BLOCK, Blocks, Rows, without_erased
 from armlet.evaluation.units import unit_codes
 from armlet.inputs.feature_change import FeatureChange
+from armlet.log.reader import LogFile
 from armlet.record.arms import Roster
+from armlet.record.block import DECIDE, LEARN, OTHER, Block
 from armlet.record.events import Events
 from armlet.record.faults import reading
 from armlet.record.kinds import EXPLORATION
@@ -29,6 +31,7 @@ from armlet.types import Float64, Int64
 
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
 _REWARD: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("reward", "<f8"), ("weight", "<f8")])
+REWARDS: Final = frozenset({"learn", "correct", "forget"})
 _CHUNK: Final = 2**14
 _PART: Final = 2**12  # events that are in memory at a time
 
@@ -95,8 +98,12 @@ class _Spooler:
         self.paid = Paid(about)
         try:
             with reading(getattr(events, "name", "the log")):
-                for event in events:
-                    self._take(event)
+                if isinstance(events, LogFile):
+                    for block in events.blocks():
+                        self._take_block(block)
+                else:
+                    for event in events:
+                        self._take(event)
                 self._flush()
         finally:
             self._names.close()
@@ -104,12 +111,101 @@ class _Spooler:
         self._settle()
         return about, tuple(self._roster.labels), self.n
 
+    def _take_block(self, block: Block) -> None:
+        """Take events that are columns already; in a block all decisions are made with the same arms and features."""
+        if any(event["kind"] == "decide" for event in block.others):  # in lines that only the exact reader takes
+            for _, event in block.with_lines():
+                self._take(event)
+            return
+        self._convert()
+        columns = self._decided(block)
+        start = 0
+        while start < len(block.t):  # a block of rows ends where it must
+            room = BLOCK - self.n % BLOCK
+            part = {name: column[start : start + room] for name, column in columns.items()}
+            self._parts.append(part)
+            start, self.n = start + room, self.n + len(part["t"])
+            if self.n % BLOCK == 0:
+                self._flush()
+        self._rewarded(block)
+        for event in block.others:
+            if event["kind"] not in REWARDS:
+                self._take(event)
+
+    def _decided(self, block: Block) -> dict[str, Any]:
+        """Return the columns of a block's decisions, and write their names."""
+        names, n_arms, m = np.empty(len(block.t), dtype=_NAME), len(self._roster.labels), len(block.t)
+        names["t"], names["mark"] = block.t, block.mark
+        self._names.write(names.tobytes())
+        at = block.at[block.kind == DECIDE]
+        if (at := at[at != 0]).size:  # 0 where times are not known
+            first, last = self.period or (at[0], at[0])
+            self.period = (min(int(first), int(at.min())), max(int(last), int(at.max())))
+        places = np.array([self._roster.places.get(label, -1) for label in block.labels] or [-1], dtype=np.int64)
+        arm = places[block.arm]
+        for named, ends in ((arm, None), (places[block.eligible], block.eligible_ends)):
+            self._refuse_unknown(block, named, ends)
+        eligible = np.zeros((m, n_arms), dtype=np.bool_)
+        lengths = np.diff(block.eligible_ends)
+        eligible[np.repeat(np.arange(m), lengths), places[block.eligible]] = True
+        eligible[lengths == 0] = self._roster.active()
+        prices = np.array([self.paid.prices(label) for label in self._roster.labels], dtype=np.float64)
+        units = [None if unit < 0 else block.texts[unit] for unit in block.unit.tolist()]
+        self.has_units = self.has_units or bool((block.unit >= 0).any())
+        epochs = [None if epoch < 0 else epoch for epoch in block.epoch.tolist()]
+        return {
+            **{name: getattr(block, name) for name in ("propensity", *EXPLORATION, "explored", "greedy", "t")},
+            "arm": arm,
+            "turn": block.design == (block.texts.index("turn") if "turn" in block.texts else -2),
+            "X": np.where(block.has_x[:, np.newaxis], block.X, np.nan),
+            "eligible": eligible,
+            "probabilities": self._probabilities_of(block, n_arms),
+            "prices": prices.reshape(n_arms, -1)[arm],
+            "unit": unit_codes(units, epochs, block.t),
+            "epoch": block.epoch,
+        }
+
+    def _refuse_unknown(self, block: Block, places: Int64, ends: Int64 | None) -> None:
+        wrong = np.flatnonzero(places < 0)
+        if wrong.size:
+            row = int(wrong[0]) if ends is None else int(np.searchsorted(ends, wrong[0], side="right")) - 1
+            event = block.event_of(int(block.places(DECIDE)[row]))
+            for arm in (event["arm"], *(event["eligible"] or ())):
+                self._place(arm, event)
+
+    def _probabilities_of(self, block: Block, n_arms: int) -> Float64:
+        """Return the probabilities of all arms, (m, K), NaN where they are not there."""
+        lengths, order = np.diff(block.probabilities_ends), self._roster.order
+        out = np.full((len(lengths), n_arms), np.nan)
+        wrong = np.flatnonzero((lengths != 0) & (lengths != len(order)))
+        if wrong.size:
+            self._all_probabilities(block.event_of(int(block.places(DECIDE)[wrong[0]])))
+        stated = np.flatnonzero(lengths)
+        out[stated] = 0.0
+        out[stated[:, np.newaxis], order] = block.probabilities.reshape(len(stated), len(order))
+        return out
+
+    def _rewarded(self, block: Block) -> None:
+        """Write rewards, corrected and forgotten ones too, in the order in which they came."""
+        rewards = np.zeros(len(block.reward), dtype=_REWARD)
+        rewards["t"], rewards["mark"] = block.learn_t, block.learn_mark
+        rewards["reward"], rewards["weight"] = block.reward, block.weight
+        where, at = [block.places(LEARN)], block.places(OTHER)
+        more = [rewards]
+        for place, event in zip(at.tolist(), block.others, strict=True):
+            if event["kind"] in REWARDS:
+                parts = np.array(self._reward_of(event), dtype=_REWARD)
+                more.append(parts)
+                where.append(np.full(len(parts), place))
+        order = np.argsort(np.concatenate(where), kind="stable")
+        self._rewards.write(np.concatenate(more)[order].tobytes())
+
     def _take(self, event: Event) -> None:
         match event["kind"]:
             case "decide":
                 self._decide(event)
-            case "learn" | "correct" | "forget":
-                self._reward(event)
+            case kind if kind in REWARDS:
+                self._rewards.write(np.array(self._reward_of(event), dtype=_REWARD).tobytes())
             case "replace":
                 self._replace(event)
             case _:
@@ -155,15 +251,16 @@ class _Spooler:
         probabilities[order] = values
         return probabilities
 
-    def _reward(self, event: Event) -> None:
+    def _reward_of(self, event: Event) -> list[tuple[int, int, int, float, float]]:
+        """Return what an event says of a reward, part by part."""
         if "played" in event:  # of another arm than the one that was decided, and chosen by nobody's coin
-            return
+            return []
         gone = event["kind"] == "forget"
         weight = 1.0 if gone else event.get("weight", 1.0)
         t, _, mark = event["id"].partition("-")
-        for place, paid in self.paid.parts(event):
-            value = np.nan if gone else paid
-            self._rewards.write(struct.pack("<qQqdd", int(t), int(mark, 16), place, value, weight))
+        return [
+            (int(t), int(mark, 16), place, np.nan if gone else paid, weight) for place, paid in self.paid.parts(event)
+        ]
 
     def _replace(self, event: Event) -> None:
         """Carry the rows so far to other features, as the bandit did with what it had learned from them."""
