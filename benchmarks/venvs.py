@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from armlet_lab.runner.venvs import Environment, InstallError, Recipe, last_line, tree_bytes
+from armlet_lab.runner.venvs import InstallError, Recipe, Venv, last_line, tree_bytes
 from armlet_lab.runner.venvs import environment as make
 from peers import Peer
 
-__all__ = ["HERE", "PINS", "ROOT", "Environment", "InstallError", "environment", "last_line", "tree_bytes"]
+__all__ = ["HERE", "PINS", "ROOT", "InstallError", "Venv", "environment", "last_line", "tree_bytes"]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PINS = HERE / "peers.txt"
 
 
-def environment(peer: Peer) -> Environment:
+def environment(peer: Peer) -> Venv:
     """Find the environment of a peer, installed now unless that was done before with the same pins."""
     recipe = Recipe(
         name=peer.name,

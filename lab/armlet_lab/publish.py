@@ -30,7 +30,7 @@ class PublishError(ArmletError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class DocPage:
     """A page below docs/, the steps that make what it quotes, and the files below results/ that it quotes."""
 
     path: str
@@ -109,9 +109,9 @@ def _of_experiment(
     before: tuple[Step, ...] = (),
     figures: Mapping[str, str] | None = None,
     more: tuple[str, ...] = (),
-) -> Page:
+) -> DocPage:
     """Describe a page of verdicts and of tables, each of which has a mark."""
-    return Page(
+    return DocPage(
         path=f"results/{name}.md",
         steps=(*before, ("paper", "--full", "--only", name, *more, "--out", f"results/{name}")),
         parts={
@@ -194,19 +194,19 @@ def _run_script(script: Path, *options: str, stdout: int | None = None) -> str:
 JUDGED: Final = "80000"
 """The seed of what judges the default policy: constants were chosen on others, below it."""
 
-PAGES: Final[dict[str, Page]] = {
-    "paper": Page(
+PAGES: Final[dict[str, DocPage]] = {
+    "paper": DocPage(
         path="reference/paper.md",
         steps=(("paper", "--out", "results/paper"),),  # its verdicts are those of the quick scale
         parts={"verdicts": "paper/verdicts.md"},
     ),
-    "leaderboard": Page(
+    "leaderboard": DocPage(
         path="reference/policies.md",
         steps=(("paper", "--full", "--only", "leaderboard", "--out", "results/leaderboard"),),
         parts={"leaderboard": "leaderboard/tables/leaderboard-regret.md"},
         figures={"leaderboard.svg": "leaderboard/figures/leaderboard-regret.svg"},
     ),
-    "bakeoff": Page(
+    "bakeoff": DocPage(
         path="results/bakeoff.md",
         steps=(
             _fetch_keel,
@@ -220,7 +220,7 @@ PAGES: Final[dict[str, Page]] = {
         },
         figures={f"bakeoff-{kind}.svg": f"bakeoff/figures/bakeoff-{kind}.svg" for kind in ("balanced", "imbalanced")},
     ),
-    "explore": Page(
+    "explore": DocPage(
         path="how-to/how-much-to-explore.md",
         steps=(
             _calibrate,
@@ -237,10 +237,10 @@ PAGES: Final[dict[str, Page]] = {
             "explore-clicks.svg": "explore/figures/clicks.svg",
         },
     ),
-    "calibration": Page(
+    "calibration": DocPage(
         path="how-to/how-much-to-explore.md", steps=(_calibrate,), parts={"calibration": "calibration.md"}
     ),
-    "speed": Page(
+    "speed": DocPage(
         path="results/speed.md",
         steps=(_benchmark("steps.py", "speed"),),
         parts={name: f"speed/{name}.md" for name in ("conclusion", "peers", "microseconds", "origin")},
@@ -249,7 +249,7 @@ PAGES: Final[dict[str, Page]] = {
             "explanation/against-the-others.md": {"speed": "speed/peers.md"},
         },
     ),
-    "router": Page(
+    "router": DocPage(
         path="results/router.md",
         steps=(_benchmark("router.py", "router"), _printed("dial.py", "router/dial.md")),
         parts={
@@ -258,7 +258,7 @@ PAGES: Final[dict[str, Page]] = {
         },
         figures={"router.svg": "router/router.svg"},
     ),
-    "catalogue": Page(
+    "catalogue": DocPage(
         path="results/catalogue.md",
         steps=(
             _fetch_movielens,
@@ -274,7 +274,7 @@ PAGES: Final[dict[str, Page]] = {
         },
         figures={"catalogue.svg": "catalogue/catalogue.svg"},
     ),
-    "proxy": Page(
+    "proxy": DocPage(
         path="how-to/proxy-rewards.md",
         steps=(_printed("proxy.py", "proxy/regret.md"), _printed("proxy.py", "proxy/state.md", "--state")),
         parts={"regret": "proxy/regret.md", "state": "proxy/state.md"},

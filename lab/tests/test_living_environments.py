@@ -13,7 +13,7 @@ from armlet.environments import Delayed, Environment, FigureA, Linear, News
 from armlet.kernel import Statistics
 from armlet.parallel import Seeds
 from armlet.policies import LinUCB, Uniform
-from armlet.simulation.play import Block, InPython, Job, draw, play, player, settings_of
+from armlet.simulation.play import InPython, Job, StepBlock, draw, play, player, settings_of
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction
 from armlet_lab.literature.optimistic_epsilon_greedy import OptimisticEpsilonGreedy
 from armlet_lab.runner import together
@@ -28,11 +28,11 @@ def news(**settings: object) -> News:
     return News.draw(rng(1), **{"horizon": 3000, "life": 300, "alive": 6.0} | settings)  # type: ignore[arg-type]
 
 
-def whole(environment: Environment, steps: int) -> Block:
+def whole(environment: Environment, steps: int) -> StepBlock:
     return next(draw(environment, rng(2), rng(3), steps, size=steps))
 
 
-def play_all(environment: Environment, block: Block, policy: armlet.Policy, size: int) -> tuple[Int64, InPython]:
+def play_all(environment: Environment, block: StepBlock, policy: armlet.Policy, size: int) -> tuple[Int64, InPython]:
     chosen = player(environment, policy, 7)
     assert isinstance(chosen, InPython)
     starts = range(0, len(block.X), size)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from armlet_lab import publish as publishing
-from armlet_lab.publish import PAGES, Page, PublishError, paste, publish
+from armlet_lab.publish import PAGES, DocPage, PublishError, paste, publish
 from armlet_lab.runner import reproduce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -40,7 +40,7 @@ def test_every_command_of_a_page_names_experiments_and_writes_where_it_is_read(n
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    page = Page(
+    page = DocPage(
         path="page.md",
         steps=(("paper", "--only", "units", "--out", "results/units"),),
         parts={"one": "units/one.md"},

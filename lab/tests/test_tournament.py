@@ -13,7 +13,7 @@ from armlet.simulation.play import InPython, draw, run_streams
 from armlet.types import Float64, Reward
 from armlet_lab.contests.contest import Task
 from armlet_lab.contests.problems import FAMILIES, MADE, WITH_HORIZON, draw_problem
-from armlet_lab.contests.tournament import ALL, BEFORE, SHORT, Cell, judge, play, regret
+from armlet_lab.contests.tournament import ALL, BEFORE, SHORT, TournamentCell, judge, play, regret
 from armlet_lab.runner.experiment import Outcome
 
 SEEDS = Seeds(1)
@@ -95,16 +95,16 @@ def test_a_task_is_played_the_same_again() -> None:
     assert again[0] == again[1]
 
 
-def cell(family: str, mine: Sequence[float], theirs: Sequence[float], horizon: int = 1000) -> Cell:
+def cell(family: str, mine: Sequence[float], theirs: Sequence[float], horizon: int = 1000) -> TournamentCell:
     def regrets(values: Sequence[float]) -> Float64:
         return np.array(values, dtype=np.float64)
 
     rivals = {"LinUCB": regrets(theirs), "Thompson sampling": 3 * regrets(theirs)}
     candidates = {"mine": regrets(mine), BEFORE: regrets(theirs)}
-    return Cell(family=family, horizon=horizon, candidates=candidates, rivals=rivals)
+    return TournamentCell(family=family, horizon=horizon, candidates=candidates, rivals=rivals)
 
 
-def outcomes(*cells: Cell) -> list[Outcome]:
+def outcomes(*cells: TournamentCell) -> list[Outcome]:
     return [verdict.outcome for verdict in judge(cells, np.random.default_rng(1)).verdicts]
 
 

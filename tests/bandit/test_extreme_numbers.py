@@ -18,7 +18,7 @@ from armlet.kernel import Statistics
 from armlet.policies import subset_search
 from armlet.policies.base import sums
 from armlet.policies.contextual_ucb import SEARCHES
-from armlet.policies.subset_search import Past
+from armlet.policies.subset_search import ArmPast
 from armlet.reference.linear import BEYOND_ANY
 from armlet.reference.schedule import Reference
 from armlet.types import Float64
@@ -233,7 +233,7 @@ def test_search_finds_rows_whatever_their_size(search: str, dim: int) -> None:
         for size in (1e-200, 1e-40, 1.0, 1e25, LARGEST):
             rows = np.outer(rng.uniform(0.5, 1.0, n), np.ones(dim)) * size  # one direction but for rounding
             rows[:, 0] *= rng.choice([1.0, 1e-30], n)
-            x, past = rows[0] * rng.choice([1.0, -1.0], dim), Past.of(rows, rewards=np.full(n, LARGEST))
+            x, past = rows[0] * rng.choice([1.0, -1.0], dim), ArmPast.of(rows, rewards=np.full(n, LARGEST))
             found = SEARCHES[search](x, past)
             assert found.n >= 1
             assert 0.0 <= found.value <= dot(x, x)
@@ -246,7 +246,7 @@ def test_search_ends_where_counts_do_not_add_up(search: str) -> None:
     rng = np.random.default_rng(2)
     for n in (2, 5, 30, 70, 300):
         counts = np.where(rng.random(n) < 0.5, np.floor(LARGEST * rng.random(n)), 1.0)
-        past = Past.of(rng.normal(size=(n, 3)), counts=counts)
+        past = ArmPast.of(rng.normal(size=(n, 3)), counts=counts)
         x = rng.normal(size=3)
         found = SEARCHES[search](x, past)
         assert found.weights.sum() >= 1.0

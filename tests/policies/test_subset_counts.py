@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.policies.subset_search import Past, counts, relaxed, value
+from armlet.policies.subset_search import ArmPast, counts, relaxed, value
 from armlet.types import Float64
 
 
@@ -30,7 +30,7 @@ def test_two_contexts_are_searched_as_well_as_by_brute_force(length: float, time
     rng = np.random.default_rng(int(10 * length) + times[0])
     for _ in range(6):
         x, X = draw(rng, 2, length)
-        found = counts(x, Past.of(X, counts=times))
+        found = counts(x, ArmPast.of(X, counts=times))
         assert found.value == pytest.approx(brute_force(x, X, times), rel=1e-6)
         assert found.exact == ((times[0] + 1) * (times[1] + 1) <= 4096)
 
@@ -39,9 +39,9 @@ def test_contexts_of_one_direction_and_none_are_no_trouble() -> None:
     x = np.array([1.0, 0.5])
     for X in ([[1.0, 0.0], [-2.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]):
         rows = np.array(X)
-        found = counts(x, Past.of(rows, counts=[90, 80]))
+        found = counts(x, ArmPast.of(rows, counts=[90, 80]))
         assert found.value == pytest.approx(brute_force(x, rows, (90, 80)), rel=1e-9)
-        assert found.value == pytest.approx(value(x, Past.of(rows), found.weights), rel=1e-9)
+        assert found.value == pytest.approx(value(x, ArmPast.of(rows), found.weights), rel=1e-9)
 
 
 @pytest.mark.parametrize("contexts", [2, 3, 8, 16, 24])
@@ -58,7 +58,7 @@ def test_the_work_does_not_grow_with_how_often_contexts_were_met(contexts: int) 
         for _ in range(5):
             x, X = draw(rng, contexts)
             times = np.maximum(1.0, np.floor(total * rng.dirichlet(np.ones(contexts))))
-            found = counts(x, Past.of(X, counts=times))
+            found = counts(x, ArmPast.of(X, counts=times))
             tried.append(found.tried)
             assert ((found.weights >= 0) & (found.weights <= times) & (found.weights % 1 == 0)).all()
     assert 0 < max(tried) <= most
@@ -70,7 +70,7 @@ def test_many_counts_are_searched_about_as_well_as_by_the_relaxed_search() -> No
     for contexts in (3, 5, 8):
         for _ in range(12):
             x, X = draw(rng, contexts)
-            past = Past.of(X, counts=np.ceil(1e4 * rng.dirichlet(np.full(contexts, 0.3))))
+            past = ArmPast.of(X, counts=np.ceil(1e4 * rng.dirichlet(np.full(contexts, 0.3))))
             ratios.append(counts(x, past).value / relaxed(x, past).value)
     assert np.mean(ratios) < 1.005
     assert max(ratios) < 1.05
@@ -79,5 +79,5 @@ def test_many_counts_are_searched_about_as_well_as_by_the_relaxed_search() -> No
 def test_the_same_history_gives_the_same_subset() -> None:
     rng = np.random.default_rng(7)
     x, X = draw(rng, 9)
-    past = Past.of(X, counts=rng.integers(1, 10**6, size=9))
+    past = ArmPast.of(X, counts=rng.integers(1, 10**6, size=9))
     assert np.array_equal(counts(x, past).weights, counts(x, past).weights)

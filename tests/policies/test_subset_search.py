@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed, value
+from armlet.policies.subset_search import ArmPast, Subset, counts, estimate, exact, relaxed, value
 from armlet.types import Float64
 from support.examples import scaled
 
-SEARCHES: list[Callable[[Float64, Past], Subset]] = [exact, relaxed, counts]
+SEARCHES: list[Callable[[Float64, ArmPast], Subset]] = [exact, relaxed, counts]
 
 
 def brute_force(x: Float64, X: Float64) -> float:
@@ -82,7 +82,7 @@ def test_searches_come_close_to_brute_force_on_contexts_of_length_1(family: str)
     rng = np.random.default_rng(FAMILIES.index(family))
     for _ in range(25):
         x, X = draw(rng, family)
-        best, past = brute_force(x, X), Past.of(X)
+        best, past = brute_force(x, X), ArmPast.of(X)
         ratios = {search.__name__: search(x, past).value / best for search in SEARCHES}
         assert ratios["exact"] == pytest.approx(1.0, rel=1e-9)
         assert ratios["counts"] == pytest.approx(1.0, rel=1e-9)  # 2^10 subsets: all are tried
@@ -93,7 +93,7 @@ def test_the_relaxed_search_can_be_fooled_even_with_contexts_of_length_1() -> No
     """A history found by hill-climbing."""
     x, past = (
         np.array([8.3315, -0.4279, 5.1961]),
-        Past.of(
+        ArmPast.of(
             [
                 [0.5914, -0.7587, 0.2732],
                 [-0.9054, 0.0826, 0.4164],
@@ -116,7 +116,7 @@ def test_twelve_rows_are_searched_as_well() -> None:
     rng = np.random.default_rng(12)
     for family in FAMILIES:
         x, X = draw(rng, family, rows=12)
-        best, past = brute_force(x, X), Past.of(X)
+        best, past = brute_force(x, X), ArmPast.of(X)
         assert exact(x, past).value == pytest.approx(best, rel=1e-9)
         assert relaxed(x, past).value < 1.02 * best
 
@@ -136,7 +136,7 @@ ROWS = st.integers(1, 8).flatmap(
 def test_values_are_those_of_a_subset_and_never_below_the_minimum(
     problem: tuple[list[float], list[list[float]]],
 ) -> None:
-    x, past = np.array(problem[0]), Past.of(problem[1])
+    x, past = np.array(problem[0]), ArmPast.of(problem[1])
     best = brute_force(x, past.rows)
     for search in SEARCHES:
         found = search(x, past)
@@ -153,7 +153,7 @@ def test_the_order_of_rows_does_not_matter(problem: tuple[list[float], list[list
     x, rows = np.array(problem[0]), problem[1]
     shuffled = rows.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = exact(x, Past.of(rows)), exact(x, Past.of(shuffled))
+    one, other = exact(x, ArmPast.of(rows)), exact(x, ArmPast.of(shuffled))
     assert one.value == pytest.approx(other.value, rel=1e-9, abs=1e-12)
 
 
@@ -161,7 +161,7 @@ def test_the_order_of_rows_does_not_matter(problem: tuple[list[float], list[list
 @settings(max_examples=scaled(60))
 def test_more_history_never_raises_the_minimum(problem: tuple[list[float], list[list[float]]]) -> None:
     x, rows = np.array(problem[0]), problem[1]
-    values = [exact(x, Past.of(rows[: n + 1])).value for n in range(len(rows))]
+    values = [exact(x, ArmPast.of(rows[: n + 1])).value for n in range(len(rows))]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(values))
 
 
@@ -171,7 +171,7 @@ def test_equal_rows_may_be_counted_instead_of_repeated() -> None:
         distinct, times = short(rng.normal(size=(3, 2))), rng.integers(1, 5, size=3)
         x = rng.normal(size=2)
         best = brute_force(x, np.repeat(distinct, times, axis=0))
-        past = Past.of(distinct, counts=times)
+        past = ArmPast.of(distinct, counts=times)
         assert counts(x, past).value == pytest.approx(best, rel=1e-9)
         assert counts(x, past).exact
         assert relaxed(x, past).value < 1.02 * best
@@ -183,12 +183,12 @@ def test_one_row_has_a_closed_form() -> None:
         x, row = rng.normal(size=3), rng.normal(size=3)
         expected = np.sum((x - row * (row @ x) / (1 + row @ row)) ** 2)
         for search in SEARCHES:
-            assert search(x, Past.of([row])).value == pytest.approx(expected, rel=1e-12)
+            assert search(x, ArmPast.of([row])).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_copies_of_x_are_all_taken() -> None:
     for m in (1, 10, 1000):
-        found = counts(np.array([0.6, 0.8]), Past.of([[0.6, 0.8]], counts=[m]))
+        found = counts(np.array([0.6, 0.8]), ArmPast.of([[0.6, 0.8]], counts=[m]))
         assert (found.n, found.exact) == (m, True)
         assert found.value == pytest.approx(1 / (1 + math.sqrt(m)) ** 2, rel=1e-12)
 
@@ -196,7 +196,7 @@ def test_copies_of_x_are_all_taken() -> None:
 def test_the_estimate_is_ridge_regression_on_the_chosen_rows() -> None:
     rng = np.random.default_rng(2)
     X, r, x = rng.normal(size=(9, 3)), rng.normal(size=9), rng.normal(size=3)
-    past = Past.of(X, rewards=r)
+    past = ArmPast.of(X, rewards=r)
     found = exact(x, past)
     T, n = found.rows, found.n
     expected = np.linalg.solve(np.eye(3) / math.sqrt(n) + X[T].T @ X[T] / n, X[T].T @ r[T] / n)
@@ -207,10 +207,10 @@ def test_the_best_subset_may_saturate_no_context() -> None:
     """Scaling a subset up lowers f, but whole numbers cannot always be scaled: 2 of 3 and 1 of 2 is best here."""
     X = np.array([[20.988951275199263, -15.105068284735525], [-21.09377423506761, 25.183168384656355]])
     x = np.array([-19.67429385, 17.85836769])
-    found = counts(x, Past.of(X, counts=[3, 2]))
+    found = counts(x, ArmPast.of(X, counts=[3, 2]))
     assert found.weights.tolist() == [2.0, 1.0]
     assert found.exact
-    edge = min(value(x, Past.of(X), np.array(w)) for w in [(3, 0), (3, 1), (3, 2), (0, 2), (1, 2), (2, 2)])
+    edge = min(value(x, ArmPast.of(X), np.array(w)) for w in [(3, 0), (3, 1), (3, 2), (0, 2), (1, 2), (2, 2)])
     assert edge > 1.1 * found.value
 
 
@@ -220,7 +220,7 @@ def test_f_is_not_convex_in_the_weights() -> None:
     for _ in range(20_000):
         X, x = 5 * rng.normal(size=(4, 2)), rng.normal(size=2)
         one, other = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
-        f = [value(x, Past.of(X), w) for w in (one, (one + other) / 2, other)]
+        f = [value(x, ArmPast.of(X), w) for w in (one, (one + other) / 2, other)]
         if f[1] > (f[0] + f[2]) / 2 * 1.01:
             return
     raise AssertionError("no example found")
@@ -234,7 +234,7 @@ def test_no_subset_of_a_long_history_is_much_better(rows: int, spread: list[floa
     Without its slopes the search ends at 1.3 to 2.3 times the bound of 300 uneven rows and more.
     """
     X = np.random.default_rng(3).normal(size=(rows, 5)) * np.array(spread)
-    past, x = Past.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
+    past, x = ArmPast.of(X / np.linalg.norm(X, axis=1, keepdims=True)), X[0]
     found = relaxed(x, past).value
     assert found / most < lower_bound(x, past.rows) <= found
 
@@ -243,25 +243,25 @@ def test_no_subset_of_a_long_history_is_much_better(rows: int, spread: list[floa
 def test_f_of_long_histories_is_that_of_the_rows_chosen(rows: int) -> None:
     X = np.random.default_rng(rows).normal(size=(rows, 11)) / 4
     for search in (relaxed, counts):
-        found = search(X[0], Past.of(X))
-        assert found.value == pytest.approx(value(X[0], Past.of(X), found.weights), rel=1e-9)
+        found = search(X[0], ArmPast.of(X))
+        assert found.value == pytest.approx(value(X[0], ArmPast.of(X), found.weights), rel=1e-9)
 
 
 def test_long_histories_are_never_worse_than_the_whole_past() -> None:
     for seed in range(10):
         x, X = draw(np.random.default_rng(seed), "cone", rows=1500)
-        assert relaxed(x, Past.of(X)).value <= value(x, Past.of(X), np.ones(1500)) * (1 + 1e-9)
+        assert relaxed(x, ArmPast.of(X)).value <= value(x, ArmPast.of(X), np.ones(1500)) * (1 + 1e-9)
 
 
 def test_too_many_subsets_are_refused_by_the_exact_search() -> None:
     with pytest.raises(ValueError, match=r"17 rows and more than 65536 subsets.*use search='relaxed'"):
-        exact(np.ones(1), Past.of(np.ones((17, 1))))
+        exact(np.ones(1), ArmPast.of(np.ones((17, 1))))
 
 
 def test_bad_pasts_are_refused() -> None:
     with pytest.raises(ValueError, match="counts are"):
-        Past.of([[1.0]], counts=[0.5])
+        ArmPast.of([[1.0]], counts=[0.5])
     with pytest.raises(ValueError, match=r"rows has shape \(2,\)"):
-        Past.of([1.0, 2.0])
+        ArmPast.of([1.0, 2.0])
     with pytest.raises(ValueError, match="rows is empty"):
-        relaxed(np.ones(2), Past(2))
+        relaxed(np.ones(2), ArmPast(2))

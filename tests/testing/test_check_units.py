@@ -7,7 +7,7 @@ import pytest
 from armlet.kernel import Statistics
 from armlet.policies import Algorithm1, ContextualEpsilonGreedy, LinUCB, ThompsonSampling
 from armlet.testing import CHANGES, check_units
-from armlet.testing.units import Change, check_change
+from armlet.testing.units import UnitChange, check_change
 from armlet.types import Bool, Choice, Coins, Float64, Policy
 from support.in_python import InPython
 from support.policies import DIM, N_ARMS, every_policy
@@ -16,12 +16,12 @@ FREE = [policy for policy in every_policy() if getattr(policy, "units", "as give
 
 
 def name_of(value: object) -> str:
-    return value.name if isinstance(value, Change) else type(value).__name__
+    return value.name if isinstance(value, UnitChange) else type(value).__name__
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=name_of)
 @pytest.mark.parametrize("policy", FREE, ids=name_of)
-def test_units_are_free_where_a_policy_says_so(policy: Policy, change: Change) -> None:
+def test_units_are_free_where_a_policy_says_so(policy: Policy, change: UnitChange) -> None:
     check_change(policy, change, N_ARMS, DIM)
 
 
@@ -58,7 +58,7 @@ NEUTRAL = ("rewards times a power of two",)  # a ridge is as strong in any scale
 @pytest.mark.filterwarnings("ignore:.*lie so far from zero:RuntimeWarning")  # as they should
 @pytest.mark.parametrize("change", [change for change in CHANGES if change.name not in NEUTRAL], ids=name_of)
 @pytest.mark.parametrize("policy", AS_GIVEN, ids=name_of)
-def test_units_as_given_are_refused(policy: Policy, change: Change) -> None:
+def test_units_as_given_are_refused(policy: Policy, change: UnitChange) -> None:
     with pytest.raises(AssertionError, match=change.name):
         check_change(policy, change, N_ARMS, DIM)
     with pytest.raises(AssertionError):
@@ -81,7 +81,7 @@ class Trembles(InPython):
 
 def test_powers_of_two_must_not_change_a_bit() -> None:
     policy = Trembles(p=1e9)  # it plays at random, so arms are the same in all units
-    close, exact = (Change(name="twice", scales=(2.0,), exact=exact) for exact in (False, True))
+    close, exact = (UnitChange(name="twice", scales=(2.0,), exact=exact) for exact in (False, True))
     with pytest.raises(AssertionError, match="expectations"):  # which come last: arms and propensities are close enough
         check_change(policy, close, N_ARMS, DIM)
     with pytest.raises(AssertionError, match="twice: step 1 played arm"):

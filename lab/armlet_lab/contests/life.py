@@ -34,7 +34,7 @@ from armlet_lab.contests.contest import (
     table,
     tune_and_play,
 )
-from armlet_lab.contests.problems import Loop, Plain, bad_arm, draw_problem
+from armlet_lab.contests.problems import Plain, ProblemLoop, bad_arm, draw_problem
 from armlet_lab.runner.experiment import Criterion, Experiment, Findings, Statistic, conclude
 
 DEFAULT, AS_GIVEN, OPTIMIST = "occasional optimism", "the same, units as given", "OFUL"
@@ -184,7 +184,7 @@ def _plays_of_newcomer(policy: Policy, task: Task, run: int) -> float:
 
 def _plays_of_silent(policy: Policy, task: Task, run: int) -> float:
     environment = draw_problem(SILENT, task.seeds, run, task.horizon)
-    return float((_steps(environment, policy, task, run, partial(Loop, silent=0))[0] == 0).sum())
+    return float((_steps(environment, policy, task, run, partial(ProblemLoop, silent=0))[0] == 0).sum())
 
 
 def _regret(policy: Policy, task: Task, run: int) -> float:
@@ -197,7 +197,7 @@ def _mistakes(policy: Policy, task: Task, run: int) -> float:
     return float((_steps(environment, policy, task, run)[1] > 0).sum())
 
 
-class Row(NamedTuple):
+class LifeRow(NamedTuple):
     """A fault: how bad a run of a policy was, where, and who plays."""
 
     score: Callable[[Policy, Task, int], float]
@@ -205,11 +205,11 @@ class Row(NamedTuple):
     players: tuple[str, ...] = USUAL
 
 
-ROWS: Final[dict[str, Row]] = {
-    "newcomer": Row(_plays_of_newcomer, (NEWCOMER,)),
-    "silent": Row(_plays_of_silent, (SILENT,)),
-    "avoided": Row(_regret, (CHANCE, BETWEEN)),
-    "late": Row(_mistakes, tuple(LATE), tuple(POLICIES)),
+ROWS: Final[dict[str, LifeRow]] = {
+    "newcomer": LifeRow(_plays_of_newcomer, (NEWCOMER,)),
+    "silent": LifeRow(_plays_of_silent, (SILENT,)),
+    "avoided": LifeRow(_regret, (CHANCE, BETWEEN)),
+    "late": LifeRow(_mistakes, tuple(LATE), tuple(POLICIES)),
 }
 """By the name of the settings; rewards in blocks are played by the tournament."""
 

@@ -173,7 +173,7 @@ def draw_problem(family: str, seeds: Seeds, index: int, horizon: int) -> Environ
     return WITH_HORIZON[family](rng, horizon) if family in WITH_HORIZON else FAMILIES[family](rng)
 
 
-class Loop:
+class ProblemLoop:
     """Plays as a user's loop would whose rewards come every so many steps, those of one arm perhaps never."""
 
     def __init__(
@@ -201,7 +201,7 @@ class Loop:
 def make_player(family: str, environment: Environment, policy: Policy, seed: int) -> Player:
     """Return what plays a policy, rewards coming as the family says."""
     if "blocks" in family:
-        return Loop(environment, policy, seed, every=1000)
+        return ProblemLoop(environment, policy, seed, every=1000)
     if family == "silent arm":
-        return Loop(environment, policy, seed, silent=0)
+        return ProblemLoop(environment, policy, seed, silent=0)
     return player(environment, policy, seed)

@@ -121,7 +121,7 @@ def find(settings: Settings, lab: Lab) -> Findings:
     label = f"{len(CANDIDATES)} candidates on {len(entries)} kinds of problem"
     scores = tune_and_play(lab, play, [one for each in entries.values() for one in each.values()], "Tournament", label)
     cells = [
-        Cell(
+        TournamentCell(
             family=family,
             horizon=horizon,
             candidates={name: scores[each[name]].tuned for name in CANDIDATES},
@@ -136,7 +136,7 @@ EXPERIMENT: Final = Experiment("tournament", "Tournament: which policy needs not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TournamentCell:
     """Regret on the problems of one family, (runs,) by name."""
 
     family: str
@@ -168,7 +168,7 @@ class Cell:
         return int((self.candidates[candidate] > LOCKED * np.median(self.candidates[BEFORE])).sum())
 
 
-def _geometric(cells: Sequence[Cell], candidate: str, rng: np.random.Generator) -> Estimate:
+def _geometric(cells: Sequence[TournamentCell], candidate: str, rng: np.random.Generator) -> Estimate:
     """Return the geometric mean over families of mean regret over that of the better rival."""
 
     def of(*columns: Float64) -> Float64:
@@ -180,24 +180,24 @@ def _geometric(cells: Sequence[Cell], candidate: str, rng: np.random.Generator) 
     return bootstrap(of, *mine, *theirs, rng=rng)
 
 
-def _medians(cells: Sequence[Cell], candidate: str) -> float:
+def _medians(cells: Sequence[TournamentCell], candidate: str) -> float:
     ratios = [np.median(cell.candidates[candidate]) / np.median(cell.rivals[cell.rival]) for cell in cells]
     return float(np.exp(np.log(ratios).mean()))
 
 
-def judge(cells: Sequence[Cell], rng: np.random.Generator) -> Findings:
+def judge(cells: Sequence[TournamentCell], rng: np.random.Generator) -> Findings:
     """Judge the first candidate, and show all."""
     return Findings.of([_means(cells, rng), _families(cells, rng), _tails(cells)])
 
 
-def _by_horizon(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+def _by_horizon(cells: Sequence[TournamentCell]) -> dict[str, list[TournamentCell]]:
     return {
         f"T = {horizon:,}": [cell for cell in cells if cell.horizon == horizon]
         for horizon in dict.fromkeys(cell.horizon for cell in cells)
     }
 
 
-def _means(cells: Sequence[Cell], rng: np.random.Generator) -> Part:
+def _means(cells: Sequence[TournamentCell], rng: np.random.Generator) -> Part:
     names = list(cells[0].candidates)
     claim = our_claim(
         "tournament-mean",
@@ -225,7 +225,7 @@ def _means(cells: Sequence[Cell], rng: np.random.Generator) -> Part:
     return part(claim, heading, statistics, table(caption, "policy", columns), conclusions=ends)
 
 
-def _families(cells: Sequence[Cell], rng: np.random.Generator) -> Part:
+def _families(cells: Sequence[TournamentCell], rng: np.random.Generator) -> Part:
     names = list(cells[0].candidates)
     claim = our_claim(
         "tournament-families",
@@ -253,7 +253,7 @@ def _families(cells: Sequence[Cell], rng: np.random.Generator) -> Part:
     return part(claim, "Near the better rival in every family", statistics, shown_table, notes=notes, conclusions=ends)
 
 
-def _tails(cells: Sequence[Cell]) -> Part:
+def _tails(cells: Sequence[TournamentCell]) -> Part:
     names, horizons = list(cells[0].candidates), _by_horizon(cells)
     claim = our_claim(
         "tournament-tails",
@@ -293,18 +293,18 @@ def _tails(cells: Sequence[Cell]) -> Part:
     )
 
 
-def _count(cells: Sequence[Cell]) -> int:
+def _count(cells: Sequence[TournamentCell]) -> int:
     return sum(len(cell.candidates[BEFORE]) for cell in cells)
 
 
-def _geometric_tail(cells: Sequence[Cell], name: str) -> float:
+def _geometric_tail(cells: Sequence[TournamentCell], name: str) -> float:
     return float(np.exp(np.mean([np.log(cell.tail(name)) for cell in cells])))
 
 
-def _largest(cells: Sequence[Cell], name: str) -> str:
+def _largest(cells: Sequence[TournamentCell], name: str) -> str:
     worst = max(cells, key=lambda cell: cell.tail(name))
     return f"{worst.tail(name):.0f} ({worst.family})"
 
 
-def _runs(cells: Sequence[Cell]) -> str:
+def _runs(cells: Sequence[TournamentCell]) -> str:
     return ", ".join(f"{len(each[0].candidates[BEFORE])} problems at {T}" for T, each in _by_horizon(cells).items())

@@ -42,7 +42,7 @@ from armlet.kernel import Statistics
 from armlet.policies.base import BasePolicy, record
 from armlet.policies.state import fresh
 from armlet.reference.choice import best_arms
-from armlet.reference.evidence import Clock, Exploring, alike, by_evidence, turn
+from armlet.reference.evidence import Clock, ExploringLaw, alike, by_evidence, turn
 from armlet.reference.linear import BEYOND_ANY, cholesky, ordered_scores
 from armlet.reference.units import FreeUnits
 from armlet.types import Array, Bool, Choice, Coins, Float64, Int64, Interaction, Shapes
@@ -290,7 +290,7 @@ class OptimisticEpsilonGreedy(BasePolicy[SolvedRarely]):
             bounds[waiting[0]], rough[waiting[0]] = exact[waiting[0]], False
         return best
 
-    def exploring(self, state: SolvedRarely, t: int, eligible: Bool) -> Exploring:
+    def exploring(self, state: SolvedRarely, t: int, eligible: Bool) -> ExploringLaw:
         """Return whether step t explores, and with which arm, regardless of x."""
         if self.clock == "evidence":
             q = 1.0 if self.p is None else self.p / state.n_arms

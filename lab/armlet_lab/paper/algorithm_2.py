@@ -18,7 +18,7 @@ from armlet.environments import FigureA, FigureB, LinearArms, Section7, Section7
 from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
 from armlet.policies import Algorithm1, ContextualUCB, LinUCB, ThompsonSampling
-from armlet.policies.subset_search import Past, Subset, counts, estimate, exact, relaxed
+from armlet.policies.subset_search import ArmPast, Subset, counts, estimate, exact, relaxed
 from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.numbers import column
@@ -121,7 +121,7 @@ def search_small(task: Small) -> Arrays:
     rng = task.seeds.rng("histories", task.family)
     ratios, agreed = [], []
     for _ in range(task.histories):
-        pasts = [Past.of(FAMILIES[task.family](rng, task.rows), rng.standard_normal(task.rows)) for _ in range(3)]
+        pasts = [ArmPast.of(FAMILIES[task.family](rng, task.rows), rng.standard_normal(task.rows)) for _ in range(3)]
         x = FAMILIES[task.family](rng, 1)[0]
         if not x.any():
             x[0] = 1.0  # every subset is as good for a context of zeros
@@ -132,7 +132,7 @@ def search_small(task: Small) -> Arrays:
     return {"ratios": np.array(ratios), "agreed": np.array(agreed)}
 
 
-def _choice(x: Float64, pasts: Sequence[Past], found: Sequence[Subset]) -> int:
+def _choice(x: Float64, pasts: Sequence[ArmPast], found: Sequence[Subset]) -> int:
     """Play Algorithm 2 at t = 100 with what a search found for each arm."""
     indices = [
         float(x @ estimate(past, subset)) + np.sqrt(np.log(100) * subset.value)
@@ -180,7 +180,7 @@ class Timing:
 def measure(task: Timing) -> Arrays:
     """Time a search of random rows, several times, in processor time: other work on the machine is not counted."""
     rng = task.seeds.rng("timed rows", task.rows)
-    past, x = Past.of(rng.standard_normal((task.rows, task.dim))), rng.standard_normal(task.dim)
+    past, x = ArmPast.of(rng.standard_normal((task.rows, task.dim))), rng.standard_normal(task.dim)
     search = {"relaxed": relaxed, "exact": exact}[task.search]
     seconds = []
     for _ in range(5):
@@ -202,7 +202,7 @@ def remembered(m: int) -> dict[str, float]:
     common = m * m - m
     A = m * np.outer(RARE, RARE) + common * np.outer(COMMON, COMMON)
     b, n = m * RARE, m + common
-    past = Past.of([RARE, COMMON], rewards=[float(m), 0.0], counts=[m, common])
+    past = ArmPast.of([RARE, COMMON], rewards=[float(m), 0.0], counts=[m, common])
     chosen = counts(RARE, past)
     rows = np.array([RARE, COMMON])
     kept = (rows.T * chosen.weights) @ rows

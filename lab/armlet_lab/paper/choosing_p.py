@@ -23,7 +23,7 @@ from armlet.report import plots
 from armlet.report.document import Table
 from armlet.report.numbers import percent
 from armlet.simulation.lab import Arrays, Lab, Scale, as_floats
-from armlet.simulation.play import Block, InPython, draw, run_streams
+from armlet.simulation.play import InPython, StepBlock, draw, run_streams
 from armlet.types import Estimate, Float64, Int64, Policy
 from armlet_lab.literature.running_minimum import RunningMinimumEpsilonGreedy
 from armlet_lab.runner import hindsight, together
@@ -189,7 +189,7 @@ def _two(horizon: int) -> dict[str, AutoEpsilonGreedy | RunningMinimumEpsilonGre
 
 
 def _path(
-    player: InPython, policy: AutoEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: Block, steps: Int64
+    player: InPython, policy: AutoEpsilonGreedy | RunningMinimumEpsilonGreedy, whole: StepBlock, steps: Int64
 ) -> dict[str, Float64]:
     """Play step by step and note p and regret at some of them."""
     played, p = [], []

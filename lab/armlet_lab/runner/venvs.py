@@ -47,14 +47,14 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class Venv:
     """Where a Python is, and the megabytes that what was installed for it takes."""
 
     python: Path
     megabytes: float
 
 
-def environment(recipe: Recipe, folder: Path, tell: Callable[[str], None] = print) -> Environment:
+def environment(recipe: Recipe, folder: Path, tell: Callable[[str], None] = print) -> Venv:
     """Find an environment, installed now unless that was done before by the same recipe.
 
     Parameters
@@ -76,7 +76,7 @@ def environment(recipe: Recipe, folder: Path, tell: Callable[[str], None] = prin
         (made / "stamp.json").write_text(json.dumps({"pins": recipe.fingerprint, "megabytes": megabytes}))
         _put(made, folder, recipe)
     tell(f"{recipe.name}: {megabytes:.0f} MB in {perf_counter() - started:.0f} s")
-    return Environment(_python(folder), megabytes)
+    return Venv(_python(folder), megabytes)
 
 
 def last_line(text: str) -> str:
@@ -99,12 +99,12 @@ def tree_bytes(part: Path) -> int:
     return sum(path.stat().st_size for path in part.rglob("*") if path.is_file())
 
 
-def _held(recipe: Recipe, folder: Path) -> Environment | None:
+def _held(recipe: Recipe, folder: Path) -> Venv | None:
     try:
         stamp = json.loads((folder / "stamp.json").read_text())
     except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
         return None
-    return Environment(_python(folder), stamp["megabytes"]) if stamp["pins"] == recipe.fingerprint else None
+    return Venv(_python(folder), stamp["megabytes"]) if stamp["pins"] == recipe.fingerprint else None
 
 
 def _python(folder: Path) -> Path:

@@ -44,7 +44,7 @@ TRUE: Final = 250_000  # requests that say what is true, four times
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DialCase:
     """A kind of log, how quality is judged, and what is valued."""
 
     design: Design
@@ -63,7 +63,7 @@ def requests(rng: np.random.Generator, n: int) -> tuple[Float64, Float64]:
     return X, 0.35 + np.array([0.0, 0.1, 0.2, 0.45]) * depth + 0.05 * np.tanh(X[:, 1:]) * np.array([1.0, 0, 0, -1.0])
 
 
-def drawn(rng: np.random.Generator, case: Case) -> HeldBlocks:
+def drawn(rng: np.random.Generator, case: DialCase) -> HeldBlocks:
     """Draw a log."""
     n = case.rows
     X, means = requests(rng, n)
@@ -80,7 +80,7 @@ def drawn(rng: np.random.Generator, case: Case) -> HeldBlocks:
     return HeldBlocks(rows, ARMS)
 
 
-def log_of(seed: int, case: Case) -> HeldBlocks:
+def log_of(seed: int, case: DialCase) -> HeldBlocks:
     """Return the log of a seed."""
     return drawn(Seeds(seed, "dials").rng("log"), case)
 
@@ -176,12 +176,12 @@ def covers(found: ParetoCurve, truth: Float64) -> tuple[bool, bool]:
     return inside[0], inside[1]
 
 
-def coverage(case: Case, seeds: Sequence[int]) -> dict[str, float]:
+def coverage(case: DialCase, seeds: Sequence[int]) -> dict[str, float]:
     """Return how often all intervals hold, how often those of 95 % each would, the level of each, and those judged.
 
     Examples
     --------
-    >>> sorted(coverage(Case("by chance", "noise", 500, "one bandit"), range(2)))
+    >>> sorted(coverage(DialCase("by chance", "noise", 500, "one bandit"), range(2)))
     ['each', 'judged', 'single', 'together']
     """
     truth, (valued, dials) = true_values(case.targets), targets(case.targets)
@@ -195,7 +195,7 @@ def coverage(case: Case, seeds: Sequence[int]) -> dict[str, float]:
 
 def drawing(seed: int) -> str:
     """Return the curve of one log, as SVG."""
-    log = log_of(seed, Case("by chance", "noise", 5000, ONE))
+    log = log_of(seed, DialCase("by chance", "noise", 5000, ONE))
     found = armlet.evaluate(log, bandit(), dials=20)
     return svg(found.plot(), key="pareto", alt=found.answer)
 
@@ -206,7 +206,7 @@ KINDS: Final[tuple[tuple[Quality, int, Valued], ...]] = (
     ("clicks", 5000, ONE),
     ("noise", 5000, MANY),
 )
-CASES: Final = tuple(Case(design, *kind) for design in DESIGNS for kind in KINDS)
+CASES: Final = tuple(DialCase(design, *kind) for design in DESIGNS for kind in KINDS)
 
 
 def main() -> None:

@@ -21,14 +21,14 @@ from armlet.errors import DecisionError, InvalidTypeError, InvalidValueError
 from armlet.inputs.settings import number, one_of, optional, settle, whole
 from armlet.policies import subset_search
 from armlet.policies.base import BasePolicy
-from armlet.policies.subset_search import Histories, Past, Subset
+from armlet.policies.subset_search import ArmPast, Histories, Subset
 from armlet.reference.choice import best_chances, force, mixed, play_or_explore
 from armlet.types import Bool, Choice, Coins, Float64, Interaction, LearnsFrom, Memory, Shapes
 
 Search: TypeAlias = Literal["exact", "relaxed", "counts"]
 History: TypeAlias = Literal["all", "explored"]
 
-SEARCHES: dict[str, Callable[[Float64, Past], Subset]] = {
+SEARCHES: dict[str, Callable[[Float64, ArmPast], Subset]] = {
     "exact": subset_search.exact,
     "relaxed": subset_search.relaxed,
     "counts": subset_search.counts,
@@ -116,7 +116,7 @@ class ContextualUCB(BasePolicy[Histories]):
             "ContextualUCB keeps no linear estimates, theta_hat depends on the context; ask predict_proba"
         )
 
-    def subset(self, past: Past, x: Float64) -> Subset:
+    def subset(self, past: ArmPast, x: Float64) -> Subset:
         """Find T*, the subset of an arm's past that achieves the minimum, as well as the search can."""
         return SEARCHES[self.search](x, past)
 
@@ -171,7 +171,7 @@ class ContextualUCB(BasePolicy[Histories]):
             state.learn(interaction)
 
 
-def _check_subsets(past: Past, interaction: Interaction) -> None:
+def _check_subsets(past: ArmPast, interaction: Interaction) -> None:
     """Refuse a weight that would leave too many subsets to be tried: every later decision would fail."""
     i = interaction
     if i.replaces is not None or i.weight <= 1:

@@ -14,7 +14,7 @@ import numpy as np
 from armlet.errors import InvalidValueError
 from armlet.policies.base import SumsPolicy, SumsT, record
 from armlet.reference.choice import best_arms
-from armlet.reference.evidence import Exploring, alike, by_evidence, turn
+from armlet.reference.evidence import ExploringLaw, alike, by_evidence, turn
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Interaction, LearnsFrom
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class EpsilonGreedy(SumsPolicy[SumsT]):
         """Return the p in force."""
 
     @abstractmethod
-    def exploring(self, state: SumsT, t: int, eligible: Bool) -> Exploring:
+    def exploring(self, state: SumsT, t: int, eligible: Bool) -> ExploringLaw:
         """Return whether step t explores, and with which arm."""
 
     def probabilities(self, state: SumsT, t: int, x: Float64, eligible: Bool) -> Float64:
@@ -76,7 +76,7 @@ class ByClock(EpsilonGreedy[SumsT]):
 
     warmup: Warmup
 
-    def exploring(self, state: SumsT, t: int, eligible: Bool) -> Exploring:
+    def exploring(self, state: SumsT, t: int, eligible: Bool) -> ExploringLaw:
         """Return whether step t explores, and with which arm: by turns or alike, with probability p/t.
 
         A state without rows explores at every step, if only explored steps are learned: all arms tie for any x.
@@ -108,7 +108,7 @@ class ByEvidence(EpsilonGreedy[SumsT]):
         """Return the rows of each arm, (K,), as exploring counts them."""
         return state.n
 
-    def exploring(self, state: SumsT, t: int, eligible: Bool) -> Exploring:
+    def exploring(self, state: SumsT, t: int, eligible: Bool) -> ExploringLaw:
         """Return whether step t explores, and with which arm: by the rows that each arm has."""
         return by_evidence(self.rows(state), eligible, t, q=self.quotas(state), cap=self.cap, floor=self.floor)
 

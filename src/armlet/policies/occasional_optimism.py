@@ -68,7 +68,7 @@ from armlet.kernel import LazyStatistics, LogBonus, solved_shape, sum_shapes
 from armlet.policies.base import SumsPolicy, waits
 from armlet.policies.discounts import HalfLife, MayFade, fading, fading_shapes, settle_discount
 from armlet.reference.choice import best_arms
-from armlet.reference.evidence import Weighted, by_evidence
+from armlet.reference.evidence import WeightedLaw, by_evidence
 from armlet.reference.log_bonus import Noise, TwoKinds, log_bonus, proved_radii
 from armlet.reference.under_way import expected_rows, lower_silent, shrinkage, skip_silent
 from armlet.types import Bool, Choice, Coins, Float64, Int64, Shapes
@@ -204,7 +204,7 @@ class OccasionalOptimism(MayFade, SumsPolicy[LazyStatistics]):
             theta_norm=self.theta_norm or 0.0,
         )
 
-    def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> Weighted:
+    def exploring(self, state: LazyStatistics, t: int, eligible: Bool) -> WeightedLaw:
         """Return whether step t explores, and with which arm: by the rows that each arm has or waits for."""
         state.as_of(t)
         q = 0.1 if self.p is None else self.p / state.n_active

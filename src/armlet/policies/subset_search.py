@@ -32,12 +32,12 @@ class HistoryLimitError(ArmletError):
 # ---- one arm
 
 
-class Past:
+class ArmPast:
     """The rows of one arm, how often each occurred and its total reward, in memory that the kernel reads as it is.
 
     Examples
     --------
-    >>> past = Past.of([[1.0, 0.0], [1.0, 1.0]], rewards=[0.5, 2.0])
+    >>> past = ArmPast.of([[1.0, 0.0], [1.0, 1.0]], rewards=[0.5, 2.0])
     >>> past.append(np.array([0.0, 1.0]), 3.0, 6.0)
     >>> len(past), past.counts, past.sums
     (3, array([1., 1., 3.]), array([0.5, 2. , 6. ]))
@@ -120,7 +120,7 @@ class Subset(NamedTuple):
 
     Examples
     --------
-    >>> found = exact(np.array([1.0, 1.0]), Past.of([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
+    >>> found = exact(np.array([1.0, 1.0]), ArmPast.of([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
     >>> found.rows, found.n
     ([1], 1)
     """
@@ -142,19 +142,19 @@ class Subset(NamedTuple):
         return places
 
 
-def exact(x: Float64, past: Past) -> Subset:
+def exact(x: Float64, past: ArmPast) -> Subset:
     """Try every subset; refused if there are more than 2^16.
 
     Examples
     --------
-    >>> x, past = np.array([1.0, 1.0]), Past.of([[1.0, 1.0], [1.0, 0.0]], counts=[10, 1000])
+    >>> x, past = np.array([1.0, 1.0]), ArmPast.of([[1.0, 1.0], [1.0, 0.0]], counts=[10, 1000])
     >>> exact(x, past).weights  # the common row helps in no number
     array([10.,  0.])
     """
     return _search("exact", x, past)
 
 
-def relaxed(x: Float64, past: Past) -> Subset:
+def relaxed(x: Float64, past: ArmPast) -> Subset:
     """Sort rows by the slope of f in fractional weights, take the best prefix, and repeat: a heuristic, no bound.
 
     The start is the best prefix of the rows sorted by |x'x_i| or by |cos(x, x_i)|: every prefix of up to 64 rows, then
@@ -168,14 +168,14 @@ def relaxed(x: Float64, past: Past) -> Subset:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> x, past = rng.normal(size=3), Past.of(rng.normal(size=(500, 3)))
+    >>> x, past = rng.normal(size=3), ArmPast.of(rng.normal(size=(500, 3)))
     >>> relaxed(x, past).value < 0.9 * value(x, past, past.counts)
     True
     """
     return _search("relaxed", x, past)
 
 
-def counts(x: Float64, past: Past) -> Subset:
+def counts(x: Float64, past: ArmPast) -> Subset:
     """Search how often each distinct row should count: exact where that is proved (`exact` says so), else a heuristic.
 
     One row: all of it, since f falls with n. Up to 4096 subsets: all of them. Two rows: all of one, or nearly, and some
@@ -185,7 +185,7 @@ def counts(x: Float64, past: Past) -> Subset:
 
     Examples
     --------
-    >>> x, past = np.array([1.0, 1.0]), Past.of([[1.0, 1.0], [1.0, 0.0]], counts=[30, 3000])
+    >>> x, past = np.array([1.0, 1.0]), ArmPast.of([[1.0, 1.0], [1.0, 0.0]], counts=[30, 3000])
     >>> found = counts(x, past)
     >>> found.weights, found.exact
     (array([30.,  0.]), False)
@@ -193,16 +193,16 @@ def counts(x: Float64, past: Past) -> Subset:
     return _search("counts", x, past)
 
 
-def _search(how: str, x: Float64, past: Past) -> Subset:
+def _search(how: str, x: Float64, past: ArmPast) -> Subset:
     return Subset(*kernel.search_subset(how, x, past.rows, past.counts))
 
 
-def value(x: Float64, past: Past, weights: Float64) -> float:
+def value(x: Float64, past: ArmPast, weights: Float64) -> float:
     """Compute f of a subset from its definition.
 
     Examples
     --------
-    >>> value(np.array([1.0]), Past.of([[1.0]], counts=[4]), np.array([4.0]))  # 1 / (1 + sqrt(4))^2
+    >>> value(np.array([1.0]), ArmPast.of([[1.0]], counts=[4]), np.array([4.0]))  # 1 / (1 + sqrt(4))^2
     0.1111111111111111
     """
     A = (past.rows.T * weights) @ past.rows
@@ -210,14 +210,14 @@ def value(x: Float64, past: Past, weights: Float64) -> float:
     return float(y @ y)
 
 
-def estimate(past: Past, subset: Subset) -> Float64:
+def estimate(past: ArmPast, subset: Subset) -> Float64:
     """Solve (lambda_n I + A / n) theta = b / n on the chosen rows, lambda_n = 1 / sqrt(n).
 
     Which of several equal rows are chosen does not matter to f; each contributes their mean reward.
 
     Examples
     --------
-    >>> past = Past.of([[1.0]], rewards=[6.0], counts=[4])
+    >>> past = ArmPast.of([[1.0]], rewards=[6.0], counts=[4])
     >>> estimate(past, exact(np.array([1.0]), past))  # 6 / (4 + sqrt(4))
     array([1.])
     """
@@ -250,7 +250,7 @@ class Histories:
 
     def __init__(self, n_arms: int, dim: int, *, kept: Kept, limit: int) -> None:
         self._dim, self._kept, self._limit = dim, kept, limit
-        self._pasts = [Past(dim) for _ in range(n_arms)]
+        self._pasts = [ArmPast(dim) for _ in range(n_arms)]
         self._places: list[dict[bytes, int]] = [{} for _ in range(n_arms)]  # of contexts; empty where rows are kept
 
     @property
@@ -269,7 +269,7 @@ class Histories:
         entries, keys = sum(map(len, self._pasts)), sum(map(len, self._places))
         return 8 * (entries * (self._dim + 2) + keys * self._dim)
 
-    def past(self, arm: int) -> Past:
+    def past(self, arm: int) -> ArmPast:
         """Return the past of an arm; to be read only."""
         return self._pasts[arm]
 
@@ -341,7 +341,7 @@ class Histories:
         ends, pasts, places = np.searchsorted(arms, np.arange(self.n_arms + 1)), [], []
         for arm in range(self.n_arms):
             mine = slice(ends[arm], ends[arm + 1])
-            past = Past.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts")))
+            past = ArmPast.of(*(cast(Float64, arrays[name][mine]) for name in ("rows", "sums", "counts")))
             of_arm = past.rows if self._kept == "contexts" else ()
             pasts.append(past)
             places.append({_key(row): place for place, row in enumerate(of_arm)})
@@ -355,7 +355,7 @@ class Histories:
 
     def add_arm(self) -> None:
         """Add an arm without a past."""
-        self._pasts.append(Past(self._dim))
+        self._pasts.append(ArmPast(self._dim))
         self._places.append({})
 
     def remove_arm(self, arm: int) -> None:

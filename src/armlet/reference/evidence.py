@@ -40,7 +40,7 @@ def exploration_weights(n: Float64, q: float | Float64) -> Float64:
 
 
 @dataclass(frozen=True, slots=True)
-class Exploring:
+class ExploringLaw:
     """Whether a step explores, and with which arm."""
 
     arms: Int64  # (m,): those that exploring may take
@@ -76,7 +76,7 @@ class Exploring:
         return float(self.given[np.searchsorted(self.arms, arm)])
 
 
-class Weighted(Exploring):
+class WeightedLaw(ExploringLaw):
     """The same with arms that are not alike."""
 
     def drawn(self, bits: int) -> int:
@@ -86,7 +86,7 @@ class Weighted(Exploring):
         return int(self.arms[min(place, len(self.arms) - 1)])  # the product may round to the whole
 
 
-def turn(arms: Int64, t: int) -> Exploring:
+def turn(arms: Int64, t: int) -> ExploringLaw:
     """Return the law of a step that plays arm t mod K.
 
     Examples
@@ -94,10 +94,10 @@ def turn(arms: Int64, t: int) -> Exploring:
     >>> turn(np.array([0, 2, 5]), 4).arms.tolist()
     [2]
     """
-    return Exploring(arms[t % len(arms)][None], 1.0, np.ones(1), np.ones(1), 1.0 if len(arms) == 1 else 0.0)
+    return ExploringLaw(arms[t % len(arms)][None], 1.0, np.ones(1), np.ones(1), 1.0 if len(arms) == 1 else 0.0)
 
 
-def alike(arms: Int64, rate: float) -> Exploring:
+def alike(arms: Int64, rate: float) -> ExploringLaw:
     """Return the law of a step that explores at a rate, all arms alike.
 
     Examples
@@ -106,12 +106,12 @@ def alike(arms: Int64, rate: float) -> Exploring:
     [0.25, 0.25]
     """
     m = len(arms)
-    return Exploring(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m), 1.0 / m)
+    return ExploringLaw(arms, rate, np.full(m, rate / m), np.full(m, 1.0 / m), 1.0 / m)
 
 
 def by_evidence(
     n: Float64, eligible: Bool, t: int, *, q: float | Float64, cap: float = 1.0, floor: float = 0.0
-) -> Weighted:
+) -> WeightedLaw:
     """Return the law of a step that explores what lacks rows.
 
     An arm weighs w = max(min(1, q/t), min(1, exp(1 - n/q))). With probability `floor` an eligible arm is drawn, all
@@ -139,4 +139,4 @@ def by_evidence(
     shared = (1.0 - floor) * min(cap, total)
     chances, rate = floor / len(arms) + shared * (weights / total), floor + shared
     given = np.minimum(1.0, chances / rate)
-    return Weighted(arms, rate, chances, given, float(given.min()))
+    return WeightedLaw(arms, rate, chances, given, float(given.min()))

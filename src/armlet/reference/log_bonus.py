@@ -14,7 +14,7 @@ import numpy as np
 from armlet.inputs.settings import Ridge
 from armlet.reference.choice import best_arms, coins
 from armlet.reference.elementary import exp, log, logs
-from armlet.reference.evidence import Best, Exploring
+from armlet.reference.evidence import Best, ExploringLaw
 from armlet.reference.linear import log_determinant, width
 from armlet.reference.ridge_evidence import likely_ridge
 from armlet.reference.schedule import Reference
@@ -50,7 +50,7 @@ class TwoKinds:
     [0.625, 0.375]
     """
 
-    law: Exploring
+    law: ExploringLaw
     share: float  # of the steps that do not explore, how many are optimistic
     greedy: Best
     optimistic: Best

@@ -27,7 +27,7 @@ REMAINDER = 2.0**-40
 """Of what a row held besides: what is left has fewer than four digits."""
 
 
-class Column(NamedTuple):
+class ColumnSums(NamedTuple):
     """What n rows hold of a column: their sum, and that of squares, about an origin."""
 
     n: float
@@ -55,7 +55,7 @@ class Column(NamedTuple):
 
         Examples
         --------
-        >>> Column(2.0, 0.2, 0.02).constant(1.0, 1.0), Column(2.0, 0.2, 0.03).constant(1.0, 1.0)
+        >>> ColumnSums(2.0, 0.2, 0.02).constant(1.0, 1.0), ColumnSums(2.0, 0.2, 0.03).constant(1.0, 1.0)
         (0.1, None)
         """
         mean, square = self.sum / self.n, self.square / self.n
@@ -76,14 +76,14 @@ class Taken(NamedTuple):
     weight: float
 
 
-def columns(n: Float64, sum_r: Float64, sum_rr: Float64, first: Float64, squares: Float64) -> list[Column]:
+def columns(n: Float64, sum_r: Float64, sum_rr: Float64, first: Float64, squares: Float64) -> list[ColumnSums]:
     """Return the rewards and features of some arms together: (m,) three times, then (m, d) twice."""
     totals = [0.0] * (2 + 2 * (1 + first.shape[1]))
     for arm in range(len(n)):
         own = [n[arm], 0.0, sum_r[arm], *first[arm], sum_rr[arm], *squares[arm]]
         totals = [total + float(one) for total, one in zip(totals, own, strict=True)]
     half = 2 + 1 + first.shape[1]
-    return [Column(totals[0], *pair) for pair in zip(totals[2:half], totals[half:], strict=True)]
+    return [ColumnSums(totals[0], *pair) for pair in zip(totals[2:half], totals[half:], strict=True)]
 
 
 def lost_arms(
@@ -119,7 +119,7 @@ def constants(taken: Taken, n: Float64, first: Float64, squares: Float64) -> dic
         for arm in range(len(n)):
             own = (float(n[arm]), float(first[arm, j]), float(squares[arm, j]))
             totals = [total + one for total, one in zip(totals, own, strict=True)]
-        common = Column(*totals).constant(value, taken.weight) if totals[0] > 0.0 else None
+        common = ColumnSums(*totals).constant(value, taken.weight) if totals[0] > 0.0 else None
         if common is not None:
             out[j] = common
     return out

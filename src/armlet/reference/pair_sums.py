@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from armlet.errors import InvalidValueError, MergeError
-from armlet.reference.lost_digits import EMPTIED, Column
+from armlet.reference.lost_digits import EMPTIED, ColumnSums
 from armlet.reference.pair_evidence import FIRST_KAPPA, PairSystem
 from armlet.reference.pair_terms import ROUNDING, PairTerms, mirrored, standard_units
 from armlet.reference.units import ORDINARY
@@ -94,7 +94,7 @@ class PairSums:
         """Drop sums that have lost their digits with a row that was taken back, or the reward of one."""
         ratios = [weight / max(self._n, 1.0)] if len(row) > 1 else []
         for j, zero in enumerate(self._origin.tolist() if self._n > 0.0 else []):
-            own = Column(self._n, *self._moments[:, j].tolist())
+            own = ColumnSums(self._n, *self._moments[:, j].tolist())
             size = own.square if own.is_far_from(zero) else 0.0
             if j < len(row):
                 size += own.taken(row[j], weight)
@@ -109,7 +109,7 @@ class PairSums:
         middles, ones = np.zeros(len(row) - 1), np.ones(len(row) - 1)
         scales = ones.copy()
         for j, taken in enumerate(row[1:] if self._n > 0.0 else []):
-            value = Column(self._n, *self._moments[:, 1 + j].tolist()).constant(taken, weight)
+            value = ColumnSums(self._n, *self._moments[:, 1 + j].tolist()).constant(taken, weight)
             if value is None:
                 continue
             middles[j], scales[j] = value, 0.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from armlet.inputs.settings import Ridge, Units
 from armlet.reference.choice import below, best_arms, coins, draw, force
-from armlet.reference.evidence import Weighted, by_evidence
+from armlet.reference.evidence import WeightedLaw, by_evidence
 from armlet.reference.linear import BEYOND_ANY, log_determinant, solve, width
 from armlet.reference.lost_digits import Taken, constants, lost_arms
 from armlet.reference.units import FreeUnits
@@ -141,7 +141,7 @@ class Reference:
         """(K,): what exploring counts."""
         return self.n
 
-    def exploring(self, t: int, playable: Bool) -> Weighted:
+    def exploring(self, t: int, playable: Bool) -> WeightedLaw:
         """Return whether step t explores by evidence, and with which of these arms."""
         q = self.p / int(self.active.sum())
         return by_evidence(self.rows, playable, t, q=q, cap=self.cap, floor=self.floor)

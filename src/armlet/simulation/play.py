@@ -29,7 +29,7 @@ from armlet.policies.base import compiled_rule
 from armlet.types import Bool, Float64, Int64, Policy
 
 
-class Streams(NamedTuple):
+class Generators(NamedTuple):
     """What a run draws from where the environment is drawn by numpy."""
 
     contexts: np.random.Generator
@@ -37,7 +37,7 @@ class Streams(NamedTuple):
     coins: int  # the policy's seed
 
 
-def run_streams(seeds: Seeds, *run: int | str) -> Streams:
+def run_streams(seeds: Seeds, *run: int | str) -> Generators:
     """Return the streams of a run by its number, or by what tells it from the others of its place.
 
     Examples
@@ -45,7 +45,7 @@ def run_streams(seeds: Seeds, *run: int | str) -> Streams:
     >>> len({run_streams(Seeds(1), run).coins for run in (0, 0, 1)})
     2
     """
-    return Streams(seeds.rng("contexts", *run), seeds.rng("noise", *run), _coins(seeds, run))
+    return Generators(seeds.rng("contexts", *run), seeds.rng("noise", *run), _coins(seeds, run))
 
 
 def table_seeds(seeds: Seeds, *run: int | str) -> tuple[int, int]:
@@ -76,7 +76,7 @@ def block_size(environment: Environment) -> int:
     return max(16, min(8192, 2**17 // (environment.n_arms * environment.dim)))
 
 
-class Block(NamedTuple):
+class StepBlock(NamedTuple):
     """Some steps of an environment, as they come."""
 
     start: int  # steps before it
@@ -91,7 +91,7 @@ def draw(
     noise: np.random.Generator,
     horizon: int,
     size: int | None = None,
-) -> Iterator[Block]:
+) -> Iterator[StepBlock]:
     """Draw the steps of a run, block by block; the size is `block_size` if left out.
 
     Examples
@@ -109,7 +109,7 @@ def draw(
         mu = environment.means(X, start=start)
         here = present(environment, n, start=start)
         mu = mu if here is None else np.where(here, mu, np.nan)
-        yield Block(start, X, rewards, np.nanmax(mu, axis=1, keepdims=True) - mu)
+        yield StepBlock(start, X, rewards, np.nanmax(mu, axis=1, keepdims=True) - mu)
 
 
 class Player(Protocol):

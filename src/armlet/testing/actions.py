@@ -19,7 +19,7 @@ from armlet.errors import ArmletError
 from armlet.kernel import PairModel
 from armlet.loading import from_bytes
 from armlet.testing.promises import require, same
-from armlet.testing.units import CHANGES, CLOSE, Change
+from armlet.testing.units import CHANGES, CLOSE, UnitChange
 from armlet.types import Float64, Mode
 
 STEPS: Final = 90
@@ -27,7 +27,7 @@ UNIT_STEPS: Final = 60
 DIM, ACTION_DIM, ALIVE = 2, 3, 7
 SEED: Final = 5
 COPIES: Final = 300
-PLAIN: Final = Change(name="as it is")
+PLAIN: Final = UnitChange(name="as it is")
 
 Kind: TypeAlias = type[ActionBandit]
 
@@ -37,7 +37,7 @@ def new_bandit(policy: ActionPolicy, kind: Kind, seed: int = SEED) -> ActionBand
     return kind(DIM, ACTION_DIM, policy=policy, seed=seed)
 
 
-def table_of(step: int, change: Change = PLAIN) -> ActionTable:
+def table_of(step: int, change: UnitChange = PLAIN) -> ActionTable:
     """Return the items that are alive at a step: one in four steps the oldest leaves and another comes."""
     first = step // 4
     labels = [f"item-{number:03d}" for number in range(first, first + ALIVE)]
@@ -281,7 +281,7 @@ def check_units(policy: ActionPolicy, kind: Kind) -> None:
             )
 
 
-def _played_in(change: Change, policy: ActionPolicy, kind: Kind) -> list[ActionDecision]:
+def _played_in(change: UnitChange, policy: ActionPolicy, kind: Kind) -> list[ActionDecision]:
     bandit, made = new_bandit(policy, kind), []
     has_draws_by_key = isinstance(policy, SharedThompson) and policy.intercepts
     for step, x in enumerate(contexts(UNIT_STEPS)):

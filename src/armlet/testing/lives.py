@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Configuration:
     """A configuration: what is made, and with which options; a function of its number."""
 
     number: int
@@ -59,7 +59,7 @@ class Case:
 
 
 @dataclass(slots=True)
-class Clock:
+class LifeClock:
     """Seconds that pass only where a life lets them."""
 
     now: float = START
@@ -103,12 +103,12 @@ class EventRecorder:
 class Life:
     """What lives share: random draws, calls that are judged, and a transcript of the answers."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Configuration) -> None:
         self.case = case
         self.rng = np.random.default_rng([case.number, 1])
         self.answers: list[str] = []
         self.met: Counter[str] = Counter()  # what happened, by name
-        self.clock = Clock()
+        self.clock = LifeClock()
         self.several: Outcomes | None = None
 
     def live(self) -> None:
@@ -226,7 +226,7 @@ class MemoryLife(Life):
     kind: ClassVar[type[Any]]
     record: ClassVar[type[Any]]
 
-    def __init__(self, case: Case, folder: Path | None = None) -> None:
+    def __init__(self, case: Configuration, folder: Path | None = None) -> None:
         super().__init__(case)
         self._path = None if folder is None or not case.has_log else folder / f"{case.number}.jsonl"
         self._is_durable = folder is not None
@@ -369,7 +369,7 @@ class BanditLife(MemoryLife):
 
     kind, record = Bandit, Decision
 
-    def __init__(self, case: Case, folder: Path | None = None) -> None:
+    def __init__(self, case: Configuration, folder: Path | None = None) -> None:
         super().__init__(case, folder)
         self.several = self.bandit.settings.outcomes
 
@@ -430,7 +430,7 @@ class ActionLife(MemoryLife):
 
     kind, record = ActionBandit, ActionDecision
 
-    def __init__(self, case: Case, folder: Path | None = None) -> None:
+    def __init__(self, case: Configuration, folder: Path | None = None) -> None:
         super().__init__(case, folder)
         self.table = drawn_table(self.rng, 6)
 

@@ -14,7 +14,7 @@ from armlet.bandit import Bandit
 from armlet.policies import FixedEpsilon, Greedy, LinUCB, ThompsonSampling
 from armlet.stores import Control, Ledger, Memory, Store
 from armlet.stores.ledger import Row
-from armlet.testing.lives import POOL, Case, Life, drawn_table, other_settings
+from armlet.testing.lives import POOL, Configuration, Life, drawn_table, other_settings
 from armlet.types import Float64, Policy
 
 NAME = "loop"
@@ -31,7 +31,7 @@ OTHERS: tuple[Policy, ...] = (
 class LoopLife(Life):
     """The life of a loop; a durable one is in SQLite, and is closed and opened again where it rests."""
 
-    def __init__(self, case: Case, folder: Path | None = None) -> None:
+    def __init__(self, case: Configuration, folder: Path | None = None) -> None:
         super().__init__(case)
         self._path = None if folder is None else folder / f"{case.number}.db"
         self.ledger, self.store = self._open()
@@ -253,7 +253,7 @@ class ActionLoopLife(LoopLife):
 
     table: ActionTable
 
-    def __init__(self, case: Case, folder: Path | None = None) -> None:
+    def __init__(self, case: Configuration, folder: Path | None = None) -> None:
         super().__init__(case, folder)
         self.table = drawn_table(self.rng, 6)
         self.loop.prepare("all", self.table)

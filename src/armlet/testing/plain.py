@@ -68,7 +68,7 @@ class Plain:
         several = getattr(start.settings, "outcomes", None)
         self._names = ("reward",) if several is None else several.learned
         self._features = start.settings.features or ()
-        self._money = Money(getattr(start.settings, "budget", None))
+        self._money = PlainSpending(getattr(start.settings, "budget", None))
         self._decided: dict[str, PlainRow] = {}
         self._frozen: dict[str, PlainRow] | None = None
         self._extra = 0
@@ -242,7 +242,7 @@ def _row_of(event: Event) -> PlainRow:
     return PlainRow(event["t"], event["tag"], x, event["arm"], event["explored"], {}, z=z)
 
 
-class Money:
+class PlainSpending:
     """What was spent since there is a budget of a cost that is learned, and what a hard one keeps back."""
 
     def __init__(self, budget: Budget | None) -> None:

@@ -30,7 +30,7 @@ from armlet.log.replaying import play_all
 from armlet.policies import POLICIES
 from armlet.policies.discounts import MayFade
 from armlet.stores.verify import verify
-from armlet.testing.lives import ActionLife, BanditLife, Case, Life
+from armlet.testing.lives import ActionLife, BanditLife, Configuration, Life
 from armlet.testing.loop_lives import NAME, ActionLoopLife, LoopLife, plain_events
 from armlet.testing.plain import Plain
 from armlet.testing.promises import require, same
@@ -83,7 +83,7 @@ class Played:
 # ---- cases
 
 
-def case_of(number: int) -> Case:
+def case_of(number: int) -> Configuration:
     """Draw the configuration of a case; one that is refused is drawn again.
 
     Examples
@@ -98,7 +98,7 @@ def case_of(number: int) -> Case:
         if kind.endswith("loop"):
             options |= _windows(rng, options)
         options["seed"] = int(rng.integers(2**32))
-        case = Case(number, kind, options, int(rng.integers(25, 45)), bool(rng.random() < 0.7))
+        case = Configuration(number, kind, options, int(rng.integers(25, 45)), bool(rng.random() < 0.7))
         try:
             KINDS[kind](case)
         except ArmletError as error:

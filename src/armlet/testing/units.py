@@ -21,7 +21,7 @@ CLOSE: Final = 1e-6  # how far propensities may be apart; rounding leaves far le
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class UnitChange:
     """Other units: contexts become scales x + offsets, rewards scale r + level.
 
     Scales are positive: a feature that changes its sign leaves the law of Thompson sampling as it was, but not each of
@@ -52,14 +52,14 @@ class Change:
 
 
 CHANGES: Final = (
-    Change(name="rewards times 3 plus 100", scale=3.0, level=100.0),
-    Change(name="rewards plus a million", level=1e6),
-    Change(name="features times something", scales=(0.02, 50.0, 3.0)),
-    Change(name="features plus something", offsets=(100.0, -7.0, 1e4)),
-    Change(name="features times and plus something", scales=(1e-3, 7.0, 1e3), offsets=(-0.5, 0.0, 5e3)),
-    Change(name="features times powers of two", scales=(8.0, 0.03125, 2.0), exact=True),
-    Change(name="rewards times a power of two", scale=16.0, exact=True),
-    Change(
+    UnitChange(name="rewards times 3 plus 100", scale=3.0, level=100.0),
+    UnitChange(name="rewards plus a million", level=1e6),
+    UnitChange(name="features times something", scales=(0.02, 50.0, 3.0)),
+    UnitChange(name="features plus something", offsets=(100.0, -7.0, 1e4)),
+    UnitChange(name="features times and plus something", scales=(1e-3, 7.0, 1e3), offsets=(-0.5, 0.0, 5e3)),
+    UnitChange(name="features times powers of two", scales=(8.0, 0.03125, 2.0), exact=True),
+    UnitChange(name="rewards times a power of two", scale=16.0, exact=True),
+    UnitChange(
         name="everything",
         scales=(30.0, 0.01, 5.0),
         offsets=(1e3, 1.0, -20.0),
@@ -93,7 +93,7 @@ def check_units(policy: Policy, *, n_arms: int = 4, dim: int = 3) -> None:
         check_change(policy, change, n_arms, dim)
 
 
-def check_change(policy: Policy, change: Change, n_arms: int, dim: int) -> None:
+def check_change(policy: Policy, change: UnitChange, n_arms: int, dim: int) -> None:
     """Play once as it is and once in other units."""
     if change.is_of_rewards and policy.rewards != "any":
         return
@@ -110,7 +110,7 @@ def check_change(policy: Policy, change: Change, n_arms: int, dim: int) -> None:
     _check_expectations(one, other, change, X[:20])
 
 
-def _check_expectations(one: Bandit, other: Bandit, change: Change, X: Float64) -> None:
+def _check_expectations(one: Bandit, other: Bandit, change: UnitChange, X: Float64) -> None:
     expected, found = change.rewards(one.predict_expectations(X)), other.predict_expectations(change.contexts(X))
     # digits below the level are lost, a dozen of which are left of a million
     apart = np.abs(found - expected).max() / change.scale

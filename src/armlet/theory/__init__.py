@@ -8,7 +8,7 @@ Arrays in, numbers out, and no number where an assumption fails. docs/explanatio
 from armlet.environments.environment import Constants, bernoulli_sigma, noise_sigma
 from armlet.reference.linear import smallest_eigenvalue
 from armlet.theory import mostly_greedy as mostly_greedy
-from armlet.theory.estimation import Estimate, bounded_sigma, estimate_constants
+from armlet.theory.estimation import EstimatedConstants, bounded_sigma, estimate_constants
 from armlet.theory.problem import AssumptionError, Problem, finite_problem, problem_constants
 from armlet.theory.theorem import (
     LEMMA_1,
@@ -30,7 +30,7 @@ __all__ = [
     "Bound",
     "Condition",
     "Constants",
-    "Estimate",
+    "EstimatedConstants",
     "Problem",
     "RequiredP",
     "bernoulli_sigma",

@@ -21,7 +21,7 @@ from armlet.types import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
+class EstimatedConstants:
     """Estimated constants, and what they were estimated from."""
 
     problem: Problem  # its constants hold `bounded` as sigma if there is one, else `spread`
@@ -45,7 +45,7 @@ def estimate_constants(
     ridge: RidgeLike | None = None,
     reward_range: tuple[float, float] | None = None,
     ties: float = 0.0,
-) -> Estimate:
+) -> EstimatedConstants:
     """Estimate the constants from rows whose arms did not depend on the rewards to come.
 
     Parameters
@@ -94,7 +94,7 @@ def estimate_constants(
     means = _with_ties(kinds, theta_hat, ties * spread * _errors(kinds, gram))
     table = FiniteEnvironment(contexts=kinds, chances=counts / len(X), means=means)
     problem = Problem.of(table, theta_hat, sigma=spread if bounded is None else bounded)
-    return Estimate(problem=problem, theta_hat=theta_hat, rows=rows, spread=spread, bounded=bounded)
+    return EstimatedConstants(problem=problem, theta_hat=theta_hat, rows=rows, spread=spread, bounded=bounded)
 
 
 def _fit(X: Float64, rewards: Float64, ridge: RidgeLike | None) -> Float64:

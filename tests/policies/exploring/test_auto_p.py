@@ -25,7 +25,7 @@ from armlet.parallel import Seeds
 from armlet.policies import AutoEpsilonGreedy
 from armlet.policies.auto_epsilon_greedy import EVEN, MOST, START, quotas
 from armlet.reference import outlook
-from armlet.reference.evidence import Exploring
+from armlet.reference.evidence import ExploringLaw
 from armlet.types import Float64
 from support.examples import scaled
 
@@ -166,7 +166,7 @@ class Drawn(NamedTuple):
     """What was announced for one state, and how often each arm came, and came by exploring."""
 
     chances: Float64
-    law: Exploring
+    law: ExploringLaw
     played: Float64
     exploring: Float64
 

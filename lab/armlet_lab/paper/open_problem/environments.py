@@ -89,7 +89,7 @@ def _pool(rng: np.random.Generator) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ContextCase:
     """An environment, and how the policy in it departs from the theorem's."""
 
     environment: str  # a key of ENVIRONMENTS
@@ -97,17 +97,19 @@ class Case:
     refresh: float = 0.0
 
 
-HONEST: Final = {name: Case(environment=name) for name in ("late", "rare", "off schedule", "growing", "adaptive")}
+HONEST: Final = {
+    name: ContextCase(environment=name) for name in ("late", "rare", "off schedule", "growing", "adaptive")
+}
 PUBLIC, BY_ROWS, SELDOM = "public coin", "refresh by rows", "optimism at log^2 t / t"
 CONTROLS: Final = {
-    PUBLIC: Case(environment="off schedule", coin="public"),
-    BY_ROWS: Case(environment="late", refresh=0.02),
-    SELDOM: Case(environment="late", coin="log2"),
+    PUBLIC: ContextCase(environment="off schedule", coin="public"),
+    BY_ROWS: ContextCase(environment="late", refresh=0.02),
+    SELDOM: ContextCase(environment="late", coin="log2"),
 }
 CASES: Final = HONEST | CONTROLS
 
 
-def draw(seeds: Seeds, case: Case, T: int, run: int, noise_scale: float = NOISE) -> tuple[Game, Float64]:
+def draw(seeds: Seeds, case: ContextCase, T: int, run: int, noise_scale: float = NOISE) -> tuple[Game, Float64]:
     """Draw a run of T steps, and the chance of optimism at each step; cases of one environment meet the same draws."""
     contexts, noise, _ = run_streams(seeds, case.environment, T, run)
     theta, pool, shown = ENVIRONMENTS[case.environment]

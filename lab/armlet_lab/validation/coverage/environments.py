@@ -45,7 +45,7 @@ Paid = Literal["gaussian", "0 or 1"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class EnvironmentKind:
     """What an environment is like, who logs in it and for how long."""
 
     policy: Policy
@@ -59,15 +59,15 @@ class Kind:
     horizon: int = 5_000
 
 
-KINDS: Final[dict[str, Kind]] = {
-    "p/t": Kind(policy=Algorithm1(p=60, warmup="uniform")),
-    "equal arms": Kind(policy=Algorithm1(p=60, warmup="uniform"), paid="gaussian", spread=0.0),
-    "3 % clicks": Kind(policy=Algorithm1(p=600, warmup="uniform"), level=0.03, spread=0.008),
-    "evidence": Kind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, dim=4),
-    "auto": Kind(policy=AutoEpsilonGreedy(horizon=5_000), n_arms=4, paid="gaussian", spread=0.5),
-    "eligible sets": Kind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, eligible=0.6),
-    "floor": Kind(policy=ContextualEpsilonGreedy(p=20, floor=0.05), paid="gaussian", spread=0.4),
-    "not linear": Kind(policy=Algorithm1(p=90, warmup="uniform"), paid="gaussian", spread=0.3, bend=0.4),
+KINDS: Final[dict[str, EnvironmentKind]] = {
+    "p/t": EnvironmentKind(policy=Algorithm1(p=60, warmup="uniform")),
+    "equal arms": EnvironmentKind(policy=Algorithm1(p=60, warmup="uniform"), paid="gaussian", spread=0.0),
+    "3 % clicks": EnvironmentKind(policy=Algorithm1(p=600, warmup="uniform"), level=0.03, spread=0.008),
+    "evidence": EnvironmentKind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, dim=4),
+    "auto": EnvironmentKind(policy=AutoEpsilonGreedy(horizon=5_000), n_arms=4, paid="gaussian", spread=0.5),
+    "eligible sets": EnvironmentKind(policy=ContextualEpsilonGreedy(p=60), n_arms=5, eligible=0.6),
+    "floor": EnvironmentKind(policy=ContextualEpsilonGreedy(p=20, floor=0.05), paid="gaussian", spread=0.4),
+    "not linear": EnvironmentKind(policy=Algorithm1(p=90, warmup="uniform"), paid="gaussian", spread=0.3, bend=0.4),
 }
 """The environments by name. "p/t" is that of the study that the library was built on."""
 EXPLORES_BY_EVIDENCE: Final = (ContextualEpsilonGreedy, AutoEpsilonGreedy)
@@ -76,10 +76,10 @@ BY_EVIDENCE: Final = tuple(name for name, kind in KINDS.items() if isinstance(ki
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class CoverageEnvironment:
     """Contexts, what arms pay there on average, and a policy to be valued: always the best of other slopes."""
 
-    kind: Kind
+    kind: EnvironmentKind
     contexts: Float64  # (POINTS, d)
     means: Float64  # (POINTS, K)
     slopes: Float64  # (K, d): of the target
@@ -97,7 +97,7 @@ class Environment:
         return float(np.mean(paid))
 
 
-def draw_environment(name: str, seeds: Seeds) -> Environment:
+def draw_environment(name: str, seeds: Seeds) -> CoverageEnvironment:
     """Draw the one environment of a kind."""
     kind = KINDS[name]
     rng = seeds.rng("worlds", name)
@@ -110,10 +110,10 @@ def draw_environment(name: str, seeds: Seeds) -> Environment:
     if kind.paid == "0 or 1":
         means = np.clip(means, 0.2 * kind.level, 1.0 - 0.2 * kind.level)
     other = slopes + 0.7 * rng.standard_normal(slopes.shape)
-    return Environment(kind, contexts, means, other, _draw_sets(kind, rng))
+    return CoverageEnvironment(kind, contexts, means, other, _draw_sets(kind, rng))
 
 
-def draw_steps(environment: Environment, rng: np.random.Generator) -> tuple[Int64, Float64, Bool]:
+def draw_steps(environment: CoverageEnvironment, rng: np.random.Generator) -> tuple[Int64, Float64, Bool]:
     """Draw the steps of one log: which contexts, what every arm would pay, and which arms are eligible."""
     kind = environment.kind
     points = rng.integers(POINTS, size=kind.horizon)
@@ -122,7 +122,7 @@ def draw_steps(environment: Environment, rng: np.random.Generator) -> tuple[Int6
     return points, noisy.astype(np.float64), environment.sets[rng.integers(len(environment.sets), size=kind.horizon)]
 
 
-def _draw_sets(kind: Kind, rng: np.random.Generator) -> Bool:
+def _draw_sets(kind: EnvironmentKind, rng: np.random.Generator) -> Bool:
     """Draw sets of eligible arms, two arms at least in each; all arms, if all are always eligible."""
     if kind.eligible == 1.0:
         return np.ones((1, kind.n_arms), dtype=np.bool_)
