@@ -32,7 +32,6 @@ import pyarrow.parquet as pq  # noqa: E402
 import armlet  # noqa: E402
 from armlet.evaluation.model import combine, row_sums, solve  # noqa: E402
 from armlet.evaluation.sources import open_rows  # noqa: E402
-from armlet.log.tables import Roles  # noqa: E402
 from evaluators import ask  # noqa: E402
 
 DIM, ARMS, SAMPLES, ROUNDS = 20, 20, 100, 3
@@ -73,9 +72,8 @@ def _doors(feedback: dict[str, np.ndarray], folder: Path) -> dict[str, Callable[
     frame = pd.DataFrame(columns | {"reward": feedback["reward"]})
     table, path = pa.Table.from_pandas(frame), folder / "table.parquet"
     pq.write_table(table, path)
-    roles = Roles(features=tuple(names), arm="arm", reward="reward", propensity=1 / ARMS)
     tables = {"pandas": frame, "polars": pl.from_pandas(frame), "arrow": table, "parquet": path, "plain": table}
-    logs = {name: partial(armlet.log.from_table, each, roles) for name, each in tables.items()}
+    logs = {name: partial(armlet.Table, each, features=names, propensity=1 / ARMS) for name, each in tables.items()}
     return logs | {"arrays": partial(armlet.log.from_obp, feedback)}
 
 

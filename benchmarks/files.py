@@ -80,12 +80,12 @@ def peak_megabytes() -> float:
 
 def fitted(path: str, form: str, units: str) -> dict[str, float]:
     """Fit and say how fast; what is imported for a first fit is not timed."""
-    names = {"x": FORMS[form], "arms": [f"arm-{i}" for i in range(ARMS)], "units": units, "seed": 1}
+    names = {"features": FORMS[form], "arms": [f"arm-{i}" for i in range(ARMS)], "units": units, "seed": 1}
     few = Path(path).with_name("few.parquet")
     write(few, 1000, form)
-    armlet.fit_parquet(few, armlet.LinUCB(), **names)  # type: ignore[arg-type]
+    armlet.fit(few, armlet.LinUCB(), **names)  # type: ignore[arg-type]
     started = process_time()
-    bandit = armlet.fit_parquet(path, armlet.LinUCB(), **names)  # type: ignore[arg-type]
+    bandit = armlet.fit(path, armlet.LinUCB(), **names)  # type: ignore[arg-type]
     taken = process_time() - started
     return {"rate": bandit.t / taken, "megabytes": peak_megabytes()}
 

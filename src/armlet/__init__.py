@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.loading import load as load
     from armlet.log import Log as Log
     from armlet.log import audit as audit
-    from armlet.log.fitting import fit_parquet as fit_parquet
+    from armlet.log.fitting import fit as fit
     from armlet.policies import *  # noqa: F403
     from armlet.stores import open_store as open_store
 
@@ -60,7 +60,7 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
     "environments": None,
     "evaluate": "armlet.evaluation.evaluate",
     "evaluation": None,
-    "fit_parquet": "armlet.log.fitting",
+    "fit": "armlet.log.fitting",
     "from_bytes": "armlet.loading",
     "load": "armlet.loading",
     "log": None,

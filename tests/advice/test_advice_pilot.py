@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from armlet.advice import Pilot, advise, comparison
 from armlet.advice.pilot import Posterior
 from armlet.environments import Linear, LinearArms, Scheduling
 from armlet.environments.families import draw_problem
+from armlet.inputs.table import Table
 from armlet.parallel import Seeds
 from armlet.types import Float64, Int64
 
@@ -96,17 +98,26 @@ def test_tables_of_three_libraries_read_alike() -> None:
         "paid": [1, 0, 1],
         "p": [0.5, 0.5, 1.0],
     }
-    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
-        pilot = Pilot.from_table(table, features=["load"], arm="arm", reward="paid", propensity="p")
+    for rows in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        pilot = Pilot.from_table(Table(rows, features=["load"], reward="paid", propensity="p"))
         assert pilot.X.tolist() == [[0.5], [1.0], [2.0]]
         assert (pilot.arm_names, pilot.played.tolist()) == (["a", "b"], [0, 1, 0])
         assert pilot.rewards.tolist() == [1.0, 0.0, 1.0]
         assert pilot.propensities is not None
-    with pytest.raises(ValueError, match="no column 'pay'; its columns are"):
-        Pilot.from_table(pl.DataFrame(columns), features=["load"], arm="arm", reward="pay")
-    gap = pl.DataFrame({**columns, "load": [0.5, None, 2.0]})
-    with pytest.raises(ValueError, match="row 1: 'load' is missing"):
-        Pilot.from_table(gap, features=["load"], arm="arm", reward="paid")
+    waiting = Table({**columns, "paid": [1, None, 1], "arm": ["a", "b", "b"]}, features=["load"], reward="paid")
+    assert Pilot.from_table(waiting).n_rows == 2
+    with pytest.raises(ValueError, match="features of the table cannot be a pilot's; name features"):
+        Pilot.from_table(Table(columns, reward="paid"))
+
+
+def test_a_table_is_advised_on_as_its_pilot_is() -> None:
+    rng = np.random.default_rng(6)
+    country = rng.choice(["no", "fr"], 60)
+    rows = {"country": country, "arm": rng.choice(["b", "a"], 60), "reward": rng.normal(size=60)}
+    table = Table(rows, features=["country"])
+    pilot = Pilot(np.column_stack([country == "fr", country == "no"]).astype(float), rows["arm"], rows["reward"])
+    sizes: dict[str, Any] = {"horizon": 500, "problems": 4, "runs": 2, "seed": 1, "current": "b"}
+    assert advise(table, **sizes).to_dict() == advise(pilot, **sizes).to_dict()
 
 
 def test_faulty_logs_are_refused_by_name() -> None:

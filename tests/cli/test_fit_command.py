@@ -13,7 +13,7 @@ import pytest
 import armlet
 from armlet import cli
 
-ROLES = ["--features", "age,country", "--text", "--arm", "ad", "--reward", "click", "--seed", "7"]
+ROLES = ["--features", "age,country", "--arm", "ad", "--reward", "click", "--seed", "7"]
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def test_it_writes_the_model_that_fit_makes(log: Path, capsys: pytest.CaptureFix
     assert cli.main(["fit", str(log), "--policy", "LinUCB:alpha=0.5", *ROLES, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"500 rows, 2 arms, 4 features, sums of rows: {out}\n"
     policy = armlet.LinUCB(alpha=0.5)
-    x, encoder = ["age", "country"], armlet.Encoder()
-    wanted = armlet.fit_parquet(log, policy, x=x, arm="ad", reward="click", encoder=encoder, seed=7)
+    features = ["age", "country"]
+    wanted = armlet.fit(log, policy, features=features, arm="ad", reward="click", seed=7)
     assert armlet.load(out).to_bytes() == wanted.to_bytes()
     assert armlet.load(out).decide({"age": 31.0, "country": "jp"}).arm in ("a", "b")
 
@@ -54,7 +54,7 @@ def test_it_says_when_rows_are_learned_one_by_one(log: Path, capsys: pytest.Capt
         (
             ["--policy", "LinUCB", "--features", "age"],
             2,
-            "LOG has .* without a column 'arm'; choose one of age, country",
+            "--arm is missing; name the column of what was played: one of country, ad",
         ),
         (["--policy", "LinUCB", "--arm", "ad", "--reward", "click"], 2, "--features is missing: name the columns"),
         (["--policy", "LinUCB", "--arm", "age", *ROLES[:2]], 2, "--arm names 'age', which --features names before"),

@@ -244,4 +244,4 @@ def test_a_log_of_actions_is_written_in_every_form(tmp_path: Path, ending: str) 
 def test_a_log_of_actions_is_not_learned_as_if_it_had_arms(tmp_path: Path) -> None:
     path = compact(write_events(tmp_path / "a.jsonl", made_action_events(20)))
     with pytest.raises(ArgumentError, match=r"data is a\.parquet, a log of actions with features; read it"):
-        armlet.fit_parquet(path)
+        armlet.fit(path)

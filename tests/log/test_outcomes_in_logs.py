@@ -230,13 +230,13 @@ def test_a_compacted_log_with_outcomes_is_fitted(tmp_path: Path, engine: Any) ->
         weights=[row["weight"] for row in rows],
         steps=lived_on.t,
     )
-    found = armlet.fit_parquet(compacted, seed=1, engine=engine)
+    found = armlet.fit(compacted, seed=1, engine=engine)
     assert found.settings.outcomes == wanted.settings.outcomes
     for name, array in wanted.state.arrays().items():
         np.testing.assert_allclose(found.state.arrays()[name], array, rtol=1e-9, atol=1e-12, err_msg=name)
     assert found.t == wanted.t
-    assert found.to_bytes() == armlet.fit_parquet(compacted, seed=1).to_bytes()
-    other = armlet.fit_parquet(compacted, seed=1, reward_range={"quality": (-1.0, 1.0)}, outcomes={"quality": 2.0})
+    assert found.to_bytes() == armlet.fit(compacted, seed=1).to_bytes()
+    other = armlet.fit(compacted, seed=1, reward_range={"quality": (-1.0, 1.0)}, outcomes={"quality": 2.0})
     assert other.settings.outcomes == Outcomes({"quality": 2.0}, ranges={"quality": (-1.0, 1.0)})
 
 
@@ -251,11 +251,11 @@ def test_a_table_with_outcomes_and_prices_is_fitted_as_partial_fit_does(tmp_path
         "reward_range": {"quality": (0.0, 1.0)},
         "seed": 3,
     }
-    found = armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], **how)
+    found = armlet.fit(tmp_path / "t.parquet", features=["x"], **how)
     wanted = armlet.Bandit(["large", "small"], features=["x"], **how)
     wanted.partial_fit(x[:, None], arm.tolist(), {"quality": quality})
     assert found.to_bytes() == wanted.to_bytes()
-    with pytest.raises(InvalidValueError, match=r"reward_quality is .*; reward_range is from 0.0 to 0.5"):
-        armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], **how | {"reward_range": {"quality": (0.0, 0.5)}})
-    with pytest.raises(ArgumentError, match="without a column 'reward_cost'"):
-        armlet.fit_parquet(tmp_path / "t.parquet", x=["x"], outcomes=how["outcomes"])
+    with pytest.raises(InvalidValueError, match=r"column 'reward_quality' is .*; reward_range is from 0.0 to 0.5"):
+        armlet.fit(tmp_path / "t.parquet", features=["x"], **how | {"reward_range": {"quality": (0.0, 0.5)}})
+    with pytest.raises(ArgumentError, match="outcomes names 'reward_cost', which is not a column"):
+        armlet.fit(tmp_path / "t.parquet", features=["x"], outcomes=how["outcomes"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import armlet
 from armlet.errors import EventError
-from armlet.log.tables import read_table
 from armlet.stores import Loop, Memory, Store
 from armlet.testing.stores import Place
 from armlet.types import Arm
@@ -351,7 +351,7 @@ def test_a_log_on_disk_says_which_rewards_are_of_another_arm(tmp_path: Path) -> 
         assert {event["decision"]["arm"] for event in events} == {"b"}
     table = tmp_path / "log.parquet"
     armlet.log.compact(path, table)
-    rows = read_table(table).to_pylist()
+    rows = pq.read_table(table).to_pylist()
     lost = [row for row in rows if row["arm"] == "a" and row["reward"] == 1.0]
     assert lost == []
     assert sum(row["reward"] is None for row in rows) == len(events)

@@ -26,6 +26,7 @@ from armlet.advice.runs import BUDGET, MOST_PROBLEMS, Bench, Progress, Search, T
 from armlet.errors import InvalidValueError
 from armlet.inference.intervals import spread
 from armlet.inputs.settings import Objective, check_seed, one_of, optional, positive, whole
+from armlet.inputs.table import Table
 from armlet.parallel import Seeds, notebook_bar
 from armlet.report import notebook
 from armlet.report.result import Columns, Result, fields_of
@@ -204,7 +205,7 @@ def advise(
     ----------
     source
         What is known: an environment, a function that draws environments from a generator (`FigureA.draw`), a `Prior`
-        of ranges, or a `Pilot`, a log.
+        of ranges, or a log: a `Pilot`, or an `armlet.Table` with features.
     horizon
         How many decisions there will be.
     seed
@@ -240,6 +241,7 @@ def advise(
     optional(whole(2))("runs", runs)
     optional(whole(1))("per_day", per_day)
     one_of("max", "min")("objective", objective)
+    source = Pilot.from_table(source) if isinstance(source, Table) else source
     money, place, sign = check_money(value, currency), place_of(current, source), 1.0 if objective == "max" else -1.0
     progress = notebook_bar("advising") if progress is None else progress
     with ExitStack() as stack:
@@ -279,8 +281,11 @@ def place_of(arm: Arm | None, source: SourceLike) -> int | None:
     """Return the place of the arm that is played today; refuse one that cannot be distinguished from the others."""
     if arm is None:
         return None
-    if isinstance(source, Pilot):
-        names: list[Arm] = source.arm_names
+    names: list[Arm]
+    if isinstance(source, Table):
+        names = list(source.arms)
+    elif isinstance(source, Pilot):
+        names = source.arm_names
     elif isinstance(source, Prior) or not hasattr(source, "n_arms"):
         raise InvalidValueError(
             f"current is {arm!r}, but in a guess or a law of environments no arm is known from another; leave it out"

@@ -12,12 +12,13 @@ import numpy as np
 
 from armlet.advice import Advice, Prior, advise
 from armlet.advice.ask import Money, place_of
-from armlet.advice.pilot import SourceLike, read_pilot
+from armlet.advice.pilot import Pilot, SourceLike, notes_on
 from armlet.environments import ENVIRONMENTS, Environment
 from armlet.errors import InvalidValueError
+from armlet.inputs.encoder import Encoder
 from armlet.inputs.named import parse_named
 from armlet.inputs.settings import Objective
-from armlet.log.tables import Roles
+from armlet.inputs.table import Table
 from armlet.parallel import Progress
 from armlet.report.plots import require_matplotlib
 from armlet.simulation.compare import make_environment
@@ -201,8 +202,10 @@ def _prior(options: Mapping[str, Any]) -> Prior:
 
 
 def _pilot(options: Mapping[str, Any]) -> tuple[SourceLike, tuple[str, ...]]:
-    named = {name: options[name] for name in LOG if name != "current"}
-    return read_pilot(options["log"], Roles(**named))
+    named = {name: options[name] for name in ("features", "arm", "reward", "propensity")}
+    encoder = Encoder(list(options["features"]), other="refuse", missing="flag")
+    table = Table(options["log"], **named, arms=options["arm_names"], encoder=encoder)
+    return Pilot.from_table(table), notes_on(table)
 
 
 def _current(word: str | None, source: SourceLike) -> Arm | None:

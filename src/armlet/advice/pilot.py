@@ -14,12 +14,10 @@ Fitting O(N d^2 + G K d^3) for G values of tau, a sample O(K d^3 + M K d).
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +38,11 @@ from armlet.advice.problem import (
 from armlet.environments.environment import Environment, FiniteEnvironment, Noise
 from armlet.errors import ArgumentError, InvalidTypeError, InvalidValueError
 from armlet.inputs import columns
-from armlet.inputs.arrow import read_columns
 from armlet.inputs.columns import check_labels
 from armlet.inputs.contexts import ContextReader
 from armlet.inputs.settings import Objective
-from armlet.log.tables import Roles, check_columns, flag_texts, labels, read_table
-from armlet.types import Arm, ArrowTable, Contexts, Float64, Int64
+from armlet.inputs.table import Table
+from armlet.types import Arm, Bool, Contexts, Float64, Int64
 
 
 class Pilot:
@@ -95,36 +92,22 @@ class Pilot:
         self.propensities: Float64 | None = None if propensities is None else _chances(propensities, n)
 
     @classmethod
-    def from_table(
-        cls,
-        table: ArrowTable,
-        *,
-        features: Sequence[str],
-        arm: str,
-        reward: str,
-        propensity: str | float | None = None,
-        arm_names: Iterable[Arm] | None = None,
-    ) -> Pilot:
-        """Read a log from a table of pandas, polars or Arrow, which may have more columns than are named.
-
-        `propensity` names a column, or is a probability that all rows share.
+    def from_table(cls, table: Table) -> Pilot:
+        """Read the rows of a labelled table that have a reward; its features must be named.
 
         Examples
         --------
-        >>> import polars
-        >>> log = polars.DataFrame({"age": [0.1, 0.2], "offer": ["a", "b"], "paid": [0, 1], "day": [1, 1]})
-        >>> Pilot.from_table(log, features=["age"], arm="offer", reward="paid").arm_names
+        >>> rows = {"age": [0.1, 0.2], "offer": ["a", "b"], "paid": [0, 1], "day": [1, 1]}
+        >>> Pilot.from_table(Table(rows, features=["age"], arm="offer", reward="paid")).arm_names
         ['a', 'b']
         """
-        frame = cast(Any, table)
-        numeric = [*features, reward, *([propensity] if isinstance(propensity, str) else [])]
-        _check_columns(frame, (*numeric, arm))
-        values = _numbers(frame.select(numeric) if hasattr(frame, "select") else frame[numeric])
-        X = np.column_stack([values[name] for name in features])
-        chances = values[propensity] if isinstance(propensity, str) else propensity
-        if isinstance(chances, float | int):
-            chances = np.full(len(X), chances)
-        return cls(X, frame[arm], values[reward], chances, arm_names)
+        if table.outcomes is not None or not table.roles.features:
+            what = "features" if table.outcomes is None else "outcomes"
+            raise ArgumentError("{" + what + "} of the table cannot be a pilot's; name features, and one reward")
+        there, chances = table.rewarded, table.propensities
+        labels = [table.arms[place] for place in table.played[there].tolist()]
+        X = table.X[there][:, _informative(table)]
+        return cls(X, labels, table.rewards[there, 0], None if chances is None else chances[there], table.arms)
 
     def with_constant(self) -> Pilot:
         """Return the same log with a constant 1 before the features, if no weights of them are one already.
@@ -162,20 +145,11 @@ class Pilot:
         return len(self.arm_names)
 
 
-def _check_columns(frame: Any, wanted: Iterable[str]) -> None:
-    present = list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
-    if missing := [repr(name) for name in wanted if name not in present]:
-        raise InvalidValueError(f"the table has no column {', '.join(missing)}; its columns are {present}")
-
-
-def _numbers(table: ArrowTable) -> dict[str, Float64]:
-    read = read_columns(table)
-    for name, column in read.items():
-        if column.nulls.size > 0:
-            raise InvalidValueError(
-                f"row {column.nulls[0]}: {name!r} is missing (null or NaN); fill it in, or drop the row"
-            )
-    return {name: column.values for name, column in read.items()}
+def _informative(table: Table) -> Bool:
+    """Return which values of a context to read: flags that no row has say nothing, (d,)."""
+    names = table.roles.features if table.encoder is None else table.encoder.features
+    is_column = [name in table.columns for name in names]
+    return np.asarray(table.X.any(axis=0) | (np.array(is_column) if len(is_column) == table.X.shape[1] else True))
 
 
 def _names(labels: list[Arm], given: Iterable[Arm] | None) -> list[Arm]:
@@ -447,26 +421,20 @@ def _softmax(logs: Float64) -> Float64:
     return weights
 
 
-def read_pilot(path: str | os.PathLike[str], roles: Roles) -> tuple[Pilot, tuple[str, ...]]:
-    """Read a log; give it as a pilot, with notes on how its columns were read."""
-    table = read_table(Path(path))
-    check_columns(table, Path(path).name, roles)
-    flags = flag_texts(table, roles.features)
-    pilot = Pilot.from_table(
-        flags.table,
-        features=flags.features,
-        arm=roles.arm,
-        reward=roles.reward,
-        propensity=roles.propensity,
-        arm_names=labels(table[roles.arm].type, roles.arm_names),
-    )
-    return pilot, flags.notes
+def notes_on(table: Table) -> tuple[str, ...]:
+    """Describe how columns of text and dates were read."""
+    if table.encoder is None:
+        return ()
+    said = {name for name, is_said in zip(table.encoder.features, _informative(table), strict=True) if is_said}
+    flags = {name: [flag for flag in names if flag in said] for name, names in table.encoder.flags.items()}
+    text = "{} flags stand for {}: {}; give the bandit the same encoder"
+    return tuple(text.format(len(names), name, ", ".join(names)) for name, names in flags.items())
 
 
-SourceLike: TypeAlias = Environment | Draw | Prior | Pilot
+SourceLike: TypeAlias = Environment | Draw | Prior | Pilot | Table
 
 
-def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
+def as_source(source: Environment | Draw | Prior | Pilot, horizon: int, objective: Objective) -> Source:
     """Make a source of problems of what a user gave; what is to be made small there is to be made large in them."""
     if isinstance(source, Pilot):
         return Posterior.of(source, objective, varied_size(source.n_arms, source.dim + 1))
@@ -474,7 +442,7 @@ def as_source(source: SourceLike, horizon: int, objective: Objective) -> Source:
     return drawn if objective == "max" else Costs(drawn)
 
 
-def _as_source(source: SourceLike, horizon: int) -> Source:
+def _as_source(source: Environment | Draw | Prior, horizon: int) -> Source:
     if isinstance(source, Prior):
         return source
     if isinstance(source, type):
@@ -486,5 +454,5 @@ def _as_source(source: SourceLike, horizon: int) -> Source:
     if callable(source):
         return Drawn(source, horizon)
     raise InvalidTypeError(
-        f"source is {source!r}; give an environment, a function that draws one from a generator, a Prior or a Pilot"
+        f"source is {source!r}; give an environment, a function that draws one, a Prior, a Pilot or a Table"
     )

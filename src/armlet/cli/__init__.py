@@ -23,7 +23,7 @@ COMMANDS: Final[command.Groups] = {
         ),
     ),
     "work with a model": (
-        Listed("fit", "train a model from Parquet files of any size", "armlet.cli.models:fit"),
+        Listed("fit", "train a model from a table, or Parquet of any size", "armlet.cli.models:fit"),
         Listed("summary", "what a model has learned, arm by arm", "armlet.cli.models:summary"),
         Listed("intervals", "every coefficient of a model with its interval", "armlet.cli.models:intervals"),
     ),

@@ -8,53 +8,48 @@ from typing import Any
 
 from armlet.bandit import Bandit
 from armlet.cli.answer import Answer
-from armlet.cli.command import arg, command, engine, level, named_policy, names, seed
-from armlet.cli.outcomes import outcome_options
+from armlet.cli.command import arg, command, engine, level, named_policy, seed
+from armlet.cli.sources import ROLES, roles_of
 from armlet.errors import InvalidValueError
-from armlet.inputs.encoder import Encoder
 from armlet.inputs.named import parse_named
 from armlet.loading import load
-from armlet.log.fitting import fit_parquet, is_sums
+from armlet.log.fitting import fit as fit_table
+from armlet.log.fitting import is_sums
 from armlet.simulation.compare import make_policy
 
 DESIGN = "how arms were chosen: by what learned from rewards (default), by a fixed rule, or at random; for intervals"
 
 
 @command(
-    arg("data", nargs="+", metavar="LOG", help="Parquet files, folders of them, or patterns in quotes"),
+    arg("data", nargs="+", metavar="LOG", help="a table: .csv, .jsonl, ...; or Parquet files, folders, or patterns"),
     named_policy("default: OccasionalOptimism"),
-    arg("--features", type=names, metavar="NAMES", help="columns that make a context, separated by commas"),
-    arg("--text", action="store_true", help="some of them are text: a flag for each text, and one for all others"),
-    arg("--arm", default="arm", metavar="NAME", help="the column of what was played; default: arm"),
-    arg("--reward", default="reward", metavar="NAME", help="the column of what it paid, if anything; default: reward"),
     arg("--explored", metavar="NAME", help="the column that says which rows were played at random"),
     arg("--all-explored", action="store_true", help="all rows were played at random"),
     arg("--design", choices=("adaptive", "fixed", "randomized"), default="adaptive", help=DESIGN),
-    arg("--weight", metavar="NAME", help="the column of how much a row counts; default: all alike"),
-    arg("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those of the data"),
     arg("--objective", choices=("max", "min"), help="min if rewards are costs; default: max, or what a log says"),
     arg("--normalize", choices=("l2",), help="divide every context by its length"),
     arg("--units", choices=("free", "as given"), help="default: the policy's own"),
-    *outcome_options(),
     seed("the bandit's coins"),
     *engine("serial"),
     arg("--out", required=True, metavar="FILE", help="the model, such as model.armlet"),
-    options={"explored=True": "--all-explored", "x": "--features", "arms": "--arm-names"},
+    ROLES,
+    options={"explored=True": "--all-explored", "arms": "--arm-names"},
     extras=("pyarrow", "distributed"),
     interrupted="nothing was written",
 )
 def fit(a: argparse.Namespace) -> Answer:
-    r"""Learn from Parquet of any size, in bounded memory, and write a model.
+    r"""Learn from a table, or from Parquet of any size in bounded memory, and write a model.
 
     examples:
-      armlet fit clicks.parquet --features age,visits --arm ad --reward click --out model.armlet
+      armlet fit ab.csv --features age,country --arm variant --reward paid --out model.armlet
       armlet fit 'logs/*.parquet' --policy ContextualEpsilonGreedy:p=60 --features age,country \
-          --text --arm ad --reward click --explored random --out model.armlet
+          --arm ad --reward click --explored random --out model.armlet
       armlet fit compacted.parquet --policy LinUCB:alpha=0.5 --out model.armlet
       armlet fit routed.parquet --features length --outcomes quality=1,cost=-40 --out m.armlet
 
-    A compacted log says itself which column is what. With --outcomes the columns of rewards are reward_quality and so
-    on; outcomes that are --known need none.
+    Features are numbers, text or dates, and may lack values. A compacted log says itself which column is what. With
+    --outcomes the columns of rewards are reward_quality, or quality, and so on; those that are --known need none.
+    Training reads no propensities, units and times.
 
     Where what a policy knows is sums of rows, the model is the same to the last byte on any engine, if the seed is.
     Other policies, and several outcomes, are learned row by row, in order, in this process, and it says so.
@@ -63,25 +58,18 @@ def fit(a: argparse.Namespace) -> Answer:
         raise InvalidValueError("--explored and --all-explored are both given; give one")
     if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
-    bandit = fit_parquet(
+    bandit = fit_table(
         a.data,
         None if a.policy is None else make_policy(*parse_named(a.policy)),
-        x=a.features,
-        arm=a.arm,
-        reward=a.reward,
         explored=True if a.all_explored else a.explored,
-        weight=a.weight,
         design=a.design,
-        arms=a.arm_names,
-        encoder=Encoder() if a.text else None,
         objective=a.objective,
         normalize=a.normalize,
         units=a.units,
-        outcomes=a.outcomes,
-        known=a.known,
         seed=a.seed,
         engine=a.engine,
         workers=a.workers,
+        **{name: value for name, value in roles_of(a).items() if name not in UNREAD},
     )
     bandit.save(a.out)
     why = "there are several outcomes" if bandit.settings.outcomes else "what it knows is not a sum of rows"
@@ -89,6 +77,9 @@ def fit(a: argparse.Namespace) -> Answer:
     facts = {"rows": bandit.t, "arms": list(bandit.arms), "dim": bandit.settings.dim, "policy": repr(bandit.policy)}
     facts |= {"model": a.out, "digest": bandit.digest()}
     return Answer(facts, f"{bandit.t:,} rows, {len(bandit.arms)} arms, {bandit.settings.dim} features, {how}: {a.out}")
+
+
+UNREAD = ("propensity", "time", "unit", "epoch", "eligible")  # by training
 
 
 READING = (

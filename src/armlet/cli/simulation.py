@@ -27,6 +27,7 @@ from armlet.cli.command import (
     progress,
     seed,
 )
+from armlet.cli.sources import PROPENSITY
 from armlet.environments import ENVIRONMENTS
 from armlet.errors import InvalidValueError, choices
 from armlet.policies import POLICIES, plugged_policies
@@ -179,7 +180,7 @@ def compare(a: argparse.Namespace) -> Work:
         ),
         arg("--arm", metavar="NAME", help="the column of what was played"),
         arg("--reward", metavar="NAME", help="the column of what it paid"),
-        arg("--propensity", metavar="NAME", help="the column of the probability with which it was played"),
+        PROPENSITY,
         arg("--arm-names", type=names, metavar="NAMES", help="all arms there will be; default: those played"),
         arg("--current", metavar="NAME", help="the arm that is played today; default: none is known"),
     ),
@@ -194,7 +195,7 @@ def compare(a: argparse.Namespace) -> Work:
     arg("--problems", type=count, metavar="N", help="problems to sample; default: what a budget allows"),
     arg("--runs", type=count, metavar="N", help="runs of a p on each; default: what a budget allows"),
     arg("--out", metavar="FILE", help="also write a page, such as advice.html"),
-    options={"n_arms": "--arms", "mean": "--clicks"},
+    options={"n_arms": "--arms", "mean": "--clicks", "data": "--log", "arms": "--arm-names"},
     extras=("matplotlib", "pyarrow"),
     interrupted="nothing was written",
 )

@@ -72,18 +72,19 @@ def column(name: str, about: str) -> Argument:
 FEATURES: Final = arg(
     "--features", type=names, metavar="NAMES", help="columns that were known before, with commas; of a model, its own"
 )
+PROPENSITY: Final = arg(
+    "--propensity",
+    type=chance,
+    metavar="NAME",
+    help="the column of the probability of the arm, or that probability, as 1/3; default: propensity, pscore, ...",
+)
 ROLES: Final = group(
     "which column is what, where LOG is a table",
     FEATURES,
     column("arm", "of what was played; default: arm, action, variant or treatment"),
     column("reward", "of what it paid; default: reward, click, clicked, conversion or converted"),
     *outcome_options(),
-    arg(
-        "--propensity",
-        type=chance,
-        metavar="NAME",
-        help="the column of the probability of the arm, or that probability, as 1/3; default: propensity, pscore, ...",
-    ),
+    PROPENSITY,
     column("weight", "of how much a row counts; default: all alike"),
     column("time", "of the date of a decision"),
     column("unit", "that names rows which share a draw; default: unit"),
@@ -97,10 +98,11 @@ NAMED: Final = ("features", "arm", "reward", "outcomes", "known", "propensity", 
 
 def read_table(a: argparse.Namespace, path: Path, **more: Any) -> Table:
     """Read a table by the roles that a command was given."""
-    return Table(path, **_roles(a), **more)
+    return Table(path, **roles_of(a), **more)
 
 
-def _roles(a: argparse.Namespace) -> dict[str, Any]:
+def roles_of(a: argparse.Namespace) -> dict[str, Any]:
+    """Return the roles that a command was given, as `armlet.Table` takes them."""
     values = vars(a)
     named = {name: values.get(name) for name in (*NAMED, "eligible")} | {"arms": values.get("arm_names")}
     return {name: value for name, value in named.items() if value is not None}
@@ -142,7 +144,7 @@ def open_log(a: argparse.Namespace) -> Iterator[Source]:
         if "features" in vars(a) and is_table(path):  # a command that knows roles
             yield read_table(a, path)
             return
-        for name, value in _roles(a).items():
+        for name, value in roles_of(a).items():
             text = "{" + name + "} is {value!r}, but {log} is a log, which says that itself; leave it out"
             raise ArgumentError(text, value=value)
         yield path

@@ -22,7 +22,7 @@ from armlet.errors import ArgumentError, InvalidTypeError, InvalidValueError, ch
 from armlet.inputs.columns import LEAST_CHANCE, LEAST_WEIGHT, check_labels, is_number, too_light
 from armlet.inputs.files import read_file
 from armlet.inputs.outcomes import Outcomes, read_outcomes
-from armlet.inputs.tables import TableColumns, TableLike, Texts, first_row, is_missing
+from armlet.inputs.tables import TableColumns, TableLike, Texts, is_missing
 from armlet.types import Arm, Bool, Float64, Int64
 
 if TYPE_CHECKING:
@@ -211,7 +211,8 @@ class Table:
         several = read_outcomes(outcomes, known, None)
         given = {"arm": arm, "propensity": propensity, "explored": explored, "weight": weight, "time": time}
         given |= {"unit": unit, "epoch": epoch, "eligible": eligible}
-        roles = _roles(columns, given, reward, _list(features), several)
+        what = columns.file or "the table"
+        roles = find_roles(columns.names, what, given, reward, listed_features(features or ()), several)
         self._open(columns, roles, several, arms, encoder)
 
     @classmethod
@@ -269,6 +270,10 @@ class Table:
     def rewarded(self) -> Bool:
         """Which rows have a reward, or every outcome, (n,)."""
         return np.asarray(~np.isnan(self.rewards).any(axis=1))
+
+    def where(self, row: int, column: str) -> str:
+        """Return what errors call a cell."""
+        return self._columns.where(row, column)
 
     def labels(self) -> list[Arm]:
         """Return the label of the arm of every row."""
@@ -351,10 +356,11 @@ MOST_NAMES: Final = 8  # of arms that a repr lists
 OTHERS: Final = ("explored", "weight", "time", "unit", "epoch", "eligible")
 
 
-def _list(features: Sequence[str] | None) -> tuple[str, ...]:
+def listed_features(features: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of features, each once; one may stand alone."""
     if isinstance(features, str):
         return (features,)
-    names = tuple(features or ())
+    names = tuple(features)
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ArgumentError("{features} names a column twice: {names}; give each once", names=", ".join(twice))
     return names
@@ -367,15 +373,15 @@ def _opened(data: Data) -> TableColumns:
     return TableColumns(data)
 
 
-def _roles(
-    columns: TableColumns,
+def find_roles(
+    present: Sequence[str],
+    what: str,
     given: Mapping[str, object],
     reward: str | None,
     features: tuple[str, ...],
     outcomes: Outcomes | None,
 ) -> Roles:
     """Return the roles of columns: as given, or by their names."""
-    present, what = columns.names, columns.file or "the table"
     taken = {*features, *(value for value in (*given.values(), reward) if isinstance(value, str))}
     free = [column for column in present if column not in taken]
     named: dict[str, object] = {role: value for role, value in given.items() if value is not None}
@@ -447,15 +453,15 @@ def _placed(columns: TableColumns, roles: Roles, arms: Iterable[Arm] | None) -> 
     """Return all labels, and the place of each row's among them."""
     is_json = roles.written == "json"
     seen, codes = columns.labels(roles.arm, (lambda value: json.loads(str(value))) if is_json else _same)
-    labels = in_order(seen) if arms is None else as_column(check_labels(arms), seen)
+    used = [seen[place] for place in np.unique(codes).tolist()]  # categories may have more
+    labels = in_order(used) if arms is None else as_column(check_labels(arms), used)
     known = {label: place for place, label in enumerate(labels)}
     places = np.array([known.get(label, -1) for label in seen], dtype=np.int64)
-    for place, label in enumerate(seen):
-        if label not in known:
-            where = columns.where(first_row(codes, place), roles.arm)
-            text = "{where} is {label!r}, which is none of the arms; name all of them with {arms}"
-            raise ArgumentError(text, where=where, label=label)
-    return tuple(labels), places[codes]
+    played = places[codes] if seen else codes
+    if (wrong := np.flatnonzero(played < 0)).size:
+        text = "{where} is {label!r}, which is none of the arms; name all of them with {arms}"
+        raise ArgumentError(text, where=columns.where(wrong[0], roles.arm), label=seen[codes[wrong[0]]])
+    return tuple(labels), played
 
 
 def _same(value: object) -> object:
