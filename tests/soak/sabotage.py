@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from armlet.stores import rewards
+from armlet.stores import rewards, runner
 from armlet.stores.ledger import Pending, Session
 from armlet.stores.rewards import Judgement, Reward, RewardRules, judge
 from armlet.stores.runner import LoopRunner
@@ -54,7 +54,7 @@ def ignore_rank() -> None:
     def judge_all_alike(rules: RewardRules, pending: Pending, reward: Reward) -> Judgement:
         return judge(rules, pending, replace(reward, rank=0))
 
-    rewards.judge = judge_all_alike
+    rewards.judge = runner.judge = judge_all_alike  # type: ignore[attr-defined]
 
 
 def count_snapshots_from_one() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from armlet.errors import ArmletError, StoreError
 from armlet.service.config import LoopConfig, ServerConfig
+from armlet.stores.maintenance import differences
 from armlet.stores.rows.replay import recover
 from armlet.stores.store import load_ledger
 from armlet.stores.terms import Terms
@@ -80,7 +81,7 @@ def _plan(loop: LoopConfig, view: View | None, record: LoopRecord | None) -> Pla
         cast = _cast(view, record, terms)
         spec = loop.spec
         made = spec.cast()
-        change = None if made is None else spec.differences(made.live, terms, cast)
+        change = None if made is None else differences(spec, made.live, terms, cast)
     except ArmletError as error:
         return Plan(loop.name, f"would be refused: {error}", refusal=True)
     changes = [*([] if change is None else change.names), *(() if loop.has_actions else _arms(loop, cast.live))]

@@ -14,9 +14,14 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
+from armlet.actions.bandit import ActionBandit
 from armlet.bandit import Bandit
 from armlet.cast.cast import SHADOW, Cast
-from armlet.errors import DecisionError, InvalidValueError
+from armlet.errors import DecisionError, InvalidValueError, LoopStateError
+from armlet.inputs.encoder import Encoder
+from armlet.inputs.hashed import HashedFeatures
+from armlet.inputs.options import declared
+from armlet.inputs.settings import Range, Settings, units_of
 from armlet.lost_digits import keeping_rows
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
@@ -29,9 +34,10 @@ from armlet.stores.rewards import expire
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import LIVE, RULES, LoopChange, is_own, rules_of_parts
+from armlet.stores.spec import LIVE, RULES, LoopChange, LoopSpec, Prices, Ranges, is_own, rules_of_parts
+from armlet.stores.terms import Terms
 from armlet.stores.transaction import Chore, Draft, Recent, Transaction
-from armlet.types import Arm
+from armlet.types import KEEP, Arm, Keep
 
 OF_ANY_LOOP: Final = (*RULES, "policy", "reward_range")  # may change also where actions come with each decision
 FORGOTTEN: Final = 8  # decisions in one piece of a chore
@@ -354,3 +360,154 @@ def promote(
         return Promotion(promoted=False, gain=gain)
     recast(runner, tx, now, lambda cast: cast.promoted(name, share))
     return Promotion(promoted=True, gain=gain)
+
+
+# ---- what a description of a loop says otherwise than the loop is
+
+
+def differences(spec: LoopSpec, made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
+    """Return what is said otherwise than a loop is; refuse what can never change, or all of it if that is asked."""
+    kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now.live)]
+    if kinds[0] != kinds[1]:
+        raise LoopStateError(
+            f"loop {spec.name!r} was made with {kinds[1]}, not with {kinds[0]}; give the name alone, or make a "
+            "loop of another name"
+        )
+    _check_fixed(spec, made, now.live)
+    given, ours, theirs = spec.terms, made.settings, now.live.settings
+    others: dict[str, Any] = {
+        name: getattr(given, name) for name in spec.rules if getattr(given, name) != getattr(terms, name)
+    }
+    for name in _compared(spec):
+        if name in _OTHERS and (other := _OTHERS[name](spec, ours, theirs)) is not KEEP:
+            others[name] = other
+    if "control" in _compared(spec) and spec.control != now.control:
+        others["control"] = spec.control
+    return _allowed(spec, LoopChange(**others), terms, now)
+
+
+def _compared(spec: LoopSpec) -> list[str]:
+    """What is said of a loop of its kind; of one of actions, that there is none of what it cannot have."""
+    over = "arms" if spec.has_actions else None
+    return [name for name in spec.said if declared(LoopSpec)[name].option.over != over]
+
+
+def _check_fixed(spec: LoopSpec, made: Bandit, now: Bandit) -> None:
+    """Refuse what is said otherwise, and can never change."""
+    ours: Any = made.settings
+    theirs: Any = now.settings
+    fixed = ("objective", "normalize", "epoch", "dim", "action_dim", "action_features", "action_encoder")
+    for name in (*fixed, *(("features", "encoder") if spec.has_actions else ())):
+        if name in _compared(spec) and (name != "dim" or theirs.encoder is None):
+            _check(spec, name, _plain(getattr(ours, name)), _plain(getattr(theirs, name)))
+    if spec.seed is not None:
+        _check(spec, "seed", made.seed, now.seed)
+    if spec.units is not None and spec.policy is None:
+        _check(spec, "units", spec.units, units_of(now.policy))
+    for name in ("outcomes", "known"):
+        if name in _compared(spec):
+            _check(spec, name, *(_names_of(name, settings) for settings in (ours, theirs)))
+
+
+def _allowed(spec: LoopSpec, change: LoopChange, terms: Terms, now: Cast) -> LoopChange | None:
+    if change.is_empty:
+        return None
+    if spec.on_change == "refuse" and not (change.names == ["known"] and _only_adds(change, now)):
+        _refuse(spec, change, terms, now)
+    return change
+
+
+def _only_adds(change: LoopChange, now: Cast) -> bool:
+    """Whether known prices are those of arms that are new: these come with the list of arms."""
+    several = now.live.settings.outcomes
+    if several is None or change.known is None:
+        return False
+    return all(arm not in several.known[name] for name, prices in change.known.items() for arm in prices)
+
+
+def _check(spec: LoopSpec, name: str, ours: object, theirs: object) -> None:
+    if ours != theirs:
+        raise LoopStateError(
+            f"{name} is {ours!r}, but loop {spec.name!r} was made with {theirs!r}; "
+            "give that, or the name alone, or make a loop of another name"
+        )
+
+
+def _refuse(spec: LoopSpec, change: LoopChange, terms: Terms, now: Cast) -> None:
+    name = change.names[0]
+    fix = f"give that, or leave {name} out; to change it: loop.change({name}=...)"
+    raise LoopStateError(
+        f"{name} is {getattr(change, name)!r}, but loop {spec.name!r} has {_present(name, terms, now)!r}; "
+        f"{fix}, or store.loop(..., on_change='apply')"
+    )
+
+
+def _present(name: str, terms: Terms, now: Cast) -> object:
+    """Return what a loop has."""
+    several = now.live.settings.outcomes
+    if name == "control":
+        return now.control
+    if several is not None and name in ("outcomes", "known", "reward_range"):
+        return dict({"outcomes": several.weights, "known": several.known, "reward_range": several.ranges}[name])
+    return getattr(terms if name in RULES else now.live.settings, name)
+
+
+def _plain(value: object) -> object:
+    """Return encoders as what is saved of them, by which they are compared."""
+    return value.to_dict() if isinstance(value, Encoder | HashedFeatures) else value
+
+
+def _names_of(kind: str, settings: Any) -> list[str] | None:
+    several = settings.outcomes
+    return None if several is None else sorted(several.weights if kind == "outcomes" else several.known)
+
+
+def _other(name: str) -> Callable[[LoopSpec, Settings, Settings], object]:
+    """Compare a setting of bandits."""
+
+    def compare(_: LoopSpec, ours: Settings, theirs: Settings) -> object:
+        own, present = getattr(ours, name), getattr(theirs, name)
+        return KEEP if _plain(own) == _plain(present) else own
+
+    return compare
+
+
+def _other_features(_: LoopSpec, ours: Settings, theirs: Settings) -> Iterable[str] | Keep:
+    is_same = ours.encoder is not None or ours.features is None or ours.features == theirs.features
+    return KEEP if is_same or ours.features is None else ours.features
+
+
+def _other_ranges(spec: LoopSpec, ours: Settings, theirs: Settings) -> Range | Ranges | Keep:
+    if ours.outcomes is None or theirs.outcomes is None:
+        return KEEP if ours.reward_range in (None, theirs.reward_range) else ours.reward_range
+    ranges, known = ours.outcomes.ranges, theirs.outcomes.ranges
+    names = spec.reward_range if isinstance(spec.reward_range, Mapping) else ()
+    return {name: ranges[name] for name in names if ranges[name] != known.get(name)} or KEEP
+
+
+def _other_weights(_: LoopSpec, ours: Settings, theirs: Settings) -> Mapping[str, float] | Keep:
+    if ours.outcomes is None or theirs.outcomes is None or ours.outcomes.weights == theirs.outcomes.weights:
+        return KEEP
+    return ours.outcomes.weights
+
+
+def _other_prices(_: LoopSpec, ours: Settings, theirs: Settings) -> Prices | Keep:
+    """Return the prices that differ, or that a loop does not have; those of arms that are not given stay."""
+    if ours.outcomes is None or theirs.outcomes is None:
+        return KEEP
+    found = {}
+    for name, prices in ours.outcomes.known.items():
+        known = theirs.outcomes.known[name]
+        other = {arm: price for arm, price in prices.items() if known.get(arm) != price}
+        if other:
+            found[name] = other
+    return found or KEEP
+
+
+_OTHERS: Final[Mapping[str, Callable[[LoopSpec, Settings, Settings], object]]] = {
+    **{name: _other(name) for name in ("policy", "encoder", "feature_range", "budget")},
+    "features": _other_features,
+    "reward_range": _other_ranges,
+    "outcomes": _other_weights,
+    "known": _other_prices,
+}

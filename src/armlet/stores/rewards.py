@@ -259,13 +259,16 @@ def counted(
     What the bandit has not been given is held.
     """
     rank, report = reward.rank, reward.name
-    parts = dict(known)
+    parts, fresh = dict(known), {}
     for name, (_, act, value) in verdicts.items():
         before = known.get(name, UNKNOWN)
         phase: PartPhase = "learned" if act == "correct" else "held" if before[1] == "billed" else before[1]
         names = before[3] if report is None else with_name(before[3], report)
-        parts[name] = _new(Part, (before[0] if value is None else value, phase, rank, names, None))
-    return parts, to_give(rules, parts, is_open=pending.due is not None or pending.phase == "deferred")
+        now = before[0] if value is None else value
+        parts[name] = _new(Part, (now, phase, rank, names, None))
+        fresh[name] = now
+    is_open = pending.due is not None or pending.phase == "deferred"
+    return parts, to_give(rules, parts, is_open=is_open) if known or is_open else fresh
 
 
 def to_give(rules: RewardRules, parts: Mapping[str, Part], *, is_open: bool) -> dict[str, float]:
@@ -330,8 +333,6 @@ def with_name(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 def judged(runner: LoopRunner, known: Recent, reward: Reward) -> Judgement:
     """Judge a reward, which may be of another arm than the one that was decided."""
     rules, pending = runner.rules, known.pending
-    if reward.played is None and pending.phase != "expired":
-        return judge(rules, pending, reward)
     if reward.played is not None:
         check_played(runner, reward.played)
     if pending.phase == "expired" and pending.each:
@@ -427,7 +428,7 @@ def give(
     parts: Mapping[str, Part],
     fresh: Mapping[str, float],
     defaults: Sequence[str] = (),
-    **marks: str,
+    source: Literal["", "default", "reward"] = "",
 ) -> Pending:
     """Let the bandit learn parts, of the arm that was played; return what is known then, expired if the policy cannot.
 
@@ -441,22 +442,26 @@ def give(
             return pending.having(parts, "expired", None, is_number=is_number)
         known.decision = substituted(known, pending.played)
     decision, expired = known.decision, known.decision.expired
-    had, billed = ({}, {}) if is_number else (given_of(decision), billed_of(decision))
     value = fresh[REWARD] if is_number else dict(fresh)
-    fields = {"of": pending.seq, "id": decision.id, "reward": value, "weight": 1.0, **marks, **billed}
+    fields = {"of": pending.seq, "id": decision.id, "reward": value, "weight": 1.0}
+    if source:
+        fields["source"] = source
+    had: Mapping[str, float] = {}
+    if not is_number:
+        fields |= billed_of(decision)
+        had = given_of(decision)
     runner.cast.learn(decision, value)
     is_whole = decision.learned
     if expired or not is_number:
         fields |= _state_of(had, is_whole=is_whole, expired=expired, played=pending.played)
     runner.append_about(draft, now, known, "learn", fields)
-    after = dict(parts)
-    for name in fresh:
-        given, _, rank, names, cost = parts[name]
-        after[name] = _new(Part, (given, "default" if name in defaults else "learned", rank, names, cost))
+    if not is_number:  # whose phase is that of its decision
+        phases: dict[str, PartPhase] = {name: "default" if name in defaults else "learned" for name in fresh}
+        parts = {name: part._replace(phase=phases.get(name, part.phase)) for name, part in parts.items()}
     if not is_whole:
-        return pending.having(after, pending.phase, pending.due, is_number=is_number)
-    is_default = bool(defaults) and all(part.phase == "default" for part in after.values())
-    return pending.having(after, "default" if is_default else "learned", None, is_number=is_number)
+        return pending.having(parts, pending.phase, pending.due, is_number=is_number)
+    is_default = bool(defaults) and (is_number or all(part.phase == "default" for part in parts.values()))
+    return pending.having(parts, "default" if is_default else "learned", None, is_number=is_number)
 
 
 def expire(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
@@ -578,7 +583,7 @@ def close(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
     found = closed(rules, before)
     if found is not None:
         parts, defaults = found
-        source = "default" if len(defaults) == len(parts) else "reward"
+        source: Literal["default", "reward"] = "default" if len(defaults) == len(parts) else "reward"
         over, fresh = before._replace(due=None), to_give(rules, parts, is_open=False)
         known.pending = give(runner, draft, now, known, over, parts, fresh, defaults, source=source)
         budget = runner.bandit._settings.budget

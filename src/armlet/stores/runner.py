@@ -60,6 +60,7 @@ from armlet.stores.rewards import (
     close,
     count,
     has_room,
+    judge,
     judged,
     learned_elsewhere,
     spent_part,
@@ -457,11 +458,8 @@ class LoopRunner:
             fields |= of_cast
         row = self.append(draft, now, "decide", decision.t, fields, bytes_of(x))
         due = None if self.rules.window is None else now.steady + self.rules.window
-        outcome = Pending(decision.t, name, row.seq, "open", None, due)
-        draft.insert(outcome)
-        recent = self._recent[name] = Recent(decision, outcome, row)
-        if draft.found.head.early:
-            self._arrive(tx, draft, now, recent)
+        pending = Pending(decision.t, name, row.seq, "open", None, due)
+        self.wait_for(tx, draft, now, Recent(decision, pending, row))
         return decision
 
     def _minutes(self, now: Moment) -> int:
@@ -581,7 +579,8 @@ class LoopRunner:
 
     def _count(self, draft: Draft, now: Moment, known: Recent, reward: Reward, *, is_early: bool = False) -> Status:
         """Judge a reward, and let it count; one that came early and does not count has been answered."""
-        first, judgement = len(draft.rows), judged(self, known, reward)
+        first, is_usual = len(draft.rows), reward.played is None and known.pending.phase != "expired"
+        judgement = judge(self.rules, known.pending, reward) if is_usual else judged(self, known, reward)
         status = judgement.status
         if judgement.parts:
             status = count(self, draft, now, known, reward, judgement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -12,12 +12,11 @@ from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
 from armlet.cast.cast import SHADOW, Cast, role_of
 from armlet.cast.control import Control, check_own
-from armlet.errors import InvalidTypeError, InvalidValueError, LoopStateError
+from armlet.errors import InvalidTypeError, InvalidValueError
 from armlet.inputs.budget import Budget
 from armlet.inputs.columns import check_labels, check_text, listed
 from armlet.inputs.encoder import Encoder
 from armlet.inputs.feature_change import FeatureChange
-from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.options import Option, declared
 from armlet.inputs.outcomes import Outcomes, read_outcomes
 from armlet.inputs.ranges import GivenRanges, check_feature_range
@@ -34,7 +33,6 @@ from armlet.inputs.settings import (
     optional,
     positive,
     settle,
-    units_of,
 )
 from armlet.policies import check_given, default_policy, is_registered
 from armlet.recording import feature_fields, outcome_fields, policy_fields
@@ -606,87 +604,6 @@ class LoopSpec(LoopSettings):
         objective = self.objective if self.model is None else self.model.settings.objective
         return (-high, -low) if isinstance(objective, str) and objective == "min" else (low, high)
 
-    def differences(self, made: Bandit, terms: Terms, now: Cast) -> LoopChange | None:
-        """Return what is said otherwise than a loop is; refuse what can never change, or all of it if that is asked."""
-        kinds = ["actions with features" if isinstance(each, ActionBandit) else "arms" for each in (made, now.live)]
-        if kinds[0] != kinds[1]:
-            raise LoopStateError(
-                f"loop {self.name!r} was made with {kinds[1]}, not with {kinds[0]}; give the name alone, or make a "
-                "loop of another name"
-            )
-        self._check_fixed(made, now.live)
-        given, ours, theirs = self.terms, made.settings, now.live.settings
-        others: dict[str, Any] = {
-            name: getattr(given, name) for name in self.rules if getattr(given, name) != getattr(terms, name)
-        }
-        for name in self._compared:
-            if name in _OTHERS and (other := _OTHERS[name](self, ours, theirs)) is not KEEP:
-                others[name] = other
-        if "control" in self._compared and self.control != now.control:
-            others["control"] = self.control
-        return self._allowed(LoopChange(**others), terms, now)
-
-    @property
-    def _compared(self) -> list[str]:
-        """What is said of a loop of its kind; of one of actions, that there is none of what it cannot have."""
-        over = "arms" if self.has_actions else None
-        return [name for name in self.said if declared(LoopSpec)[name].option.over != over]
-
-    def _check_fixed(self, made: Bandit, now: Bandit) -> None:
-        """Refuse what is said otherwise, and can never change."""
-        ours: Any = made.settings
-        theirs: Any = now.settings
-        fixed = ("objective", "normalize", "epoch", "dim", "action_dim", "action_features", "action_encoder")
-        for name in (*fixed, *(("features", "encoder") if self.has_actions else ())):
-            if name in self._compared and (name != "dim" or theirs.encoder is None):
-                self._check(name, _plain(getattr(ours, name)), _plain(getattr(theirs, name)))
-        if self.seed is not None:
-            self._check("seed", made.seed, now.seed)
-        if self.units is not None and self.policy is None:
-            self._check("units", self.units, units_of(now.policy))
-        for name in ("outcomes", "known"):
-            if name in self._compared:
-                self._check(name, *(_names_of(name, settings) for settings in (ours, theirs)))
-
-    def _allowed(self, change: LoopChange, terms: Terms, now: Cast) -> LoopChange | None:
-        if change.is_empty:
-            return None
-        if self.on_change == "refuse" and not (change.names == ["known"] and self._only_adds(change, now)):
-            self._refuse(change, terms, now)
-        return change
-
-    def _only_adds(self, change: LoopChange, now: Cast) -> bool:
-        """Whether known prices are those of arms that are new: these come with the list of arms."""
-        several = now.live.settings.outcomes
-        if several is None or change.known is None:
-            return False
-        return all(arm not in several.known[name] for name, prices in change.known.items() for arm in prices)
-
-    def _check(self, name: str, ours: object, theirs: object) -> None:
-        if ours != theirs:
-            raise LoopStateError(
-                f"{name} is {ours!r}, but loop {self.name!r} was made with {theirs!r}; "
-                "give that, or the name alone, or make a loop of another name"
-            )
-
-    def _refuse(self, change: LoopChange, terms: Terms, now: Cast) -> None:
-        name = change.names[0]
-        fix = f"give that, or leave {name} out; to change it: loop.change({name}=...)"
-        raise LoopStateError(
-            f"{name} is {getattr(change, name)!r}, but loop {self.name!r} has {self._present(name, terms, now)!r}; "
-            f"{fix}, or store.loop(..., on_change='apply')"
-        )
-
-    @staticmethod
-    def _present(name: str, terms: Terms, now: Cast) -> object:
-        """Return what a loop has."""
-        several = now.live.settings.outcomes
-        if name == "control":
-            return now.control
-        if several is not None and name in ("outcomes", "known", "reward_range"):
-            return dict({"outcomes": several.weights, "known": several.known, "reward_range": several.ranges}[name])
-        return getattr(terms if name in RULES else now.live.settings, name)
-
 
 def is_action_policy(policy: object) -> bool:
     """Whether a policy is one of actions with features."""
@@ -717,70 +634,6 @@ def _all_ranges(several: Outcomes) -> Ranges:
     return {name: several.ranges.get(name, USUAL) for name in several.learned}
 
 
-# ---- what is said otherwise than a loop is: KEEP if it is the same
-
-
 def _said(value: T | Keep | None) -> T | None:
     """Return what is said; None if nothing is."""
     return None if isinstance(value, Keep) else value
-
-
-def _plain(value: object) -> object:
-    """Return encoders as what is saved of them, by which they are compared."""
-    return value.to_dict() if isinstance(value, Encoder | HashedFeatures) else value
-
-
-def _names_of(kind: str, settings: Any) -> list[str] | None:
-    several = settings.outcomes
-    return None if several is None else sorted(several.weights if kind == "outcomes" else several.known)
-
-
-def _other(name: str) -> Callable[[LoopSpec, Settings, Settings], object]:
-    """Compare a setting of bandits."""
-
-    def compare(_: LoopSpec, ours: Settings, theirs: Settings) -> object:
-        own, present = getattr(ours, name), getattr(theirs, name)
-        return KEEP if _plain(own) == _plain(present) else own
-
-    return compare
-
-
-def _other_features(_: LoopSpec, ours: Settings, theirs: Settings) -> Iterable[str] | Keep:
-    is_same = ours.encoder is not None or ours.features is None or ours.features == theirs.features
-    return KEEP if is_same or ours.features is None else ours.features
-
-
-def _other_ranges(spec: LoopSpec, ours: Settings, theirs: Settings) -> Range | Ranges | Keep:
-    if ours.outcomes is None or theirs.outcomes is None:
-        return KEEP if ours.reward_range in (None, theirs.reward_range) else ours.reward_range
-    ranges, known = ours.outcomes.ranges, theirs.outcomes.ranges
-    names = spec.reward_range if isinstance(spec.reward_range, Mapping) else ()
-    return {name: ranges[name] for name in names if ranges[name] != known.get(name)} or KEEP
-
-
-def _other_weights(_: LoopSpec, ours: Settings, theirs: Settings) -> Mapping[str, float] | Keep:
-    if ours.outcomes is None or theirs.outcomes is None or ours.outcomes.weights == theirs.outcomes.weights:
-        return KEEP
-    return ours.outcomes.weights
-
-
-def _other_prices(_: LoopSpec, ours: Settings, theirs: Settings) -> Prices | Keep:
-    """Return the prices that differ, or that a loop does not have; those of arms that are not given stay."""
-    if ours.outcomes is None or theirs.outcomes is None:
-        return KEEP
-    found = {}
-    for name, prices in ours.outcomes.known.items():
-        known = theirs.outcomes.known[name]
-        other = {arm: price for arm, price in prices.items() if known.get(arm) != price}
-        if other:
-            found[name] = other
-    return found or KEEP
-
-
-_OTHERS: Final[Mapping[str, Callable[[LoopSpec, Settings, Settings], object]]] = {
-    **{name: _other(name) for name in ("policy", "encoder", "feature_range", "budget")},
-    "features": _other_features,
-    "reward_range": _other_ranges,
-    "outcomes": _other_weights,
-    "known": _other_prices,
-}

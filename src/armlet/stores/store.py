@@ -203,7 +203,7 @@ class Store:
             runner = self._runner_of(record, spec.own_policy)
         runner.open(tx, now)
         if made is not None:
-            change = spec.differences(made.live, runner.terms, runner.cast)
+            change = maintenance.differences(spec, made.live, runner.terms, runner.cast)
             if change is not None:
                 maintenance.change(runner, tx, now, change)
                 done.append(f"changed {', '.join(change.names)}")

@@ -147,9 +147,12 @@ class Cohorts(Fold):
 
     def on_learn(self, seen: Seen) -> None:
         """Count what was learned of a decision, if it is in a cohort that is followed."""
-        value = seen.after
-        row = None if value is None else self._row(seen.place, seen.about.ts)
-        if value is not None and row is not None:
+        value, decided_at = seen.after, seen.about.ts
+        at = bisect_right(self._starts, decided_at) - 1
+        if value is None or at < 0 or decided_at > self._followed[at].end:
+            return
+        row = self._followed[at].rows.get(seen.place)
+        if row is not None:
             row[1] += 1.0
             row[2] += seen.is_reported
             row[3] += value

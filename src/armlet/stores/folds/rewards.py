@@ -213,12 +213,14 @@ class Traffic(Fold):
 
     def on_learn(self, seen: Seen) -> None:
         """Count a decision of which all is learned, and the answer."""
+        fields, ts, decided_at = seen.fields, seen.row.ts, seen.about.ts
         if seen.after is not None:
             self.known += 1
-            if "expired" in seen.fields:
+            if "expired" in fields:
                 self.expired_open -= 1
-            self._lags.add(seen.row.ts - seen.about.ts)
-        self.on_reward(seen)
+            self._lags.add(ts - decided_at)
+        if "status" in fields:
+            self.answered(fields["status"], ts, None if "later" in fields else decided_at)
 
     def on_expire(self, seen: Seen) -> None:
         """Count a decision whose reward is not waited for any more."""

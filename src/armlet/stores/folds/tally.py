@@ -104,47 +104,52 @@ class Tally:
 
     def see(self, row: Row, about: Row | None) -> None:
         """Count a row; `about` is the row of the decision that it is about, None if it is about none."""
-        kind, fields, seen = row.kind, row.fields, self._seen
-        seen.row, seen.fields = row, fields
-        if kind == "decide":
-            self._see_decision(seen, row, fields)
-        elif about is not None:
-            self._see_about(seen, kind, fields, about)
-        elif "of" in fields:  # of a decision that was pruned
+        if about is None:
+            self._see_own(row)
             return
-        elif kind in CHANGING:
-            text = words_of(kind, fields, self.comparisons.guards)
-            self.changes = [*self.changes, Change(row.seq, row.ts, text)][-CHANGES:]
-        else:
-            self._begin_catalogue()
-        for see in self._watching.get(kind, ()):
-            see(seen)
-        if kind == "decide" and row.ts >= self.cohorts.ripe:
-            self.cohorts.judge(row.ts, self.traffic.wait(row.ts), self.arms.is_complete)
-
-    def _see_decision(self, seen: Seen, row: Row, fields: Mapping[str, Any]) -> None:
-        arm = fields["arm"]
-        catalogue = self._begin_catalogue() if "actions" in fields else None
-        place = self.arms.places.get(arm)
-        if place is None:
-            place = self._place(arm) if catalogue is None else self._admit(catalogue, arm)
-        seen.about, seen.arm, seen.place, seen.explored = row, arm, place, fields["explored"]
-        seen.decisions, seen.n_arms = self.traffic.decisions + 1, len(self.arms.labels)
-
-    def _see_about(self, seen: Seen, kind: str, fields: Mapping[str, Any], about: Row) -> None:
+        _, _, kind, _, fields, _ = row
+        seen, traffic = self._seen, self.traffic
         if "played" in fields:
             arm, seen.explored = fields["played"], False
         else:
             arm, seen.explored = about.fields["arm"], about.fields["explored"]
         place = self.arms.places.get(arm)
-        seen.about, seen.arm, seen.place = about, arm, self._place(arm) if place is None else place
-        seen.decisions, seen.is_reported = self.traffic.decisions, fields.get("source") != "default"
+        seen.row, seen.fields, seen.about, seen.arm = row, fields, about, arm
+        seen.place, seen.decisions = self._place(arm) if place is None else place, traffic.decisions
+        seen.is_reported = fields.get("source") != "default"
         if kind == "learn" and self.outcomes.several is None:
             seen.before, seen.after = None, fields["reward"]
         elif kind in VALUED:
             seen.before, seen.after = self.outcomes.values(kind, fields, arm)
         else:
             seen.before = seen.after = None
+        for see in self._watching.get(kind, ()):
+            see(seen)
+
+    def _see_own(self, row: Row) -> None:
+        """Count a decision, or a row about none."""
+        _, ts, kind, _, fields, _ = row
+        seen = self._seen
+        seen.row, seen.fields = row, fields
+        if kind == "decide":
+            arm = fields["arm"]
+            catalogue = self._begin_catalogue() if "actions" in fields else None
+            place = self.arms.places.get(arm)
+            if place is None:
+                place = self._place(arm) if catalogue is None else self._admit(catalogue, arm)
+            seen.about, seen.arm, seen.place, seen.explored = row, arm, place, fields["explored"]
+            seen.decisions, seen.n_arms = self.traffic.decisions + 1, len(self.arms.labels)
+        elif "of" in fields:  # of a decision that was pruned
+            return
+        elif kind in CHANGING:
+            text = words_of(kind, fields, self.comparisons.guards)
+            self.changes = [*self.changes, Change(row.seq, ts, text)][-CHANGES:]
+        else:
+            self._begin_catalogue()
+        for see in self._watching.get(kind, ()):
+            see(seen)
+        if kind == "decide" and ts >= self.cohorts.ripe:
+            self.cohorts.judge(ts, self.traffic.wait(ts), self.arms.is_complete)
 
     def _place(self, arm: Arm) -> int:
         """Return the place of an arm, a new one if it was not seen before."""
