@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +54,7 @@ SAMPLES = {  # what makes a command do its work on the files of the fixture
 }
 
 
+TESTS = Path(__file__).parents[1]
 COMMANDS = {parser.prog: parser for parser in leaves(cli.make_parser())}
 
 
@@ -65,6 +68,20 @@ def test_every_command_that_has_a_result_has_it_as_json(name: str) -> None:
 def test_options_have_one_form_and_examples_are_its_own(name: str) -> None:
     check_options(COMMANDS[name])
     check_help(COMMANDS[name], name.replace("STORE", "shop.db"))
+
+
+def test_helps_of_all_commands_need_no_extra() -> None:
+    """Commands import what they need at their top; packages of extras wait until one runs."""
+    extras = ("apsw", "httptools", "matplotlib", "msgspec", "pandas", "psycopg", "pyarrow", "uvicorn")
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({extras!r}))\n"
+        "from armlet import cli\n"
+        "from support.commands import leaves\n"
+        "print(len([parser.format_help() for parser in leaves(cli.make_parser())]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TESTS)
+    assert int(done.stdout) == len(COMMANDS)
 
 
 @pytest.fixture
