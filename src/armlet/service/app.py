@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from armlet.errors import ArmletError, trace_of
@@ -40,9 +40,11 @@ from armlet.service.personalizer import ROUTES as PERSONALIZER
 from armlet.service.personalizer import FeatureCounts
 from armlet.service.problems import Problem, no_loop
 from armlet.service.routes import ROUTES
-from armlet.stores import Loop, Store
-from armlet.stores.overview import Details
 from armlet.types import Arm
+
+if TYPE_CHECKING:
+    from armlet.stores import Loop, Store
+    from armlet.stores.overview import Details
 
 Phase: TypeAlias = Literal["starting", "ready", "draining"]
 Application: TypeAlias = Callable[[Mapping[str, object], Receive, Send], Awaitable[None]]

@@ -12,6 +12,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from armlet.actions.policies import ACTION_POLICIES
+from armlet.cast.control import Control
 from armlet.errors import InvalidValueError, choices
 from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
@@ -33,7 +34,6 @@ from armlet.inputs.settings import (
 )
 from armlet.policies import find_policy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
-from armlet.stores import Control
 from armlet.stores.spec import LoopSpec, OnChange
 from armlet.types import Arm, Policy
 

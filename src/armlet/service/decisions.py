@@ -45,12 +45,13 @@ from armlet.service.schemas import (
     Rewards,
     RewardsJudged,
 )
-from armlet.stores import Loop, Status
+from armlet.stores.rewards import Status
 from armlet.types import Arm
 
 if TYPE_CHECKING:
     from armlet.inputs.settings import Reader
     from armlet.service.app import Service
+    from armlet.stores import Loop
 
 Actions: TypeAlias = dict[str, Any] | str | None
 T = TypeVar("T")

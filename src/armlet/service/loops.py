@@ -49,12 +49,12 @@ from armlet.service.schemas import (
     Pruned,
     said_in,
 )
-from armlet.stores import Loop, LoopSpec, Store
-from armlet.stores.spec import LoopChange
+from armlet.stores.spec import LoopChange, LoopSpec
 from armlet.types import Arm
 
 if TYPE_CHECKING:
     from armlet.service.app import Service
+    from armlet.stores import Loop, Store
 
 EVENTS: Final = 500  # of a log that are read at once
 NDJSON: Final = "application/x-ndjson"

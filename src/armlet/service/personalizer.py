@@ -51,13 +51,13 @@ from armlet.service.problems import (
     refusal,
 )
 from armlet.service.schemas import MOST_ARMS, Amount, Event, Text
-from armlet.stores import Loop
 from armlet.types import Arm
 
 if TYPE_CHECKING:
     from armlet.actions.decision import ActionDecision
     from armlet.inputs.settings import Reader
     from armlet.service.app import Service
+    from armlet.stores import Loop
 
 KEY: Final = b"ocp-apim-subscription-key"
 REQUEST: Final = b"x-ms-client-request-id"  # the same at every attempt of a client

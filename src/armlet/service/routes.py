@@ -63,8 +63,7 @@ from armlet.service.schemas import (
     RewardsJudged,
     State,
 )
-from armlet.stores import Stats
-from armlet.stores.stats import Metric, Sample, exposed
+from armlet.stores.stats import Metric, Sample, Stats, exposed
 from armlet.types import __version__
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ from armlet.inputs.columns import LARGEST, LONGEST
 from armlet.inputs.hashed import MOST as MOST_COLUMNS
 from armlet.inputs.options import Declared, Option, forms_of, summary
 from armlet.inputs.outcomes import MOST as MOST_OUTCOMES
-from armlet.stores import Alarm, Status
 from armlet.stores.folds import OutcomeCounts
+from armlet.stores.health import Alarm
 from armlet.stores.promotion import Gate
+from armlet.stores.rewards import Status
 from armlet.stores.spec import LoopChange, LoopSpec
-from armlet.stores.store import LATEST
+from armlet.stores.writer import LATEST
 from armlet.types import Arm
 
 MOST_ITEMS: Final = 10_000  # of a batch

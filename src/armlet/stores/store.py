@@ -39,13 +39,12 @@ from armlet.stores.spec import LoopSpec
 from armlet.stores.stats import WriterStats, prometheus
 from armlet.stores.terms import GOING
 from armlet.stores.transaction import Chore, Transaction
-from armlet.stores.writer import LONGEST_STOP, SECOND, Clock, Writer
+from armlet.stores.writer import LATEST, LONGEST_STOP, SECOND, Clock, Writer
 from armlet.types import Policy
 
 if TYPE_CHECKING:
     pass
 
-LATEST: Final = 253402300799.0  # the end of the year 9999, in seconds since 1970
 PAGES: Final = 16  # given back in one piece of a chore
 DELETED: Final = 1000  # rows of a loop, in one piece
 DEADLINE: Final = 10.0  # seconds, of calls to a database

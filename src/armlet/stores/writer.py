@@ -62,6 +62,7 @@ SECOND = 1_000_000  # microseconds
 DAY = 86_400 * SECOND
 SLACK = 60 * SECOND  # that the wall clock may be set back between two starts without a word
 MICROSECOND = timedelta(microseconds=1)
+LATEST = 253402300799.0  # the end of the year 9999, in seconds since 1970
 LONGEST_STOP = timedelta(days=7)  # that the wall clock is believed to have passed while nobody ran
 
 
