@@ -29,6 +29,7 @@ def found(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     >>> names[:2], "armlet log compact" in names
     (['armlet', 'armlet evaluate'], True)
     """
+    parser.format_help()  # a command adds its arguments when its help is printed
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -1,6 +1,7 @@
 """Many contestants on the very same contexts and noise, which are drawn once for all of them.
 
-O(T (d + K)) to draw a run, and O(T K d) for each contestant, in the kernel. Memory is O(block (d + K)).
+O(T (d + K)) to draw a run, and O(T K d) for each contestant, in the kernel where its policy is compiled. Memory is
+O(block (d + K)).
 """
 
 from __future__ import annotations
@@ -11,27 +12,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from armlet.environments.environment import Environment, check_still
-from armlet.errors import InvalidValueError
 from armlet.kernel import AutoEvidence, AutoSchedule, AutoTunedStatistics, Rule
 from armlet.parallel import Seeds
 from armlet.policies.base import compiled_rule
-from armlet.simulation.play import InKernel, draw, run_streams
-from armlet.types import Float64, Policy, State
+from armlet.simulation.play import InKernel, InPython, draw, run_streams
+from armlet.types import Float64, Policy
 
 
 class Entry(NamedTuple):
-    """What takes part: a rule of the kernel, and what it knows at the start."""
+    """A contestant: a rule of the kernel and its state at the start, or a policy that runs in Python."""
 
-    rule: Rule
-    start: Any  # a state that the kernel knows
+    rule: Rule | None
+    start: Any  # a state that the kernel knows, or the policy
 
     @classmethod
     def of(cls, policy: Policy, environment: Environment) -> Entry:
-        """Enter a compiled policy as it is."""
+        """Enter a policy as it is."""
         rule = compiled_rule(policy)
-        if rule is None:
-            raise InvalidValueError(f"{type(policy).__name__} is not compiled, so it cannot play together with others")
-        return cls(rule, policy.init(environment.n_arms, environment.dim))
+        return cls(rule, policy if rule is None else policy.init(environment.n_arms, environment.dim))
+
+    def player(self, environment: Environment, coins: int) -> InKernel | InPython:
+        """Make what plays it, with these coins."""
+        if self.rule is None:
+            return InPython(environment, self.start, coins)
+        return InKernel(self.rule, self.start, coins)
 
 
 class Run(NamedTuple):
@@ -57,18 +61,20 @@ def play(environment: Environment, entries: Sequence[Entry], horizon: int, seeds
     """
     check_still(environment, "together.play")
     contexts, noise, coins = run_streams(seeds, *run)
-    players = [InKernel(entry.rule, entry.start, coins) for entry in entries]
+    players = [entry.player(environment, coins) for entry in entries]
     regret, random = np.zeros(len(entries)), 0.0
     for _, X, rewards, losses in draw(environment, contexts, noise, horizon):
         random += float(losses.mean(axis=1).sum())
         for i, player in enumerate(players):
             regret[i] += losses[np.arange(len(X)), player.play(X, rewards)[0]].sum()
-    return Run(regret, np.array([_p(e.rule, each.state) for e, each in zip(entries, players, strict=True)]), random)
-
-
-def _p(rule: Rule, state: State) -> float:
-    return (
-        state.p(rule)
-        if isinstance(rule, (AutoSchedule, AutoEvidence)) and isinstance(state, AutoTunedStatistics)
-        else float("nan")
+    return Run(
+        regret, np.array([_p(entry.rule, player) for entry, player in zip(entries, players, strict=True)]), random
     )
+
+
+def _p(rule: Rule | None, player: InKernel | InPython) -> float:
+    if isinstance(player, InKernel) and isinstance(rule, (AutoSchedule, AutoEvidence)):
+        state = player.state
+        if isinstance(state, AutoTunedStatistics):
+            return state.p(rule)
+    return float("nan")
