@@ -28,6 +28,7 @@ from armlet.inputs.columns import (
     is_number,
 )
 from armlet.inputs.ranges import FeatureRanges
+from armlet.inputs.tables import TableColumns
 from armlet.types import ArrowTable, Context, Contexts, Float64
 
 __all__ = ["LARGEST", "ContextReader", "feature_names"]
@@ -186,14 +187,16 @@ class ContextReader:
                 f"{self.what}s are a {type(table).__name__} but the bandit has no feature names to match its "
                 "columns; pass features=[...] to Bandit, or give a matrix such as table.to_numpy()"
             )
-        from armlet.inputs.arrow import read_columns  # not before a table comes: most never do
-
-        columns = read_columns(table, self.features)
-        for name, column in columns.items():
-            if column.nulls.size > 0:
-                where = f"row {column.nulls[0]}: {self.what}[{name!r}]"
+        columns = TableColumns(table)
+        check_names(columns.names, self.features, "the table")
+        for name in self.features:
+            if (kind := columns.kind(name)) != "number":
+                fix = "turn it into numbers, or give the bandit an encoder"
+                raise InvalidTypeError(f"column {name!r} holds {'text' if kind == 'text' else 'dates'}; {fix}")
+            if (gone := np.flatnonzero(columns.missing(name))).size:
+                where = f"row {gone[0]}: {self.what}[{name!r}]"
                 raise InvalidValueError(f"{where} is missing (null or NaN); fill it in, or drop the row")
-        return np.column_stack([column.values for column in columns.values()])
+        return np.column_stack([columns.numbers(name) for name in self.features])
 
     def _wrong_row(self, row: object, shape: tuple[int, ...]) -> Exception:
         if len(shape) == 0:

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from armlet.errors import InvalidTypeError, InvalidValueError, load_package
-from armlet.inputs.columns import as_float64, check_label, is_number, python_values, refused
+from armlet.errors import InvalidTypeError, InvalidValueError, TableError, load_package
+from armlet.inputs.columns import as_float64, check_label, check_utf8, is_number, python_values, refused
 from armlet.types import Arm, ArrowTable, Bool, Float64, Int64
 
 Row: TypeAlias = Mapping[str, object]
@@ -322,7 +322,7 @@ def _by_name(table: Any) -> dict[str, Any]:
         if not hasattr(table, "__arrow_c_stream__"):
             what = f"the table is {reprlib.repr(table)} ({type(table).__name__})"
             raise InvalidTypeError(f"{what}; give a mapping of columns, a list of rows, or pandas, polars or Arrow")
-        table = load_package("pyarrow", "a table that others stream needs").table(table)  # somebody else's stream
+        table = _streamed(table)
     names = [_name(name) for name in getattr(table, "column_names", getattr(table, "columns", ()))]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -330,10 +330,21 @@ def _by_name(table: Any) -> dict[str, Any]:
     return {name: table[name] for name in names}
 
 
+def _streamed(table: ArrowTable) -> Any:
+    """Return the table of a library that only streams it."""
+    pa = load_package("pyarrow", "a table that others stream needs")
+    try:
+        return pa.table(table)
+    except (pa.ArrowException, RuntimeError, TypeError, ValueError) as error:
+        what = f"the table is a {type(table).__name__}, whose Arrow stream cannot be read"
+        reason = str(error).partition("\n")[0]
+        raise TableError(f"{what}: {reason}; give another one") from error
+
+
 def _name(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidTypeError(f"a column is named {name!r} ({type(name).__name__}); name columns by strings")
-    return str(name)
+    return check_utf8("the name of a column", str(name))
 
 
 def _turned(rows: Sequence[Any]) -> dict[str, Any]:
