@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet import theory as theory
     from armlet.actions.bandit import ActionBandit as ActionBandit
     from armlet.actions.decision import ActionDecision as ActionDecision
-    from armlet.actions.policies import SharedOptimism as SharedOptimism
-    from armlet.actions.policies import SharedThompson as SharedThompson
     from armlet.actions.table import ActionTable as ActionTable
     from armlet.advice import advise as advise
     from armlet.evaluation.evaluate import evaluate as evaluate
@@ -38,6 +36,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.log import audit as audit
     from armlet.log.fitting import fit as fit
     from armlet.policies import *  # noqa: F403
+    from armlet.policies.shared import SharedOptimism as SharedOptimism
+    from armlet.policies.shared import SharedThompson as SharedThompson
     from armlet.stores import open_store as open_store
 
 _LOADED = (
@@ -52,8 +52,8 @@ _LAZY = {  # name -> its module, imported on first use so that `import armlet` s
     "Encoder": "armlet.inputs.encoder",
     "HashedFeatures": "armlet.inputs.hashed",
     "Log": "armlet.log",
-    "SharedOptimism": "armlet.actions.policies",
-    "SharedThompson": "armlet.actions.policies",
+    "SharedOptimism": "armlet.policies.shared",
+    "SharedThompson": "armlet.policies.shared",
     "Table": "armlet.inputs.table",
     "advise": "armlet.advice",
     "audit": "armlet.log",

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from armlet.inputs.encoder import Encoder
     from armlet.inputs.outcomes import Outcomes
 
+PolicyT = TypeVar("PolicyT")
 Find: TypeAlias = Callable[[str], type[Policy]]
 """Returns a policy's class by its name, or raises UnknownNameError."""
 
@@ -318,7 +319,7 @@ def why(error: Exception) -> str:
     return str(error) or type(error).__name__  # a lack of memory comes without words
 
 
-def read_policy(saved: dict[str, Any], find: Find, given: Policy | None) -> Policy:
+def read_policy(saved: dict[str, Any], find: Callable[[str], type[PolicyT]], given: PolicyT | None) -> PolicyT:
     """Return the policy of a header; `given`, if the registry has it not."""
     name, settings = saved["name"], saved["settings"]
     try:

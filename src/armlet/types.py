@@ -191,6 +191,10 @@ else:
     StateT = TypeVar("StateT", bound=State)
 
 
+Over: TypeAlias = Literal["arms", "pairs"]
+"""What a policy learns about: arms, each by itself, or pairs of a context and an action with features."""
+
+
 class Policy(Protocol[StateT]):
     """A rule for choosing arms: frozen settings, and pure questions about a state that others keep.
 

@@ -12,12 +12,12 @@ import pytest
 
 import armlet
 from armlet import ActionBandit, ActionTable
-from armlet.actions.policies import ActionPolicy
 from armlet.errors import DecisionError, InvalidValueError, LogError, UnknownNameError
 from armlet.log import action_tables, replaying
 from armlet.log import log as logs
 from armlet.log.exporting import compact
 from armlet.log.reader import LogFile, read
+from armlet.policies.shared import PairPolicy
 from armlet.record.jsonl import encode_event
 from armlet.record.values import Event
 from support.actions.lives import ACTION_DIM, DIM, ActionLife, drawn_table, new_action_bandit, next_table
@@ -32,7 +32,7 @@ def start_of(path: Path) -> Path:
     return path.with_name("a.start.armlet")
 
 
-def lived(path: Path, decisions: int, policy: ActionPolicy | None = None, seed: int = 1) -> ActionBandit:
+def lived(path: Path, decisions: int, policy: PairPolicy | None = None, seed: int = 1) -> ActionBandit:
     with armlet.Log(path) as log:
         bandit = new_action_bandit(log, policy)
         ActionLife(bandit, seed).live(decisions)

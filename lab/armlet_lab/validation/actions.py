@@ -19,16 +19,16 @@ from typing import Final
 import numpy as np
 
 import armlet
-from armlet.actions.policies import ActionPolicy
 from armlet.evaluation.result import Value
 from armlet.parallel import Seeds
+from armlet.policies.shared import PairPolicy
 from armlet.types import Arm, Float64
 
 STEPS: Final = 1000
 ACTIONS: Final = 20
 DIM: Final = 2
 ACTION_DIM: Final = 3
-LAWS: Final[dict[str, ActionPolicy]] = {
+LAWS: Final[dict[str, PairPolicy]] = {
     "SharedOptimism()": armlet.SharedOptimism(),
     "SharedThompson(draws=20)": armlet.SharedThompson(draws=20),
 }

@@ -30,7 +30,6 @@ from armlet.actions.learning import (
     corrected,
     without,
 )
-from armlet.actions.policies import ActionPolicy, SharedOptimism
 from armlet.actions.settings import NO_RANGES, ActionSettings, AnyEncoder, check_side
 from armlet.actions.table import ActionTable
 from armlet.disk import decode_model, give_up_in_children
@@ -58,6 +57,7 @@ from armlet.inputs.actions import (
 from armlet.inputs.columns import check_utf8
 from armlet.inputs.settings import Objective, check_mode, check_seed, check_step, ends, whole
 from armlet.kernel import action_keys, coins, commit
+from armlet.policies.shared import PairPolicy, SharedOptimism
 from armlet.types import Arm, Bool, Contexts, Float64, Mode
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ActionBandit:
         action_features: Iterable[str] | None = None,
         encoder: AnyEncoder | None = None,
         action_encoder: AnyEncoder | None = None,
-        policy: ActionPolicy | None = None,
+        policy: PairPolicy | None = None,
         objective: Objective = "max",
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
@@ -750,7 +750,7 @@ class ActionBandit:
     def replace(
         self,
         *,
-        policy: ActionPolicy | None = None,
+        policy: PairPolicy | None = None,
         seed: int | Literal["random"] | None = None,
         t: int | None = None,
         reward_range: tuple[float, float] | None = None,
@@ -875,7 +875,7 @@ class ActionBandit:
         return self._seed
 
     @property
-    def policy(self) -> ActionPolicy:
+    def policy(self) -> PairPolicy:
         """The policy: frozen settings."""
         return self._settings.policy
 

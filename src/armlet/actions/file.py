@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from armlet import disk
-from armlet.actions.policies import ActionPolicy, find_action_policy
 from armlet.actions.settings import ActionSettings, read_encoder
 from armlet.actions.table import ActionTable
 from armlet.disk import Json
@@ -22,6 +21,7 @@ from armlet.errors import InvalidValueError, ModelFileError
 from armlet.inputs.settings import check_seed, ends, one_of
 from armlet.kernel import ActionRows, PairModel
 from armlet.model_file import REFUSALS, listed, policy_header, read_policy, read_seed, why
+from armlet.policies import find_policy
 from armlet.types import Array, __version__
 
 KIND: Final = "actions"
@@ -132,7 +132,7 @@ def _settings(header: dict[str, Any]) -> ActionSettings:
     names, action_names = (None if header[key] is None else tuple(listed(header, key)) for key in FEATURES)
     reward_range = header["reward_range"]
     return ActionSettings(
-        policy=cast(ActionPolicy, read_policy(header["policy"], cast(Any, find_action_policy), None)),
+        policy=read_policy(header["policy"], lambda name: find_policy(name, "pairs"), None),
         dim=header["dim"],
         features=names,
         action_dim=header["action_dim"],

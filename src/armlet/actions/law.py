@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
 from armlet.errors import PolicyError
 from armlet.kernel import ActionRows, PairModel
+from armlet.policies.shared import PairPolicy, SharedOptimism, SharedThompson
 from armlet.reference.choice import below
 from armlet.types import Bool, Coins, Float64, Int64
 
@@ -43,7 +43,7 @@ class ActionChoice(NamedTuple):
     greedy: bool | None = None
 
 
-def play(policy: ActionPolicy, step: ActionStep, *, marginal: bool) -> ActionChoice:
+def play(policy: PairPolicy, step: ActionStep, *, marginal: bool) -> ActionChoice:
     """Choose a row; with `marginal`, find all that could have been chosen."""
     if isinstance(policy, SharedThompson):
         return _play_draws(policy, step)

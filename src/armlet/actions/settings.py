@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from armlet.actions.policies import ActionPolicy, check_given
 from armlet.actions.table import ActionTable
 from armlet.errors import InvalidTypeError, InvalidValueError, MergeError
 from armlet.inputs.actions import ActionSource, read_actions
@@ -17,6 +16,8 @@ from armlet.inputs.encoder import Encoder, EncodingReader
 from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.settings import Objective, Range, ends, one_of
 from armlet.kernel import read_action_dicts
+from armlet.policies import check_given
+from armlet.policies.shared import PairPolicy
 from armlet.types import Arm, Float64, Int64
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Names: TypeAlias = tuple[str, ...]
 class ActionSettings:
     """The settings of an `ActionBandit`."""
 
-    policy: ActionPolicy
+    policy: PairPolicy
     dim: int
     features: Names | None
     action_dim: int
@@ -48,7 +49,7 @@ class ActionSettings:
     epoch: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        check_given(self.policy)
+        check_given(self.policy, "pairs")
         one_of("max", "min")("objective", self.objective)
         check_side(None, self.features, self.dim, "")
         check_side(None, self.action_features, self.action_dim, "action_")
@@ -100,9 +101,9 @@ class ActionSettings:
         """1 for rewards; -1 for costs, of which the model sees the negative."""
         return 1.0 if self.objective == "max" else -1.0
 
-    def with_policy(self, policy: ActionPolicy) -> ActionSettings:
+    def with_policy(self, policy: PairPolicy) -> ActionSettings:
         """Return the same settings with another policy over the same model."""
-        check_given(policy)
+        check_given(policy, "pairs")
         for name in ("interactions", "intercepts"):
             ours, theirs = getattr(self.policy, name), getattr(policy, name)
             if ours != theirs:

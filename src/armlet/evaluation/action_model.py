@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.actions.policies import MOST_TERMS
 from armlet.evaluation.actions import ActionTarget, LoggedAction, LoggedActions, RowLaw, TableLaw, TableRows
 from armlet.kernel import ActionRows, PairModel
 from armlet.parallel import Progress
+from armlet.policies.shared import MOST_TERMS
 from armlet.reference.evaluate import Parts
 from armlet.types import Float64, Int64
 

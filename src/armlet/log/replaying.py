@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
-from armlet.actions.policies import ACTION_POLICIES
 from armlet.bandit import Bandit
 from armlet.cast.cast import AnyDecision, Cast
 from armlet.errors import LogError, StoreError
@@ -41,7 +40,7 @@ class Restoring:
 
     def policy(self, name: str) -> Callable[..., object]:
         """Return what makes policies of a name."""
-        return ACTION_POLICIES.get(name) or find_policy(name)
+        return find_policy(name, None)
 
 
 class LoggedPast(Restoring):

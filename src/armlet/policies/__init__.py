@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from armlet.errors import InvalidTypeError, PolicyError, UnknownNameError, choices, closest
-from armlet.types import Policy
+from armlet.types import Over, Policy
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.algorithm_1 import Algorithm1 as Algorithm1
@@ -31,10 +31,14 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow __getattr__
     from armlet.policies.occasional_optimism import OccasionalOptimism as OccasionalOptimism
     from armlet.policies.oful import OFUL as OFUL
     from armlet.policies.oracle import Oracle as Oracle
+    from armlet.policies.shared import PairPolicy
+    from armlet.policies.shared import SharedOptimism as SharedOptimism
+    from armlet.policies.shared import SharedThompson as SharedThompson
     from armlet.policies.square_cb import SquareCB as SquareCB
     from armlet.policies.thompson_sampling import ThompsonSampling as ThompsonSampling
     from armlet.policies.uniform import Uniform as Uniform
 
+PolicyT = TypeVar("PolicyT")
 GROUP = "armlet.policies"
 """The group of entry points by which packages bring policies of their own."""
 
@@ -56,35 +60,58 @@ _FILES = {
     "Uniform": "uniform",
     "Oracle": "oracle",
 }
+_FILES_OVER_PAIRS = {"SharedOptimism": "shared", "SharedThompson": "shared"}
 
 
-class _Library(Mapping[str, type[Policy]]):
-    def __getitem__(self, name: str) -> type[Policy]:
-        policy: type[Policy] = getattr(import_module(f"armlet.policies.{_FILES[name]}"), name)
+class _Library(Mapping[str, PolicyT]):
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def __getitem__(self, name: str) -> PolicyT:
+        policy: PolicyT = getattr(import_module(f"armlet.policies.{self._files[name]}"), name)
         return policy
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_FILES)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(_FILES)
+        return len(self._files)
 
 
-POLICIES: Mapping[str, type[Policy]] = _Library()
-"""The library's own policies; `find_policy` also finds those of plug-ins."""
+POLICIES: Mapping[str, type[Policy]] = _Library(_FILES)
+"""The library's own policies over arms; `find_policy` also finds those of plug-ins."""
+PAIR_POLICIES: Mapping[str, type[PairPolicy]] = _Library(_FILES_OVER_PAIRS)
+"""The policies over pairs of a context and an action."""
 
 
-def find_policy(name: str) -> type[Policy]:
+@overload
+def find_policy(name: str, over: Literal["arms"] = "arms") -> type[Policy]: ...
+@overload
+def find_policy(name: str, over: Literal["pairs"]) -> type[PairPolicy]: ...
+@overload
+def find_policy(name: str, over: None) -> type[Policy] | type[PairPolicy]: ...
+def find_policy(name: str, over: Over | None = "arms") -> type[Policy] | type[PairPolicy]:
     """Return a policy of the library or of a plug-in by its name.
+
+    Parameters
+    ----------
+    name
+        Of its class.
+    over
+        What it is to learn about: "arms" or "pairs"; None for either.
 
     Examples
     --------
-    >>> find_policy("LinUCB").__name__
-    'LinUCB'
+    >>> find_policy("LinUCB").__name__, find_policy("SharedOptimism", over="pairs").over
+    ('LinUCB', 'pairs')
     >>> find_policy("LinUBC")
     Traceback (most recent call last):
     armlet.errors.UnknownNameError: there is no policy 'LinUBC'; did you mean 'LinUCB'?...
     """
+    if name in PAIR_POLICIES and over != "arms":
+        return PAIR_POLICIES[name]
+    if over == "pairs":
+        raise UnknownNameError(f"there is no policy {name!r} for actions; {choices(str(name), PAIR_POLICIES)}")
     if name in _FILES:
         return POLICIES[name]
     brought = plugged_policies()
@@ -96,10 +123,24 @@ def find_policy(name: str) -> type[Policy]:
     )
 
 
-def is_registered(policy: Policy) -> bool:
+def is_registered(policy: Policy | PairPolicy) -> bool:
     """Return whether `find_policy` leads from the name of a policy to its class, so that a file needs no more."""
     name = type(policy).__name__
-    return (POLICIES[name] if name in _FILES else plugged_policies().get(name)) is type(policy)
+    for library in (POLICIES, PAIR_POLICIES):
+        if name in library:
+            return library[name] is type(policy)
+    return plugged_policies().get(name) is type(policy)
+
+
+def over(policy: object) -> Over:
+    """Return what a policy learns about: arms, unless it says otherwise.
+
+    Examples
+    --------
+    >>> over(POLICIES["LinUCB"]()), over(PAIR_POLICIES["SharedOptimism"]())
+    ('arms', 'pairs')
+    """
+    return "pairs" if getattr(policy, "over", "arms") == "pairs" else "arms"
 
 
 @cache
@@ -117,7 +158,7 @@ def plugged_policies() -> Mapping[str, type[Policy]]:
         if not isinstance(brought, Mapping):
             raise PolicyError(f"{who} is {reprlib.repr(brought)}; it must be a mapping of names to policies")
         for name, kind in brought.items():
-            if name in _FILES or name in policies:
+            if name in _FILES or name in _FILES_OVER_PAIRS or name in policies:
                 raise PolicyError(f"{who} brings {name}, a name that is in use; rename its policy or uninstall it")
             if not isinstance(kind, type) or missing_parts(kind):
                 raise PolicyError(f"{who} brings {name}, which is not a class of policies; mend or uninstall it")
@@ -144,8 +185,8 @@ def missing_parts(policy: object) -> list[str]:
     return [part for part in _PARTS if not hasattr(policy, part)]
 
 
-def check_given(policy: object) -> None:
-    """Refuse what a user gave as a policy if it is none, and say what would be.
+def check_given(policy: object, over: Over = "arms") -> None:
+    """Refuse what a user gave as a policy if it is none, or is over something else, and say what would be.
 
     Examples
     --------
@@ -155,15 +196,22 @@ def check_given(policy: object) -> None:
     """
     if isinstance(policy, type):
         raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
+    what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
+    if over == "pairs":
+        if type(policy) not in PAIR_POLICIES.values():
+            raise InvalidTypeError(
+                f"{what}; an ActionBandit takes armlet.SharedOptimism() or armlet.SharedThompson(), and an "
+                "armlet.Bandit the others"
+            )
+        return
     missing = missing_parts(policy)
     if not missing:
         return
-    what = f"policy is {reprlib.repr(policy)} ({type(policy).__name__})"
     if isinstance(policy, str):
         raise InvalidTypeError(
             f"{what}; give an instance: armlet.{_call(closest(policy, _FILES) or 'OccasionalOptimism')}"
         )
-    if hasattr(policy, "interactions"):
+    if type(policy) in PAIR_POLICIES.values():
         raise InvalidTypeError(f"{what}, which is for actions with features; make an armlet.ActionBandit with it")
     raise InvalidTypeError(f"{what}, which lacks {', '.join(missing)}; give a policy such as armlet.LinUCB()")
 
@@ -175,13 +223,13 @@ def _call(name: str) -> str:
 
 
 if not TYPE_CHECKING:  # a checker knows the names from the imports above, and so sees one that is misspelt
-    __all__ = ["POLICIES", *_FILES]
+    __all__ = ["POLICIES", *_FILES, *_FILES_OVER_PAIRS]
 
-    def __getattr__(name: str) -> type[Policy]:
+    def __getattr__(name: str) -> type[Policy] | type[PairPolicy]:
         if not name[:1].isupper():  # a module, or what Python itself asks for: plug-ins need not be read
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}")
         try:
-            return find_policy(name)
+            return find_policy(name, None)
         except UnknownNameError as error:
             raise AttributeError(f"module 'armlet.policies' has no attribute {name!r}: {error}") from None
 

@@ -29,6 +29,7 @@ from armlet.types import (
     Interaction,
     LearnsFrom,
     Memory,
+    Over,
     Policy,
     RewardKind,
     Shapes,
@@ -60,6 +61,7 @@ class BasePolicy(CheckedSettings, ABC, Generic[StateT]):
 
     __slots__ = ()
 
+    over: ClassVar[Over] = "arms"
     learns_from: ClassVar[LearnsFrom] = "every step"
     memory: ClassVar[Memory] = "constant"
     rewards: ClassVar[RewardKind] = "any"

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
-from armlet.actions.policies import ACTION_POLICIES
-from armlet.cast.control import Control
+from armlet.cast.control import Control, check_own
 from armlet.errors import InvalidValueError, choices
 from armlet.inputs.budget import Budget
 from armlet.inputs.codes import CONSTANT, Constant, Flags, Number
@@ -33,6 +32,7 @@ from armlet.inputs.settings import (
     whole,
 )
 from armlet.policies import find_policy
+from armlet.policies.shared import PairPolicy
 from armlet.service.keys import SCOPES, Grant, Keyring, Scope, is_loopback
 from armlet.stores.spec import LoopSpec, OnChange
 from armlet.types import Arm, Policy
@@ -189,7 +189,8 @@ class ControlConfig:
     @property
     def control(self) -> Control:
         """The control that it describes."""
-        return Control(arm=self.arm, policy=make_policy(self.policy, self.policy_settings), share=self.share)
+        policy = make_policy(self.policy, self.policy_settings)
+        return Control(arm=self.arm, policy=None if policy is None else check_own("control", policy), share=self.share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +349,7 @@ def read_plain(said: Mapping[str, Any], arms: Iterable[Arm] = ()) -> dict[str, A
     return options
 
 
-def _policy_of(said: Mapping[str, Any]) -> Policy | None:
+def _policy_of(said: Mapping[str, Any]) -> Policy | PairPolicy | None:
     return make_policy(said.get("policy"), said.get("policy_settings") or {})
 
 
@@ -392,13 +393,13 @@ def _prices(name: str, prices: object, by_text: Mapping[str, list[Arm]]) -> dict
     return by_arm
 
 
-def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | None:
+def make_policy(name: str | None, settings: Mapping[str, Any]) -> Policy | PairPolicy | None:
     """Make a policy, or refuse its name or settings; None for the default one."""
     if name is None:
         if settings:
             raise InvalidValueError(f"policy_settings is {dict(settings)!r}; name the policy too")
         return None
-    kind = cast("type[Policy]", ACTION_POLICIES[name]) if name in ACTION_POLICIES else find_policy(name)
+    kind = find_policy(name, None)
     known = signature(kind).parameters
     for setting in settings:
         if setting not in known:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armlet.actions.policies import ACTION_POLICIES
 from armlet.disk import Json, write_atomically
 from armlet.environments import ENVIRONMENTS
 from armlet.inference.intervals import SHORTEST, band, doubling_ratio, paired_difference
 from armlet.parallel import Seeds
-from armlet.policies import POLICIES, plugged_policies
+from armlet.policies import PAIR_POLICIES, POLICIES, plugged_policies
 from armlet.report import plots
 from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
 from armlet.report.numbers import column, show
@@ -99,7 +98,7 @@ def describe(thing: Json) -> str:
 
 
 def _defaults(name: str) -> dict[str, object]:
-    kind: object = POLICIES.get(name) or ACTION_POLICIES.get(name) or ENVIRONMENTS.get(name)
+    kind: object = POLICIES.get(name) or PAIR_POLICIES.get(name) or ENVIRONMENTS.get(name)
     kind = kind or plugged_policies().get(name)
     return {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
 

@@ -23,6 +23,7 @@ from armlet.inputs.hashed import HashedFeatures
 from armlet.inputs.options import declared
 from armlet.inputs.settings import Range, Settings, units_of
 from armlet.lost_digits import keeping_rows
+from armlet.policies import is_registered
 from armlet.recording import policy_fields
 from armlet.stores.choosing import check_has_arms
 from armlet.stores.folds import ERASE
@@ -34,7 +35,7 @@ from armlet.stores.rewards import expire
 from armlet.stores.rows.decisions import known_of
 from armlet.stores.rows.tables import TableUse
 from armlet.stores.runner import Going, LoopRunner, undoing
-from armlet.stores.spec import LIVE, RULES, LoopChange, LoopSpec, Prices, Ranges, is_own, rules_of_parts
+from armlet.stores.spec import LIVE, RULES, LoopChange, LoopSpec, Prices, Ranges, rules_of_parts
 from armlet.stores.terms import Terms
 from armlet.stores.transaction import Chore, Draft, Recent, Transaction
 from armlet.types import KEEP, Arm, Keep
@@ -294,7 +295,7 @@ def change(runner: LoopRunner, tx: Transaction, now: Moment, wanted: LoopChange,
         terms=replace(terms, lost_digits="") if is_relearned else terms,
         fields={"rules": rules, "replaces": changes},
         moved=moved,
-        is_replayed=refits is None and not has_cast and (wanted.policy is None or is_own(wanted.policy)),
+        is_replayed=refits is None and not has_cast and (wanted.policy is None or is_registered(wanted.policy)),
     )
     is_other = runner.go_on(tx, now, draft, going)
     arms = [] if wanted.arms is None else arms_to(runner, tx, now, wanted.arms)

@@ -18,12 +18,11 @@ from armlet.cast.cast import Cast
 from armlet.cast.model import read_cast
 from armlet.errors import ArmletError, InvalidTypeError, InvalidValueError, LoopGoneError, StoreError
 from armlet.inputs.settings import Objective, Range
-from armlet.policies import check_given
+from armlet.policies import check_given, over
 from armlet.policies.discounts import MINUTE
 from armlet.record.values import Event
 from armlet.stores.ledger import Head, Ledger, LoopRecord, Row, Session
 from armlet.stores.rows.replay import Replay, plays_of
-from armlet.stores.spec import is_action_policy
 from armlet.stores.terms import Carry, Terms
 from armlet.types import Policy
 
@@ -92,8 +91,7 @@ class Refit:
     def __init__(self, ledger: Ledger, loop: int, policy: Policy | None, own: Policy | None) -> None:
         if policy is None:
             raise InvalidTypeError("how is 'refit', but policy is not given; give the policy that is to learn the log")
-        if not is_action_policy(policy):
-            check_given(policy)
+        check_given(policy, over(policy))
         self._ledger, self._loop, self.policy, self._own = ledger, loop, policy, own
         self._name = ""
         self._epoch = self._last = 0

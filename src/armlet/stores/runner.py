@@ -33,6 +33,7 @@ from armlet.inputs.ask import Ask
 from armlet.inputs.feature_change import FeatureChange
 from armlet.kernel import Decision, coins
 from armlet.lost_digits import keeping_rows
+from armlet.policies import is_registered
 from armlet.policies.discounts import MINUTE
 from armlet.record.replay import play
 from armlet.report import notebook
@@ -68,7 +69,6 @@ from armlet.stores.rewards import (
 from armlet.stores.rows.decisions import bytes_of, checked, decision_of, fields_of, substitute, timed
 from armlet.stores.rows.replay import Replay, RowPast, plays_of, recover, written
 from armlet.stores.rows.tables import KeptTable
-from armlet.stores.spec import is_own
 from armlet.stores.terms import USUAL, Terms
 from armlet.stores.transaction import Chore, ContextChangedError, Draft, Recent, Transaction
 from armlet.stores.writer import Writer
@@ -747,7 +747,7 @@ class LoopRunner:
         tx.direct(self.id).describe(self.id, about)
         self._epoch += 1
         if not going.is_replayed:
-            self.policy = None if is_own(twin.live.policy) else twin.live.policy
+            self.policy = None if is_registered(twin.live.policy) else twin.live.policy
             self._policies.append((self._epoch, self.policy))
             self.rebase(tx, now)
         self._take_reader(self.bandit)
@@ -765,7 +765,7 @@ class LoopRunner:
                 Replay(cast, lambda _: None, self.terms.carry).play([row], row.seq - 1)
             else:
                 policy = going.cast.live.policy
-                cast = read_cast(going.cast.to_bytes(), policy=None if is_own(policy) else policy)
+                cast = read_cast(going.cast.to_bytes(), policy=None if is_registered(policy) else policy)
             is_same = cast.digest() == going.cast.digest()
         if not is_same:
             raise InternalError(f"nothing of this call was kept: its row leads to another state of loop {self.name!r}")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 from armlet.actions.bandit import ActionBandit
-from armlet.actions.policies import ACTION_POLICIES, ActionPolicy, SharedOptimism
-from armlet.actions.policies import check_given as check_action_policy
 from armlet.bandit import Bandit
 from armlet.cast.cast import SHADOW, Cast, role_of
 from armlet.cast.control import Control, check_own
@@ -34,7 +32,8 @@ from armlet.inputs.settings import (
     positive,
     settle,
 )
-from armlet.policies import check_given, default_policy, is_registered
+from armlet.policies import check_given, default_policy, is_registered, over
+from armlet.policies.shared import PairPolicy, SharedOptimism
 from armlet.recording import feature_fields, outcome_fields, policy_fields
 from armlet.stores.rewards import Aggregation, Value
 from armlet.stores.terms import LONGEST_WINDOW, USUAL, Terms, check_default
@@ -115,7 +114,7 @@ class LoopSettings:
         ),
     ] = None
     policy: Annotated[
-        Policy | ActionPolicy | None,
+        Policy | PairPolicy | None,
         Option(
             "The policy, as for `armlet.Bandit` or `armlet.ActionBandit`. A loop that is there takes the same policy "
             'with other settings; any other one with `how="refit"` of `Loop.change`.',
@@ -291,7 +290,7 @@ class LoopChange(LoopSettings):
     ] = "carry"
 
     def _check_together(self) -> None:
-        if self.policy is not None and not is_action_policy(self.policy):
+        if self.policy is not None and over(self.policy) == "arms":
             check_given(self.policy)
         if self.fill is not None and self.features is None and self.encoder is None:
             raise InvalidTypeError(f"fill is {self.fill!r}, but no feature is new; give features or encoder too")
@@ -463,7 +462,7 @@ class LoopSpec(LoopSettings):
     def _check_together(self) -> None:
         if self.has_actions:
             self._check_actions()
-        elif self.policy is not None and not is_action_policy(self.policy):
+        elif self.policy is not None and over(self.policy) == "arms":
             check_given(self.policy)
         _ = self.terms  # checked
         if self.model is not None:
@@ -494,7 +493,7 @@ class LoopSpec(LoopSettings):
             if declared(LoopSpec)[name].option.over == "arms" and (value := getattr(self, name)) is not None:
                 raise InvalidValueError(f"{name} is {value!r}, {NOT_OF_ACTIONS}")
         if self.policy is not None:
-            check_action_policy(self.policy)
+            check_given(self.policy, "pairs")
 
     def _given(self, but: Iterable[str]) -> str:
         return next((name for name in self.said if name not in ("name", "model", "on_change", *but)), "")
@@ -517,7 +516,7 @@ class LoopSpec(LoopSettings):
     def own_policy(self) -> Policy | None:
         """The policy, if it is not one of Armlet's own."""
         policy = self.live if self._start is None else self._start.policy
-        return None if policy is None or is_own(policy) else policy
+        return None if policy is None or is_registered(policy) else policy
 
     def cast(self) -> Cast | None:
         """Make the cast, if arms or a model are given."""
@@ -603,16 +602,6 @@ class LoopSpec(LoopSettings):
         low, high = (0.0, 1.0) if policy.rewards == "binary" else getattr(policy, "reward_range", None) or USUAL
         objective = self.objective if self.model is None else self.model.settings.objective
         return (-high, -low) if isinstance(objective, str) and objective == "min" else (low, high)
-
-
-def is_action_policy(policy: object) -> bool:
-    """Whether a policy is one of actions with features."""
-    return type(policy) in ACTION_POLICIES.values()
-
-
-def is_own(policy: Policy | ActionPolicy) -> bool:
-    """Whether a policy is found by its name, so that a model needs no more."""
-    return is_action_policy(policy) or is_registered(cast("Policy", policy))
 
 
 def rules_of_parts(rules: Mapping[str, Any]) -> dict[str, Any]:

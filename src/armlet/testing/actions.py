@@ -13,11 +13,11 @@ import numpy as np
 
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
-from armlet.actions.policies import ActionPolicy, SharedThompson
 from armlet.actions.table import ActionTable
 from armlet.errors import ArmletError
 from armlet.kernel import PairModel
 from armlet.loading import from_bytes
+from armlet.policies.shared import PairPolicy, SharedThompson
 from armlet.testing.promises import require, same
 from armlet.testing.units import CHANGES, CLOSE, UnitChange
 from armlet.types import Float64, Mode
@@ -32,7 +32,7 @@ PLAIN: Final = UnitChange(name="as it is")
 Kind: TypeAlias = type[ActionBandit]
 
 
-def new_bandit(policy: ActionPolicy, kind: Kind, seed: int = SEED) -> ActionBandit:
+def new_bandit(policy: PairPolicy, kind: Kind, seed: int = SEED) -> ActionBandit:
     """Make a bandit for the catalogue of the checks."""
     return kind(DIM, ACTION_DIM, policy=policy, seed=seed)
 
@@ -64,7 +64,7 @@ def play(bandit: ActionBandit, steps: int = STEPS, first: int = 0) -> Iterator[A
         yield decision
 
 
-def played(policy: ActionPolicy, kind: Kind, steps: int = STEPS) -> tuple[ActionBandit, list[ActionDecision]]:
+def played(policy: PairPolicy, kind: Kind, steps: int = STEPS) -> tuple[ActionBandit, list[ActionDecision]]:
     """Return a bandit that has learned some steps, and its decisions."""
     bandit = new_bandit(policy, kind)
     return bandit, list(play(bandit, steps))
@@ -87,7 +87,7 @@ def _sums(bandit: ActionBandit) -> list[Float64]:
 # ---- what is learned
 
 
-def check_decide_is_a_query(policy: ActionPolicy, kind: Kind) -> None:
+def check_decide_is_a_query(policy: PairPolicy, kind: Kind) -> None:
     """Deciding and predicting leave the model as it was."""
     bandit, _ = played(policy, kind, 20)
     before = bandit.state.copy()
@@ -96,13 +96,13 @@ def check_decide_is_a_query(policy: ActionPolicy, kind: Kind) -> None:
     require(same(before, bandit.state), "decide changed the model")
 
 
-def check_seeds_repeat(policy: ActionPolicy, kind: Kind) -> None:
+def check_seeds_repeat(policy: PairPolicy, kind: Kind) -> None:
     """The same seed on the same tables plays the same actions."""
     runs = [[decision.to_dict() for decision in played(policy, kind)[1]] for _ in range(2)]
     require(runs[0] == runs[1], "two runs with one seed differ")
 
 
-def check_replay(policy: ActionPolicy, kind: Kind) -> None:
+def check_replay(policy: PairPolicy, kind: Kind) -> None:
     """Deciding again, and learning from records without their tables, rebuilds the bandit bit for bit."""
     bandit, decisions = played(policy, kind)
     twin = new_bandit(policy, kind)
@@ -115,7 +115,7 @@ def check_replay(policy: ActionPolicy, kind: Kind) -> None:
     require(same(bandit.state, twin.state), "replaying the records gave another model")
 
 
-def check_fold(policy: ActionPolicy, kind: Kind) -> None:
+def check_fold(policy: PairPolicy, kind: Kind) -> None:
     """A table of rows has the sums of the decisions one by one, bit for bit, and what follows from them."""
     bandit, decisions = played(policy, kind)
     twin = new_bandit(policy, kind)
@@ -134,7 +134,7 @@ def _columns(decisions: list[ActionDecision]) -> dict[str, list[Any]]:
     return {name: [getattr(decision, name) for decision in decisions] for name in ("x", "z", "arm", "reward")}
 
 
-def check_merge(policy: ActionPolicy, kind: Kind) -> None:
+def check_merge(policy: PairPolicy, kind: Kind) -> None:
     """Two models add up to that of all rows; and what was learned since a copy adds up to the whole again."""
     one, two, whole = new_bandit(policy, kind, 5), new_bandit(policy, kind, 6), new_bandit(policy, kind, 7)
     halves = [list(play(one, STEPS // 2)), list(play(two, STEPS // 2, STEPS // 2))]
@@ -147,7 +147,7 @@ def check_merge(policy: ActionPolicy, kind: Kind) -> None:
     require(close_sums(base, whole), "what was learned since a copy, and the copy, differ from the whole")
 
 
-def check_forget(policy: ActionPolicy, kind: Kind) -> None:
+def check_forget(policy: PairPolicy, kind: Kind) -> None:
     """Forgetting undoes what was learned; correcting is learning the other reward."""
     bandit, _ = played(policy, kind)
     before, other = bandit.copy(), bandit.copy()
@@ -162,7 +162,7 @@ def check_forget(policy: ActionPolicy, kind: Kind) -> None:
     require(close_sums(bandit, other), "correct gave another model than learning the other reward")
 
 
-def check_late_rewards(policy: ActionPolicy, kind: Kind) -> None:
+def check_late_rewards(policy: PairPolicy, kind: Kind) -> None:
     """Rewards that come late and out of order, after their tables are gone, are learned as they come."""
     bandit, twin = new_bandit(policy, kind), new_bandit(policy, kind)
     X, came = contexts(), []
@@ -180,7 +180,7 @@ def check_late_rewards(policy: ActionPolicy, kind: Kind) -> None:
 # ---- what is played
 
 
-def check_propensities(policy: ActionPolicy, kind: Kind) -> None:
+def check_propensities(policy: PairPolicy, kind: Kind) -> None:
     """Probabilities are exact: they sum to 1, spare the ineligible, and are what decisions report."""
     bandit, rng = new_bandit(policy, kind), np.random.default_rng(23)
     for step, x in enumerate(contexts()):
@@ -204,7 +204,7 @@ def check_propensities(policy: ActionPolicy, kind: Kind) -> None:
         require(np.array_equal(decision.z, table.features[at]), f"step {decision.t} has the features of another action")
 
 
-def check_frequencies(policy: ActionPolicy, kind: Kind) -> None:
+def check_frequencies(policy: PairPolicy, kind: Kind) -> None:
     """Over seeds, actions are played as often as their probabilities say, within four standard deviations."""
     bandit, _ = played(policy, kind, 25)
     x, table = contexts()[30], table_of(30)
@@ -217,7 +217,7 @@ def check_frequencies(policy: ActionPolicy, kind: Kind) -> None:
     require((worst <= 1e-6).all(), f"actions were played {counts} times, expected {chances.sum(axis=0)}")
 
 
-def check_order(policy: ActionPolicy, kind: Kind) -> None:
+def check_order(policy: PairPolicy, kind: Kind) -> None:
     """The order in which a table is given changes nothing."""
     bandit, twin = new_bandit(policy, kind), new_bandit(policy, kind)
     for step, x in enumerate(contexts(30)):
@@ -229,7 +229,7 @@ def check_order(policy: ActionPolicy, kind: Kind) -> None:
             each.learn(decision, reward_of(decision.x, decision.z, step))
 
 
-def check_padding(policy: ActionPolicy, kind: Kind) -> None:
+def check_padding(policy: PairPolicy, kind: Kind) -> None:
     """Rows that are never eligible change nothing."""
     bandit, twin = new_bandit(policy, kind), new_bandit(policy, kind)
     for step, x in enumerate(contexts(30)):
@@ -246,7 +246,7 @@ def check_padding(policy: ActionPolicy, kind: Kind) -> None:
             each.learn(decision, reward_of(decision.x, decision.z, step))
 
 
-def check_labels(policy: ActionPolicy, kind: Kind) -> None:
+def check_labels(policy: PairPolicy, kind: Kind) -> None:
     """Other labels change no estimate, and no probability that does not come of draws by label."""
     _, decisions = played(policy, kind)
     bandit, twin, x = new_bandit(policy, kind), new_bandit(policy, kind), contexts()[0]
@@ -264,7 +264,7 @@ def check_labels(policy: ActionPolicy, kind: Kind) -> None:
     require(np.array_equal(one, other), f"with other labels the probabilities are {other}, not {one}")
 
 
-def check_units(policy: ActionPolicy, kind: Kind) -> None:
+def check_units(policy: PairPolicy, kind: Kind) -> None:
     """Affine changes of contexts, actions and rewards change no decision.
 
     Draws of an action's intercept are a function of its key, a hash of its features: in other units they are others by
@@ -281,7 +281,7 @@ def check_units(policy: ActionPolicy, kind: Kind) -> None:
             )
 
 
-def _played_in(change: UnitChange, policy: ActionPolicy, kind: Kind) -> list[ActionDecision]:
+def _played_in(change: UnitChange, policy: PairPolicy, kind: Kind) -> list[ActionDecision]:
     bandit, made = new_bandit(policy, kind), []
     has_draws_by_key = isinstance(policy, SharedThompson) and policy.intercepts
     for step, x in enumerate(contexts(UNIT_STEPS)):
@@ -297,7 +297,7 @@ def _played_in(change: UnitChange, policy: ActionPolicy, kind: Kind) -> list[Act
 # ---- files and refusals
 
 
-def check_file(policy: ActionPolicy, kind: Kind) -> None:
+def check_file(policy: PairPolicy, kind: Kind) -> None:
     """A bandit from a file goes on as the saved one does."""
     bandit, _ = played(policy, kind, 30)
     twin = from_bytes(bandit.to_bytes(), kind=ActionBandit)
@@ -306,7 +306,7 @@ def check_file(policy: ActionPolicy, kind: Kind) -> None:
     require(runs[0] == runs[1], "after save and load the decisions differ")
 
 
-def check_refusals(policy: ActionPolicy, kind: Kind) -> None:
+def check_refusals(policy: PairPolicy, kind: Kind) -> None:
     """What is refused leaves everything as it was."""
     bandit, decisions = played(policy, kind, 10)
     before, x, table, old = bandit.to_bytes(), contexts()[0], table_of(0), decisions[0]
@@ -334,7 +334,7 @@ def check_refusals(policy: ActionPolicy, kind: Kind) -> None:
             raise AssertionError(f"{what} was not refused")
 
 
-ActionCheck: TypeAlias = Callable[[ActionPolicy, Kind], None]
+ActionCheck: TypeAlias = Callable[[PairPolicy, Kind], None]
 
 ACTION_CHECKS: tuple[ActionCheck, ...] = (
     check_decide_is_a_query,
@@ -355,7 +355,7 @@ ACTION_CHECKS: tuple[ActionCheck, ...] = (
 )
 
 
-def check_action_policy(policy: ActionPolicy, *, kind: Kind = ActionBandit) -> None:
+def check_action_policy(policy: PairPolicy, *, kind: Kind = ActionBandit) -> None:
     """Run every check over a policy of actions; the first promise that is broken raises AssertionError.
 
     Parameters

@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from armlet.actions.policies import ActionPolicy, SharedOptimism, SharedThompson
 from armlet.bandit import Bandit
 from armlet.errors import DecisionError, MergeError
 from armlet.kernel import Decision, coins
 from armlet.loading import load
+from armlet.policies.shared import PairPolicy, SharedOptimism, SharedThompson
 from armlet.testing.outcomes import check_outcomes
 from armlet.testing.promises import require, same
 from armlet.types import Array, Choice, Float64, Interaction, Policy
@@ -394,7 +394,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def check_policy(policy: Policy | ActionPolicy, *, n_arms: int = 4, dim: int = 3) -> None:
+def check_policy(policy: Policy | PairPolicy, *, n_arms: int = 4, dim: int = 3) -> None:
     """Run every check over a policy; the first promise that is broken raises AssertionError.
 
     Parameters

@@ -21,7 +21,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from armlet.actions.policies import SharedOptimism, SharedThompson
 from armlet.cast.model import read_cast
 from armlet.errors import ArmletError
 from armlet.inputs.budget import Budget
@@ -29,6 +28,7 @@ from armlet.log import audit
 from armlet.log.replaying import play_all
 from armlet.policies import POLICIES
 from armlet.policies.discounts import MayFade
+from armlet.policies.shared import SharedOptimism, SharedThompson
 from armlet.stores.verify import verify
 from armlet.testing.lives import ActionLife, BanditLife, Configuration, Life
 from armlet.testing.loop_lives import NAME, ActionLoopLife, LoopLife, plain_events

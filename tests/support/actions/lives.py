@@ -10,9 +10,9 @@ import numpy as np
 import armlet
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
-from armlet.actions.policies import ActionPolicy
 from armlet.actions.table import ActionTable
 from armlet.log.action_tables import Tables
+from armlet.policies.shared import PairPolicy
 from armlet.record.contradictions import ACTION_SCHEMA
 from armlet.record.values import Event
 from armlet.types import Arm
@@ -84,7 +84,7 @@ def _decision(rng: np.random.Generator, t: int, table: ActionTable, dim: int) ->
 # ---- of a bandit
 
 
-def new_action_bandit(log: armlet.Log | None = None, policy: ActionPolicy | None = None, **more: Any) -> ActionBandit:
+def new_action_bandit(log: armlet.Log | None = None, policy: PairPolicy | None = None, **more: Any) -> ActionBandit:
     """Make a bandit of two features of contexts and three of actions."""
     return ActionBandit(DIM, ACTION_DIM, policy=policy, log=log, **{"seed": 11, **more})
 

@@ -9,15 +9,15 @@ itself. What matters is that a log can be evaluated, and that is what `SharedTho
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from armlet.errors import CheckedSettings, InvalidTypeError, InvalidValueError, UnknownNameError, choices
+from armlet.errors import CheckedSettings, InvalidValueError, choices
 from armlet.inputs.settings import number, positive, settle, unboxed, whole
-from armlet.types import Int64, RewardKind
+from armlet.types import Int64, Over, RewardKind
 
 Interactions: TypeAlias = str | Sequence[tuple[str | int, str | int]]
 """Which products of features there are: "all", "none", or pairs of a feature of the context and one of the action."""
@@ -49,6 +49,7 @@ def _truth(name: str, value: object) -> bool:
 class _Shared(CheckedSettings):
     """What both policies have in common."""
 
+    over: ClassVar[Over] = "pairs"
     rewards: ClassVar[RewardKind] = "any"
     __slots__ = ()
 
@@ -161,35 +162,5 @@ class SharedThompson(_Shared):
         settle(self, draws=whole(1, MOST_DRAWS), v=positive(100.0), interactions=_pairs, intercepts=_truth)
 
 
-ActionPolicy: TypeAlias = SharedOptimism | SharedThompson
-
-ACTION_POLICIES: Mapping[str, type[ActionPolicy]] = {
-    "SharedOptimism": SharedOptimism,
-    "SharedThompson": SharedThompson,
-}
-"""The policies of an `ActionBandit` by name."""
-
-
-def find_action_policy(name: str) -> type[ActionPolicy]:
-    """Return a policy of action bandits by its name.
-
-    Examples
-    --------
-    >>> find_action_policy("SharedOptimism")().share
-    0.2
-    """
-    if name not in ACTION_POLICIES:
-        raise UnknownNameError(f"there is no policy {name!r} for actions; {choices(str(name), ACTION_POLICIES)}")
-    return ACTION_POLICIES[name]
-
-
-def check_given(policy: object) -> ActionPolicy:
-    """Refuse what is not a policy of action bandits."""
-    if isinstance(policy, type):
-        raise InvalidTypeError(f"policy is the class {policy.__name__}; pass an instance of it, with its settings")
-    if not isinstance(policy, SharedOptimism | SharedThompson):
-        raise InvalidTypeError(
-            f"policy is {reprlib.repr(policy)} ({type(policy).__name__}); an ActionBandit takes "
-            "armlet.SharedOptimism() or armlet.SharedThompson(), and an armlet.Bandit the others"
-        )
-    return policy
+PairPolicy: TypeAlias = SharedOptimism | SharedThompson
+"""A policy over pairs, as an `ActionBandit` takes it."""
