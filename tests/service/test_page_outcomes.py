@@ -99,4 +99,4 @@ def test_defaults_by_outcome_are_told(found: Details) -> None:
     terms = {**found.terms, "window": 60.0, "default_reward": {"quality": 0.5}}
     assert "1\u00a0min, then the reward is quality 0.5" in shown(replace(found, terms=terms)).parts["settings"]
     terms["default_reward"] = {}
-    assert "then what has not come is not waited for" in shown(replace(found, terms=terms)).parts["settings"]
+    assert "then outcomes that were not reported stay unknown" in shown(replace(found, terms=terms)).parts["settings"]
