@@ -43,16 +43,16 @@ def tickets_of(loop, kind, names):
                 return lambda tx, draft, now: runner.decide(tx, draft, now, X[i % 512], *asked, reader)
         else:
             def make(i, n):
-                told = Reward(0.25 * (i % 4))
-                return lambda tx, draft, now: runner.reward(tx, draft, now, n, told)
+                reward = Reward(0.25 * (i % 4))
+                return lambda tx, draft, now: runner.reward(tx, draft, now, n, reward)
         return [W.Call(runner, make(i, n), (n,)) for i, n in enumerate(names)]
     if kind == "decide":
         def make(i, n):
             return lambda tx, now: runner.decide(tx, now, X[i % 512], n, None)
     else:
         def make(i, n):
-            told = Reward(0.25 * (i % 4))
-            return lambda tx, now: runner.reward(tx, now, n, told)
+            reward = Reward(0.25 * (i % 4))
+            return lambda tx, now: runner.reward(tx, now, n, reward)
     return [W.Ticket(make(i, n), runner) for i, n in enumerate(names)]
 
 def serve(writer, tickets):
@@ -129,9 +129,9 @@ def measure(python: str, folder: str, rows: int) -> Costs:
     run = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if run.returncode:
         raise SystemExit(f"{python} cannot measure its tree: {run.stderr}")
-    found = json.loads(run.stdout)
-    replay: float = found.pop("replay")
-    calls: Costs = {f"{kind} {batch}": cost for batch, by in found.items() for kind, cost in by.items()}
+    costs = json.loads(run.stdout)
+    replay: float = costs.pop("replay")
+    calls: Costs = {f"{kind} {batch}": cost for batch, by in costs.items() for kind, cost in by.items()}
     return {**calls, "replay": replay}
 
 
@@ -160,8 +160,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("old", help="the Python of one tree")
     parser.add_argument("new", help="the Python of the other")
     parser.add_argument("rounds", type=int, nargs="?", default=3)
-    asked = parser.parse_args(arguments)
-    report = compare(*map(medians, measure_in_turns((asked.old, asked.new), asked.rounds)))
+    options = parser.parse_args(arguments)
+    report = compare(*map(medians, measure_in_turns((options.old, options.new), options.rounds)))
     for name, row in report.items():
         print(f"{name:12} {row['old']:8.1f} {row['new']:8.1f} us  {row['ratio']:.2f}", file=sys.stderr)
     print(json.dumps(report))

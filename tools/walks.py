@@ -62,13 +62,13 @@ def modules(files: set[str]) -> list[str]:
     >>> modules({str(ROOTS["armlet"] / "inputs" / "settings.py"), os.__file__})
     ['armlet.inputs.settings']
     """
-    found = []
+    names = []
     for path in map(Path, files):
         for name, root in ROOTS.items():
             if path.is_relative_to(root):
                 parts = path.relative_to(root).with_suffix("").parts
-                found.append(".".join([name, *parts]).removesuffix(".__init__"))
-    return sorted(found)
+                names.append(".".join([name, *parts]).removesuffix(".__init__"))
+    return sorted(names)
 
 
 def evaluate_walk(folder: Path) -> Callable[[], object]:

@@ -56,8 +56,8 @@ def decide_once(ledger: PostgreSQL, loop: int, event: str) -> int:
     """Decide an event, or find that it was decided; return its step."""
     with transaction(ledger) as tx:
         draft = entered(tx, Want(loop, after=0, events=[event], due=0, most=9))
-        if draft.found.decided:
-            return draft.found.decided[0].pending.t
+        if draft.entered.decided:
+            return draft.entered.decided[0].pending.t
         decide(draft, event)
         return draft.clock
 
@@ -86,8 +86,8 @@ def a_batch(tx: Transaction, loops: Sequence[int], start: int) -> None:
     for loop in loops:
         draft = tx.draft(loop)
         assert draft is not None
-        assert len(draft.found.decided) == start
-        for each in draft.found.decided:
+        assert len(draft.entered.decided) == start
+        for each in draft.entered.decided:
             draft.change(each.pending._replace(phase="learned", value=0.5, due=None))
         for i in range(start, start + 64):
             decide(draft, f"e{i}")

@@ -43,7 +43,7 @@ def follow_nobody() -> None:
     """Take the rows of other replicas as played."""
 
     def follow(self: LoopRunner, session: Session, draft: Draft) -> None:  # noqa: ARG001
-        self._last = draft.found.head.seq
+        self._last = draft.entered.head.seq
 
     LoopRunner._follow = follow  # type: ignore[method-assign]
 

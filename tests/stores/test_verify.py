@@ -97,7 +97,7 @@ def wrong(ledger: Ledger, change: Callable[[Pending], Pending]) -> None:
         tx.enter([Want(1, events=["e"])])
         draft = tx.draft(1)
         assert draft is not None
-        draft.change(change(draft.found.decided[0].pending))
+        draft.change(change(draft.entered.decided[0].pending))
 
 
 @pytest.mark.parametrize(

@@ -625,7 +625,7 @@ class Loop:
         events = [row.fields["event"] for row in rows if "event" in row.fields]
         outcomes = (decided.pending for decided in tx.session.decided(runner.id, events))
         values = {pending.seq: pending.reward for pending in outcomes if pending.reward is not None}
-        counts, last = (draft.found.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
+        counts, last = (draft.entered.head.early, runner.rows_since_snapshot), last_decisions(rows, values)
         return glimpse(self.name, now.wall, tally, runner.terms, runner.bandit, last, counts)
 
     def gains(self) -> tuple[Gain, ...]:

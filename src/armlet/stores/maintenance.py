@@ -154,7 +154,7 @@ def _unlearn_frozen(runner: LoopRunner, tx: Transaction, draft: Draft, known: Re
 
 
 def _drop_early(runner: LoopRunner, tx: Transaction, draft: Draft, events: Sequence[str]) -> None:
-    if draft.found.head.early:
+    if draft.entered.head.early:
         waiting = {event: len(tx.session.early(runner.id, event)) for event in events}
         draft.arrived += [(event, n) for event, n in waiting.items() if n]
 

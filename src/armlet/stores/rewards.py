@@ -10,7 +10,7 @@ The bandit learns a row when it has all parts, of which a number is one. It lear
 and which it had before, so that what is refused leaves no row, and each row can be played without those before it. The
 last row of a call says what its caller was answered, and all is one transaction, so that a reward counts once, no
 matter how often it is reported. Where another arm was played than decided, its reward is learned as of a decision that
-nobody's coin has made.
+no coin has made.
 """
 
 from __future__ import annotations
@@ -599,5 +599,5 @@ def close(runner: LoopRunner, draft: Draft, now: Moment, known: Recent) -> None:
 
 
 def learns_any(bandit: Bandit) -> bool:
-    """Whether the policy learns from steps that nobody's coin has chosen."""
+    """Whether the policy learns from steps that no coin has chosen."""
     return bandit.policy.learns_from != "explored steps"

@@ -166,7 +166,7 @@ class LoopRunner:
         if tx.draft(self.id) is None:
             tx.enter([self.want(now)])
         draft = tx.draft(self.id)
-        is_known = draft is not None and draft.seq == self._last and draft.found.head.epoch == self._epoch
+        is_known = draft is not None and draft.seq == self._last and draft.entered.head.epoch == self._epoch
         if draft is not None and is_known and not self.is_asleep:
             self.save(draft)
             self.end(draft)
@@ -250,7 +250,7 @@ class LoopRunner:
         draft = tx.draft(self.id)
         if draft is None or self.is_gone:
             raise LoopGoneError(f"there is no loop {self.name!r} any more; make it again, with arms")
-        head, found = draft.found.head, draft.found
+        head, found = draft.entered.head, draft.entered
         if self._cast is None or head.epoch != self._epoch:
             self._recover(tx.session, draft)
         elif draft.seq != self._last:
@@ -260,7 +260,7 @@ class LoopRunner:
         if found.decided:
             self._absent -= {decided.pending.event for decided in found.decided}
         if found.due or found.rows or found.decided:
-            draft.found = Entered(head)
+            draft.entered = Entered(head)
         if found.due or self._has_more_due:
             self._close_due(draft, now, found.due)
         return draft
@@ -273,7 +273,7 @@ class LoopRunner:
         self._decided.clear()
         self.last_table = None
         self.terms = Terms.read(record)
-        head = draft.found.head
+        head = draft.entered.head
         first, *later = self._policies
         self._policies = [first, *(each for each in later if each[0] <= head.epoch)]
         self.policy = self._policies[-1][1]
@@ -299,7 +299,7 @@ class LoopRunner:
 
     def _follow(self, session: Session, draft: Draft) -> None:
         """Play the rows of others."""
-        head, rows = draft.found.head, draft.found.rows
+        head, rows = draft.entered.head, draft.entered.rows
         if head.tallied > self._tallied:  # another one has written down what he counted
             self.tally = Tally.from_json(session.tally(self.id) or "")
             self._recount(head)
@@ -476,7 +476,7 @@ class LoopRunner:
         """Wait for the reward of a decision that was made, which may have come before."""
         draft.insert(known.pending)
         self._recent[known.pending.event] = known
-        if draft.found.head.early:
+        if draft.entered.head.early:
             self._arrive(tx, draft, now, known)
 
     def find(self, tx: Transaction, event: str) -> Recent | None:

@@ -36,7 +36,7 @@ Mark: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 
 class Draft:
-    """The changes of one loop; `found` is how it was when it was locked."""
+    """The changes of one loop; `entered` is how it was when it was locked."""
 
     __slots__ = (
         "_undo",
@@ -44,7 +44,7 @@ class Draft:
         "changed",
         "clock",
         "early",
-        "found",
+        "entered",
         "loop",
         "new",
         "rows",
@@ -55,9 +55,9 @@ class Draft:
         "ts",
     )
 
-    def __init__(self, loop: int, found: Entered) -> None:
-        self.loop, self.found = loop, found
-        self.begin(found.head)
+    def __init__(self, loop: int, entered: Entered) -> None:
+        self.loop, self.entered = loop, entered
+        self.begin(entered.head)
 
     def begin(self, head: Head) -> None:
         """Gather from here on."""
@@ -80,7 +80,7 @@ class Draft:
     @property
     def head(self) -> Head:
         """How far the loop will have come."""
-        was = self.found.head
+        was = self.entered.head
         return Head(
             clock=self.clock,
             seq=self.seq,
@@ -144,9 +144,9 @@ class Transaction:
     def enter(self, wants: Sequence[Want]) -> None:
         """Lock loops and read what is wanted of them; those that are entered already are left as they are."""
         fresh = sorted(want for want in wants if want.loop not in self._drafts)
-        for want, found in zip(fresh, self.session.enter(fresh) if fresh else (), strict=True):
-            if found is not None:
-                self._drafts[want.loop] = Draft(want.loop, found)
+        for want, entered in zip(fresh, self.session.enter(fresh) if fresh else (), strict=True):
+            if entered is not None:
+                self._drafts[want.loop] = Draft(want.loop, entered)
 
     def draft(self, loop: int) -> Draft | None:
         """Return the draft of a loop that was entered; None if there is no such loop."""
@@ -166,8 +166,8 @@ class Transaction:
 
     def _begin_again(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
-            draft.found = draft.found._replace(head=draft.head, rows=(), decided=(), due=())
-            draft.begin(draft.found.head)
+            draft.entered = draft.entered._replace(head=draft.head, rows=(), decided=(), due=())
+            draft.begin(draft.entered.head)
 
     def direct(self, loop: int) -> Session:
         """Write what was gathered and give the session for maintenance of a loop, which is to be entered anew then."""
@@ -307,7 +307,7 @@ class Ticket:
         return "nothing of this call was kept"
 
     def claim(self) -> bool:
-        """Return whether nobody else has begun it, or given it up; only the first one is told so."""
+        """Return whether this is the first claim: it is not begun yet, and its caller still waits."""
         try:
             return self._claim.pop()
         except IndexError:
@@ -355,7 +355,7 @@ class Call(Ticket):
             self.answer = self.work(tx, draft, now)
         except failures:
             raise
-        except BaseException as error:  # of a policy, which may raise anything: the caller gets it, nobody else
+        except BaseException as error:  # of a policy, which may raise anything: only its caller gets it
             draft.undo(mark)
             self.error = raised_in(runner, error, counts)
             runner.undo(tx, draft, error)
@@ -375,7 +375,7 @@ class AsyncCall(Call):
 
     def settle(self) -> None:
         """Answer, in the thread of the event loop."""
-        if self.future.done():  # nobody waits any more
+        if self.future.done():  # its caller no longer waits
             return
         if isinstance(self.error, StopIteration):  # which no future takes
             self.future.set_exception(RuntimeError(f"a policy raised {self.error!r}"))
@@ -389,7 +389,7 @@ class AsyncCall(Call):
         release([self])
 
     def leave(self) -> None:
-        """Leave it undone if it was not begun, since nobody waits any more."""
+        """Leave it undone if it was not begun, since its caller no longer waits."""
         self.claim()
         self.future.cancel()
 

@@ -353,7 +353,7 @@ def check_old_rows_can_go(place: Place) -> None:
         known = [len(session.decided(record.id, [f"e {t}"])) for t in (1, 2, 3, 4)]
         require(known == [0, 0, 1, 1], "an outcome is left that should be gone, or the reverse")
         draft = entered(tx, record.id)
-        require(draft.found.head.outcomes == 2, "outcomes that are gone are still counted")
+        require(draft.entered.head.outcomes == 2, "outcomes that are gone are still counted")
         require(draft.append(_at(9), "learn", 3, {}, None) == 9, "a number of a row was given twice")
 
 

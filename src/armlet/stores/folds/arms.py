@@ -338,14 +338,14 @@ class Catalogue(Fold):
     @staticmethod
     def restore(state: Mapping[str, Any]) -> Catalogue:
         """Return what had this state; a ValueError, TypeError or KeyError says that it is none."""
-        found = Catalogue()
-        found.prepared = {
+        catalogue = Catalogue()
+        catalogue.prepared = {
             str(name): TableRow(whole(seq), str(digest)) for name, (seq, digest) in state["prepared"].items()
         }
-        found._known = {str(table): whole(seq) for table, seq in state["known"]}
-        found._compared, found._agreed, found.deferred = (whole(count) for count in state["counts"])
-        found.bonus = [whole(count) for count in state["bonus"]]
-        return found
+        catalogue._known = {str(table): whole(seq) for table, seq in state["known"]}
+        catalogue._compared, catalogue._agreed, catalogue.deferred = (whole(count) for count in state["counts"])
+        catalogue.bonus = [whole(count) for count in state["bonus"]]
+        return catalogue
 
     def check(self, n_arms: int) -> None:
         """Raise a ValueError if it is of another number of arms."""
@@ -443,13 +443,13 @@ class Cells(Fold):
     @staticmethod
     def restore(state: Sequence[Any]) -> Cells:
         """Return the cells that had this state; a ValueError or TypeError says that it is none."""
-        found = Cells()
-        width, cells = state
-        found._width = whole(width)
-        for start, n, explored, expected, plays in cells:
+        made = Cells()
+        width, rows = state
+        made._width = whole(width)
+        for start, n, explored, expected, plays in rows:
             cell = Cell(whole(start), whole(n), whole(explored), finite(expected))
             cell.plays = [whole(number) for number in plays]
             if sum(cell.plays) != cell.n:
                 raise ValueError(f"a cell of {cell.n} decisions has plays {cell.plays!r}")
-            found.cells.append(cell)
-        return found
+            made.cells.append(cell)
+        return made

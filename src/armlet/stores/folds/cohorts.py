@@ -79,12 +79,12 @@ class Evidence:
     ) -> None:
         self.amount, self.since, self.rows, self.got, self.usual = amount, since, rows, got, usual
 
-    def add(self, step: float, most: float, at: int, found: tuple[float, float, float]) -> None:
+    def add(self, step: float, most: float, at: int, sums: tuple[float, float, float]) -> None:
         """Add what speaks for it, or against it if it is negative, and the rows, sum and usual sum of a cohort."""
         if self.amount == 0.0:
             self.since, self.rows, self.got, self.usual = at, 0.0, 0.0, 0.0
         self.amount = min(max(self.amount + step, 0.0), most)
-        rows, got, usual = found
+        rows, got, usual = sums
         self.rows, self.got, self.usual = self.rows + rows, self.got + got, self.usual + usual
 
     def state(self) -> list[float]:
@@ -282,8 +282,8 @@ class Cohorts(Fold):
             return
         usual = max(1.0 - reported / before, RAREST)
         fine, fault = (min(times * usual, 1.0 - (1.0 - usual) / times) for times in DEFAULTS)
-        found, most = (learned, learned - rewards, learned * usual), CAP * EVIDENCE["defaults"]
-        self.fewer.add(_ratio(learned - rewards, learned, fine, fault), most, cohort.start, found)
+        sums, most = (learned, learned - rewards, learned * usual), CAP * EVIDENCE["defaults"]
+        self.fewer.add(_ratio(learned - rewards, learned, fine, fault), most, cohort.start, sums)
 
     def _weigh_change(self, cohort: Cohort) -> None:
         """Compare rewards with the usual ones of the same arms."""
@@ -295,9 +295,9 @@ class Cohorts(Fold):
             return
         n, total, usual, variance = self._compared(cohort)
         if variance > 0.0:
-            z, most, found = (total - usual) / math.sqrt(variance), CAP * EVIDENCE["change"], (n, total, usual)
-            self.drop.add(-z - SLACK * n, most, cohort.start, found)
-            self.rise.add(z - SLACK * n, most, cohort.start, found)
+            z, most, sums = (total - usual) / math.sqrt(variance), CAP * EVIDENCE["change"], (n, total, usual)
+            self.drop.add(-z - SLACK * n, most, cohort.start, sums)
+            self.rise.add(z - SLACK * n, most, cohort.start, sums)
 
     def _moved(self, cohort: Cohort, learned: float, before: float) -> bool:
         """Whether an arm that was played is gone, or more plays went to other arms than usual than by chance."""

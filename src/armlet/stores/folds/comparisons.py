@@ -191,7 +191,7 @@ class Comparisons(Fold):
         self.values.append(ValueSums())
 
     def move(self, place: int, _: int) -> None:
-        """Free the place of an arm; what others are worth together is nobody's question."""
+        """Free the place of an arm; no comparison needs what others are worth together."""
         self.values[place] = ValueSums()
 
     def begin(self, scale: Scale, seq: int, ts: int) -> None:
@@ -295,20 +295,20 @@ class Comparisons(Fold):
     @staticmethod
     def restore(state: Mapping[str, Any]) -> Comparisons:
         """Return the comparisons that had this state; a ValueError, TypeError or KeyError says that it is not one."""
-        found = Comparisons()
+        made = Comparisons()
         if state["scale"] is not None:
             low, high, is_cost = state["scale"]
-            found.scale = Scale(finite(low), finite(high), bool(is_cost))
-        found.guards = dict(state["guards"])
+            made.scale = Scale(finite(low), finite(high), bool(is_cost))
+        made.guards = dict(state["guards"])
         rows, total, start, is_even, rate = state["sums"]
-        found._rows, found._total = whole(rows), finite(total)
-        found._values_from, found.is_even = whole(start), bool(is_even)
-        found.rate = None if rate is None else finite(rate)
-        found.between = {against: Comparison.restore(state["between"][against]) for against in state["between"]}
-        found.values = [_value(one) for one in state["values"]]
-        if found.scale is not None and set(found.between) != set(found._all):
-            raise ValueError(f"there are comparisons with {sorted(found.between)}")
-        return found
+        made._rows, made._total = whole(rows), finite(total)
+        made._values_from, made.is_even = whole(start), bool(is_even)
+        made.rate = None if rate is None else finite(rate)
+        made.between = {against: Comparison.restore(state["between"][against]) for against in state["between"]}
+        made.values = [_value(one) for one in state["values"]]
+        if made.scale is not None and set(made.between) != set(made._all):
+            raise ValueError(f"there are comparisons with {sorted(made.between)}")
+        return made
 
     def check(self, n_arms: int) -> None:
         """Raise a ValueError if it is of another number of arms."""

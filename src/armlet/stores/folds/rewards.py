@@ -437,13 +437,13 @@ class OutcomeSums(Fold):
 
     def counts(self, labels: Sequence[Arm]) -> list[OutcomeCounts]:
         """Return each outcome, of all arms and then of each that has any."""
-        found = []
+        counts = []
         for name, sums in self._sums.items():
             n, total = (sum(one[at] for one in sums.values()) for at in (0, 1))
-            found.append(OutcomeCounts(name, None, n, total / n if n else None))
+            counts.append(OutcomeCounts(name, None, n, total / n if n else None))
             each = ((labels[place], *one) for place, one in sorted(sums.items()) if one[0])
-            found += [OutcomeCounts(name, arm, n, total / n) for arm, n, total in each]
-        return found
+            counts += [OutcomeCounts(name, arm, n, total / n) for arm, n, total in each]
+        return counts
 
     def state(self) -> dict[str, list[list[float]]]:
         """Return everything as lists, for JSON."""
@@ -452,7 +452,7 @@ class OutcomeSums(Fold):
     @staticmethod
     def restore(state: Mapping[str, Sequence[Any]]) -> OutcomeSums:
         """Return the sums that had this state; a ValueError or TypeError says that it is none."""
-        found = OutcomeSums()
+        made = OutcomeSums()
         for name, sums in state.items():
-            found._sums[str(name)] = {whole(place): [whole(n), finite(total)] for place, n, total in sums}
-        return found
+            made._sums[str(name)] = {whole(place): [whole(n), finite(total)] for place, n, total in sums}
+        return made
