@@ -26,8 +26,14 @@ from armlet_lab.paper.open_problem.environments import (
     scheduled,
     theta_norm,
 )
-from armlet_lab.paper.open_problem.experiment import WIDTHS, Counts, Settings, bound
-from armlet_lab.paper.open_problem.limits import mean_with_limits, share_with_limits
+from armlet_lab.paper.open_problem.experiment import (
+    WIDTHS,
+    Counts,
+    Settings,
+    bound,
+    mean_with_limits,
+    share_with_limits,
+)
 from armlet_lab.paper.open_problem.simulator import Game, GameRun, Policy, play_blocks, play_steps
 from armlet_lab.paper.open_problem.tasks import LEVEL, Ellipsoids, Runs, look, play, play_armlet
 from armlet_lab.runner.experiment import Finding, Outcome, Role
