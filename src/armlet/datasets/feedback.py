@@ -14,7 +14,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Feedback:
     def __len__(self) -> int:
         return len(self.arms)
 
-    def as_obp(self) -> dict[str, Any]:
+    def as_obp(self) -> dict[str, object]:
         """Return the rows as the Open Bandit Pipeline calls them; `armlet.log.from_obp` reads that too."""
         position = None if self.slots is None else self.slots - 1
         counts = {"n_rounds": len(self), "n_actions": self.n_arms}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Coefficients(Result, Sequence[Coefficient]):
         """Return the table by columns, one row a coefficient."""
         return {name: [getattr(row, name) for row in self._rows] for name in COLUMNS}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything in plain JSON types."""
         fields = {"interval": self.interval, "level": self.level, "words": self.words}
         return {**fields, "coefficients": plain(self._rows)}
@@ -233,7 +233,7 @@ class Explanation(Result):
         parts = dict(zip(self.features, self.contributions.T.tolist(), strict=True))
         return {"arm": list(self.arms), "estimate": self.total.tolist(), "base": self.base.tolist(), **parts}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything in plain JSON types."""
         rows = zip(self.arms, self.total, self.base, strict=True)
         arms = [{"arm": arm, "estimate": t, "base": b, "contributions": self.of(arm)} for arm, t, b in rows]

@@ -125,9 +125,13 @@ class _Plan:
 Arrays = Mapping[str, Array]
 
 
+def _floats(array: Array) -> Float64:
+    return np.asarray(array, dtype=np.float64)
+
+
 def _records(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry n, sum_r, sum_rr, b and A, (..., K, 3 + D + D (D + 1) / 2)."""
-    records: Any = arrays["records"]
+    records = _floats(arrays["records"])
     head, b, A = np.split(records, [3, 3 + plan.size_before], axis=-1)
     places, factors = plan.packed()
     moved = [b[..., plan.places] * plan.factors, A[..., places] * factors]
@@ -136,15 +140,15 @@ def _records(plan: _Plan, arrays: Arrays) -> Float64:
 
 def _squares(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry A2, as A, (K, D (D + 1) / 2)."""
-    squares: Any = arrays["squares"]
+    squares = _floats(arrays["squares"])
     places, factors = plan.packed()
     return np.ascontiguousarray(squares[..., places] * factors + 0.0)  # numpy picks columns into Fortran order
 
 
 def _units(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry the rows until the next look, origin, means and deviations, (..., 1 + 3 D)."""
-    units: Any = arrays["units"]
-    records: Any = arrays["records"]
+    units = _floats(arrays["units"])
+    records = _floats(arrays["records"])
     left, origin, middle, spread = np.split(units, [1, 1 + plan.size_before, 1 + 2 * plan.size_before], axis=-1)
     seen = (records[..., 0].sum(axis=-1) > 0)[..., None]  # without rows, there is neither an origin nor a mean
     is_new = plan.is_new
@@ -161,7 +165,7 @@ def _units(plan: _Plan, arrays: Arrays) -> Float64:
 
 def _outcomes(plan: _Plan, arrays: Arrays) -> Float64:
     """Carry the sums of m outcomes, of their products, and their b, (K, m + m (m + 1) / 2 + m D)."""
-    records: Any = arrays["outcomes"]
+    records = _floats(arrays["outcomes"])
     m = arrays["outcome_units"].size // 2
     head, b = np.split(records, [m + m * (m + 1) // 2], axis=-1)
     rows = b.reshape(len(records), m, plan.size_before)[..., plan.places] * plan.factors + 0.0
@@ -170,7 +174,7 @@ def _outcomes(plan: _Plan, arrays: Arrays) -> Float64:
 
 def _tuning(_: _Plan, arrays: Arrays) -> Float64:
     """Keep the p that was reached, and look again at the next row: what is known has changed by other means."""
-    raised: Any = arrays["tuning"]
+    raised = _floats(arrays["tuning"])
     return np.array([raised[0], 0.0])
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Environment:
+def make_environment(name: str, settings: Mapping[str, object], seed: int) -> Environment:
     """Draw an environment by its name, as FigureA.draw(np.random.default_rng(seed)) would.
 
     Examples
@@ -50,7 +50,7 @@ def make_environment(name: str, settings: Mapping[str, Any], seed: int) -> Envir
     return environment
 
 
-def make_policy(name: str, settings: Mapping[str, Any], environment: Environment | None = None) -> Policy:
+def make_policy(name: str, settings: Mapping[str, object], environment: Environment | None = None) -> Policy:
     """Make a policy by its name; one that must know the truth receives the environment's.
 
     Examples
@@ -81,7 +81,7 @@ def _find(what: str, name: str, registry: Mapping[str, T]) -> T:
     return registry[name]
 
 
-def _check_names(name: str, settings: Mapping[str, Any], maker: Callable[..., object]) -> None:
+def _check_names(name: str, settings: Mapping[str, object], maker: Callable[..., object]) -> None:
     known = [parameter for parameter in inspect.signature(maker).parameters if parameter != "rng"]
     for setting in settings:
         if setting not in known:
@@ -183,7 +183,7 @@ def _ends(name: str, estimates: Sequence[Estimate | None]) -> report.Columns:
     return dict(zip((name, f"{name}_low", f"{name}_high"), map(list, zip(*values, strict=True)), strict=True))
 
 
-def _as_dict(place: Place) -> dict[str, Any]:
+def _as_dict(place: Place) -> dict[str, object]:
     result, T = place.result, int(place.result.steps[-1])
     return {
         "policy": place.name,

@@ -122,14 +122,15 @@ class Player(Protocol):
 class InKernel:
     """Plays a compiled rule from a state on, which itself stays as it is."""
 
-    def __init__(self, rule: kernel.Rule, start: Any, seed: int, t: int = 0) -> None:
+    def __init__(self, rule: kernel.Rule, start: kernel.Statistics, seed: int, t: int = 0) -> None:
         self.state = start  # sums, as every compiled policy's is
         self._rule, self._seed, self._t = rule, seed, t
 
     def play(self, X: Float64, rewards: Float64) -> tuple[Int64, Bool]:
         """Take the next steps."""
-        how: Any = {"rule": self._rule, "seed": self._seed, "t": self._t, "propensities": "skipped"}
-        out = kernel.rollout(X, rewards, start=self.state, **how)
+        out = kernel.rollout(
+            X, rewards, start=self.state, rule=self._rule, seed=self._seed, t=self._t, propensities="skipped"
+        )
         self.state, self._t = out.statistics, self._t + len(X)
         return out.arms, out.explored
 
@@ -206,7 +207,7 @@ def play_table(
     *,
     jumps: bool,
     horizon: int | None = None,
-) -> kernel.Simulated[Any]:
+) -> kernel.Simulated[kernel.Statistics]:
     """Play one run in an environment that is a table, in the kernel: every step, or in jumps between explorations.
 
     Parameters
@@ -220,7 +221,7 @@ def play_table(
     if rule is None:
         raise InvalidValueError(f"{type(policy).__name__} cannot run in the kernel; use method='python'")
     simulate: Any = kernel.simulate_events if jumps else kernel.simulate_steps
-    run: kernel.Simulated[Any] = simulate(
+    run: kernel.Simulated[kernel.Statistics] = simulate(
         table,
         start=policy.init(table.means.shape[1], table.contexts.shape[1]),
         rule=rule,

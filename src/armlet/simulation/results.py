@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from armlet.errors import InvalidValueError, UnknownNameError, load_pyarrow
 from armlet.inference.intervals import bootstrap
 from armlet.parallel import Seeds
 from armlet.simulation.play import PLACE, Curves, Settings
-from armlet.types import Estimate, Float64, Int64
+from armlet.types import Array, Estimate, Float64, Int64
 
 COLUMNS = ("job", "run", "step", "regret", "exploring", "explored")
 
@@ -134,13 +133,13 @@ def read_parquet(path: str | os.PathLike[str]) -> list[Result]:
     return [_result(described, columns, columns["job"] == job) for job, described in enumerate(settings)]
 
 
-def _columns(job: int, result: Result) -> list[np.ndarray[Any, Any]]:
+def _columns(job: int, result: Result) -> list[Array]:
     n, c = len(result.runs), len(result.steps)
     where = [np.full(n * c, job), np.repeat(result.runs, c), np.tile(result.steps, n)]
     return where + [curve.ravel() for curve in result.curves]
 
 
-def _result(settings: Settings, columns: Mapping[str, np.ndarray[Any, Any]], mine: np.ndarray[Any, Any]) -> Result:
+def _result(settings: Settings, columns: Mapping[str, Array], mine: Array) -> Result:
     runs, steps = (np.unique(columns[name][mine]) for name in ("run", "step"))
     regret, exploring, explored = (columns[name][mine].reshape(len(runs), len(steps)) for name in COLUMNS[3:])
     return Result(settings=settings, runs=runs, steps=steps, curves=Curves(regret, exploring, explored))

@@ -8,8 +8,8 @@ rests; the other one stays in memory. Every call is public, and every refusal is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -25,6 +25,8 @@ from armlet.kernel import Decision
 from armlet.loading import from_bytes
 from armlet.log import Log, resume
 from armlet.policies.discounts import duration_of
+from armlet.record.values import Event
+from armlet.testing.promises import Options
 from armlet.testing.refusals import arguments_of, fault_of
 from armlet.types import Arm, Float64
 
@@ -40,7 +42,7 @@ class Configuration:
 
     number: int
     kind: str
-    options: Mapping[str, Any]
+    options: Options
     steps: int
     has_log: bool = True
 
@@ -73,9 +75,9 @@ class LifeClock:
 class EventRecorder:
     """A recorder that keeps events in memory: kinds and fields."""
 
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
-    def open(self, start: bytes, about: Mapping[str, Any], digest: Callable[[], str]) -> None:
+    def open(self, start: bytes, about: Mapping[str, object], digest: Callable[[], str]) -> None:
         """Begin."""
 
     def on_actions(self, table: ActionTable, name: str | None = None) -> None:
@@ -85,16 +87,16 @@ class EventRecorder:
         """Keep a decision."""
         self.events.append({"kind": "decide", **decision.to_dict()})
 
-    def on_decisions(self, decisions: Any) -> None:
+    def on_decisions(self, decisions: Iterable[Decision]) -> None:
         """Keep many."""
         for each in decisions:
             self.on_decision(each)
 
-    def on_event(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def on_event(self, kind: str, fields: Mapping[str, object]) -> None:
         """Keep a change."""
         self.events.append({"kind": kind, **fields})
 
-    def on_events(self, kind: str, many: Sequence[Mapping[str, Any]]) -> None:
+    def on_events(self, kind: str, many: Sequence[Mapping[str, object]]) -> None:
         """Keep many changes."""
         for fields in many:
             self.on_event(kind, fields)
@@ -174,7 +176,7 @@ class Life:
         """Draw a number; few are out of range."""
         return float(self.rng.integers(-8, 9)) / (2 if self.chance(0.05) else 8)
 
-    def other_features(self, now: Sequence[str] | None) -> dict[str, Any]:
+    def other_features(self, now: Sequence[str] | None) -> Options:
         """Draw other features: some stay, some come."""
         some = [name for name in POOL if self.chance(0.6)] or ["u"]
         new = [name for name in some if name not in (now or ())]
@@ -188,7 +190,7 @@ class Life:
             return (low, high)
         return {name: (0.0, high) if name == "cost" else (low, high) for name in [self.pick(self.several.learned)]}
 
-    def other_contexts(self) -> dict[str, Any] | None:
+    def other_contexts(self) -> Options | None:
         """Draw ranges of features, or none."""
         return self.pick([None, {"u": (-1.75, 1.75, "clip")}, {"u": (-2.0, 1.75)}])
 
@@ -236,8 +238,8 @@ class MemoryLife(Life):
         self.bandit = self.kind(**case.options, log=self.log or held)
         self.start = self.bandit.copy()
         self.before: dict[str, Any] = {}  # as it was when it decided, by id
-        self.asked: dict[str, dict[str, Any]] = {}  # the options of that decision
-        self.merged: list[list[dict[str, Any]]] = []  # the events of workers, by merge
+        self.asked: dict[str, Options] = {}  # the options of that decision
+        self.merged: list[list[Event]] = []  # the events of workers, by merge
         self._made: list[Any] = []
         self._left: list[Any] = []  # of workers, whose rewards have not come
         self._is_timed = duration_of(self.bandit.policy) is not None
@@ -290,7 +292,7 @@ class MemoryLife(Life):
             self.met["restart"] += 1
             self.rest()
 
-    def drawn_options(self, *tables: ActionTable) -> dict[str, Any]:
+    def drawn_options(self, *tables: ActionTable) -> Options:
         """Draw the options of a decision."""
         raise NotImplementedError
 
@@ -373,9 +375,9 @@ class BanditLife(MemoryLife):
         super().__init__(case, folder)
         self.several = self.bandit.settings.outcomes
 
-    def drawn_options(self, *_: ActionTable) -> dict[str, Any]:
+    def drawn_options(self, *_: ActionTable) -> Options:
         """Draw the options of a decision."""
-        options: dict[str, Any] = {}
+        options: Options = {}
         active = [arm for arm in self.bandit.arms if arm not in self.bandit.arms.retired]
         if self.chance(0.2):
             options["eligible"] = [arm for arm in active if self.chance(0.6)] or active[:1]
@@ -438,7 +440,7 @@ class ActionLife(MemoryLife):
         """Draw a table: that of always, or a new one."""
         return [self.pick([self.table, drawn_table(self.rng, 4)])]
 
-    def drawn_options(self, *tables: ActionTable) -> dict[str, Any]:
+    def drawn_options(self, *tables: ActionTable) -> Options:
         """Draw the options of a decision."""
         return {"eligible": tables[0].labels[:2]} if self.chance(0.2) else {}
 
@@ -457,9 +459,9 @@ def drawn_table(rng: np.random.Generator, n: int) -> ActionTable:
     return ActionTable(labels, rng.integers(-8, 9, size=(n, 2)) / 4, names=["genre", "year"])
 
 
-def vars_of(policy: Any) -> dict[str, Any]:
+def vars_of(policy: object) -> Options:
     """Return the settings of a policy."""
-    return {name: getattr(policy, name) for name in getattr(policy, "__dataclass_fields__", {})}
+    return asdict(policy) if is_dataclass(policy) and not isinstance(policy, type) else {}
 
 
 def other_settings(policy: Any) -> Any:

@@ -12,9 +12,11 @@ from armlet import stores
 from armlet.actions.table import ActionTable
 from armlet.bandit import Bandit
 from armlet.policies import FixedEpsilon, Greedy, LinUCB, ThompsonSampling
+from armlet.record.values import Event
 from armlet.stores import Control, Ledger, Memory, Store
 from armlet.stores.ledger import Row
 from armlet.testing.lives import POOL, Configuration, Life, drawn_table, other_settings
+from armlet.testing.promises import Options
 from armlet.types import Float64, Policy
 
 NAME = "loop"
@@ -38,7 +40,7 @@ class LoopLife(Life):
         self.loop = self.store.loop(NAME, **case.options)
         self.rows: list[Row] = []  # as they were written, before any was forgotten
         self.before: dict[str, Bandit] = {}  # the model when it decided, by id
-        self.asked: dict[str, dict[str, Any]] = {}  # the options of that decision
+        self.asked: dict[str, Options] = {}  # the options of that decision
         self._ids: dict[str, str] = {}  # by event
         self._n = 0
         self._window: float | None = case.options.get("window")
@@ -91,7 +93,7 @@ class LoopLife(Life):
     def decide(self) -> None:
         """Decide once, with options; and now and then the same again."""
         model: Any = self.loop.model()
-        options: dict[str, Any] = {}
+        options: Options = {}
         active = [arm for arm in model.arms if arm not in model.arms.retired]
         if self.chance(0.2):
             options["eligible"] = [arm for arm in active if self.chance(0.6)] or active[:1]
@@ -115,7 +117,7 @@ class LoopLife(Life):
 
     def reward_one(self, name: str) -> None:
         """Report a reward, or parts of one, of any event."""
-        options: dict[str, Any] = {"rank": 1} if self.chance(0.15) else {}
+        options: Options = {"rank": 1} if self.chance(0.15) else {}
         names = None
         if self.several is not None and self.chance(0.5):
             names = [self.pick(self.several.learned)]
@@ -187,7 +189,7 @@ class LoopLife(Life):
             self.call(name, read)
             del self.answers[before:]  # sizes and times of a store are its own
 
-    def _prices_of_one(self) -> dict[str, Any]:
+    def _prices_of_one(self) -> Options:
         known = {} if self.several is None else dict.fromkeys(self.several.known, 0.5)
         return {"known": known} if known else {}
 
@@ -199,7 +201,7 @@ class LoopLife(Life):
 
     def _change_window(self, name: str) -> None:
         default = self.reward() if self.chance(0.7) else None
-        none: dict[str, Any] = {"window": None, "default_reward": None}
+        none: Options = {"window": None, "default_reward": None}
         how = self.pick([{"window": 3000.0}, none, {"default_reward": default}])
         self.call(name, self.loop.change, **how)
 
@@ -231,7 +233,7 @@ class LoopLife(Life):
             self._ids |= {event: each.id for event, each in zip(events, made, strict=True)}
 
 
-def plain_events(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+def plain_events(rows: Iterable[Row]) -> Iterator[Event]:
     """Return rows as events that `Plain` takes: contexts as arrays, times in minutes, the live policy's own choices."""
     for row in rows:
         fields = dict(row.fields)
@@ -262,7 +264,7 @@ class ActionLoopLife(LoopLife):
         """Decide among actions, with options; and now and then the same again."""
         table: Any = self.pick([self.table, "all", drawn_table(self.rng, 4)])
         labels = list((self.table if isinstance(table, str) else table).labels)
-        options: dict[str, Any] = {"actions": table}
+        options: Options = {"actions": table}
         if self.chance(0.2):
             options["eligible"] = labels[: int(self.rng.integers(1, 4))]
         if self.chance(0.2):

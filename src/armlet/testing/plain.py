@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from armlet.actions.table import ActionTable, action_key
 from armlet.bandit import Bandit
@@ -26,12 +27,13 @@ from armlet.inputs.feature_change import FeatureChange
 from armlet.inputs.settings import Ridge
 from armlet.kernel import Statistics
 from armlet.policies.discounts import duration_of, fading
+from armlet.record.values import Event
 from armlet.reference.choice import coins
 from armlet.reference.discount import TICKS, FadingReference
 from armlet.reference.pair_model import ActionRows, PairModel
 from armlet.reference.schedule import Reference
 from armlet.reference.units import FreeUnits
-from armlet.testing.promises import require
+from armlet.testing.promises import Options, require
 from armlet.types import Arm, Array, Float64
 
 CLOSE: Final = 1e-8  # of the size of a sum's terms
@@ -44,7 +46,6 @@ EXPLOITING: Final = (
     "AllDataEpsilonGreedy",
 )
 """Policies that play the best estimate where they do not explore."""
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Plain:
         require(is_close, f"plain numpy estimates actions at {expected}, and the bandit at {found}")
         self.judged["actions"] += 1
 
-    def judge(self, before: Any, event: Event, options: Mapping[str, Any]) -> None:
+    def judge(self, before: Any, event: Event, options: Options) -> None:
         """Compare the rows so far with a bandit, and what they make of the decision that it made then."""
         if getattr(before, "budget", None) is not None and "cost" in self._names:
             self._money.judge(before)
@@ -195,7 +196,7 @@ class Plain:
         whole = (row for row in rows.values() if len(row.values) == len(self._names))
         return [row for row in whole if row.explored or before.policy.learns_from == "every step"]
 
-    def _judge_estimates(self, before: Bandit, sums: _Sums, decision: Any, options: Mapping[str, Any]) -> None:
+    def _judge_estimates(self, before: Bandit, sums: _Sums, decision: Any, options: Options) -> None:
         policy, several = before.policy, before.settings.outcomes
         if type(before.state) is not Statistics or getattr(policy, "ridge", None) is None:
             return
@@ -223,7 +224,7 @@ class Plain:
             require(played >= best - 1e-6 * size, f"plain numpy scores {scores} at step {decision['t']}: {decision}")
             self.judged["exploits"] += 1
 
-    def _judge_law(self, before: Bandit, decision: Any, options: Mapping[str, Any]) -> None:
+    def _judge_law(self, before: Bandit, decision: Any, options: Options) -> None:
         if before.settings.outcomes is not None or "unit" in options or duration_of(before.policy) is not None:
             return
         state, x = before.state.copy(), before._scaled(decision["x"][None])[0]
@@ -282,7 +283,7 @@ class PlainSpending:
         self._costs[name] = cost
         self._waiting.discard(name)
 
-    def _replace(self, given: Mapping[str, Any] | None) -> None:
+    def _replace(self, given: Event | None) -> None:
         budget = None if given is None else Budget(**given)
         if budget is None or self._budget is None:
             self._begin(budget)
@@ -302,20 +303,24 @@ class PlainSpending:
         require(is_kept, f"a decision could take the spend to {most} of {budget.total}, which is hard")
 
 
+def _floats(array: Array) -> Float64:
+    return np.asarray(array, dtype=np.float64)
+
+
 class _Sums:
     """Sums over rows, per arm, in the coordinates of a state: (1, x - origin) in free units, x else."""
 
     def __init__(self, before: Bandit, rows: list[PlainRow], names: tuple[str, ...]) -> None:
         self._bandit, self._rows, self._names = before, rows, names
-        arrays: Any = before.state.arrays()
-        self._units = FreeUnits.of(arrays["units"]) if "units" in arrays else None
+        arrays = before.state.arrays()
+        self._units = FreeUnits.of(_floats(arrays["units"])) if "units" in arrays else None
         self._fading = fading(before.policy)
-        self._tick = int(arrays["clock"][0]) if "clock" in arrays else 0
+        self._tick = int(_floats(arrays["clock"])[0]) if "clock" in arrays else 0
         several = before.settings.outcomes
         self._origins: Float64 = np.zeros(len(names))
         self._middles: Float64 = np.zeros(len(names))
         if several is not None:
-            self._origins, self._middles = np.split(np.asarray(arrays["outcome_units"], dtype=np.float64), 2)
+            self._origins, self._middles = np.split(_floats(arrays["outcome_units"]), 2)
         elif self._units is not None:
             self._origins, self._middles = self._units.origin[:1], self._units.middle[:1]
         places = {arm: place for place, arm in enumerate(before.arms)}
@@ -323,7 +328,7 @@ class _Sums:
         parts = zip(*map(self._of, mine), strict=True)
         self.n, self.A, self.b = (np.array(part) for part in parts)  # (K,), (K, D, D), (K, m, D)
 
-    def scaled(self, x: Any) -> Float64:
+    def scaled(self, x: npt.ArrayLike) -> Float64:
         """Return a context as the bandit keeps it."""
         row = np.array(x, dtype=np.float64)
         length = float(np.linalg.norm(row)) if self._bandit.settings.normalize == "l2" else 0.0
@@ -356,7 +361,7 @@ class _Sums:
 
     def compare(self, arrays: Mapping[str, Array]) -> None:
         """Require that a state has these sums."""
-        records: Any = arrays["records"]
+        records = _floats(arrays["records"])
         size, upper = self._size, np.triu_indices(self._size)
         found_n, found_A = records[:, 0], records[:, 3 + size :]
         self._require("n", found_n, self.n, np.ones_like(self.n))
@@ -364,12 +369,12 @@ class _Sums:
         self._require("A", found_A, self.A[:, upper[0], upper[1]], scale[:, upper[0]] * scale[:, upper[1]])
         if "outcomes" in arrays:
             m = len(self._names)
-            found_b: Any = np.asarray(arrays["outcomes"])[:, m + m * (m + 1) // 2 :].reshape(self.b.shape)
+            found_b = _floats(arrays["outcomes"])[:, m + m * (m + 1) // 2 :].reshape(self.b.shape)
         else:
             found_b = records[:, None, 3 : 3 + size]
         self._require("b", found_b, self.b, scale[:, None, :] * np.sqrt(1.0 + self.n)[:, None, None])
 
-    def _require(self, name: str, found: Any, expected: Any, scale: Any) -> None:
+    def _require(self, name: str, found: Float64, expected: Float64, scale: Float64) -> None:
         ok = np.abs(found - expected) <= CLOSE * (1.0 + scale)
         message = f"{name} of the state is {found}, and rows add up to {expected}"
         require(bool(np.all(ok)), message)
@@ -379,7 +384,7 @@ class _Sums:
         policy: Any = self._bandit.policy
         ridge = Ridge.parse(policy.ridge)
         out: Float64 = np.zeros(len(self.n))
-        common: dict[str, Any] = {"ridge": ridge, "units": "as given" if self._units is None else "free"}
+        common: Options = {"ridge": ridge, "units": "as given" if self._units is None else "free"}
         for j, name in enumerate(self._names):
             reference: Reference
             if self._fading:

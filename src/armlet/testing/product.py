@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from armlet.stores.verify import verify
 from armlet.testing.lives import ActionLife, BanditLife, Configuration, Life
 from armlet.testing.loop_lives import NAME, ActionLoopLife, LoopLife, plain_events
 from armlet.testing.plain import Plain
-from armlet.testing.promises import require, same
+from armlet.testing.promises import Options, require, same
 from armlet.testing.refusals import fault_of
 
 KINDS: Final[dict[str, type[Any]]] = {
@@ -42,7 +42,7 @@ KINDS: Final[dict[str, type[Any]]] = {
     "actions": ActionLife,
     "action loop": ActionLoopLife,
 }
-SETTINGS: Final[dict[str, dict[str, Any]]] = {
+SETTINGS: Final[dict[str, Options]] = {
     "Algorithm1": {"p": 12},
     "ScheduledEpsilonGreedy": {"p": 12},
     "ContextualEpsilonGreedy": {"p": 12},
@@ -60,7 +60,6 @@ CHANGES: Final = frozenset(
     )
 )
 """What happens in lives, and is counted in pairs with what they were made with."""
-Options: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)

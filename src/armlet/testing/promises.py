@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ class Kept(Protocol):
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return everything that it keeps."""
+
+
+Options: TypeAlias = dict[str, Any]
+"""Of a call, by name."""
 
 
 def require(holds: object, promise: str) -> None:
