@@ -9,8 +9,8 @@ import numpy as np
 
 import armlet
 from armlet.evaluation import rejection_replay
+from armlet.evaluation.curve import ParetoCurve
 from armlet.evaluation.gate import gate
-from armlet.evaluation.pareto.curve import ParetoCurve
 from armlet.evaluation.rows import HeldBlocks
 from armlet.evaluation.search import search
 from armlet.policies import ContextualEpsilonGreedy, LinUCB

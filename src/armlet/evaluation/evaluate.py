@@ -13,12 +13,15 @@ from inspect import signature
 from typing import Any, Final, Literal, TypeAlias, get_args, overload
 
 from armlet.errors import ArgumentError
-from armlet.evaluation.action_value import Question, value_actions
+from armlet.evaluation.action_values import Question, value_actions
 from armlet.evaluation.actions import LoggedActions, read_action_target
 from armlet.evaluation.checks import (
     Word,
     check_trained,
 )
+from armlet.evaluation.curve import ParetoCurve
+from armlet.evaluation.dial_policies import DialsLike, DialTargets
+from armlet.evaluation.dial_values import value_dials
 from armlet.evaluation.estimators import (
     Estimator,
     EstimatorLike,
@@ -27,10 +30,6 @@ from armlet.evaluation.estimators import (
 from armlet.evaluation.judge import Judge, stands
 from armlet.evaluation.model import SumTask, TargetSums, solve, sum_block
 from armlet.evaluation.monitor import AnytimeIntervals, Monitor, Survey, survey_log
-from armlet.evaluation.pareto.curve import ParetoCurve
-from armlet.evaluation.pareto.policies import DialTargets
-from armlet.evaluation.pareto.sweep import DialsLike
-from armlet.evaluation.pareto.value import value_dials
 from armlet.evaluation.provenance import provenance
 from armlet.evaluation.result import Evaluation
 from armlet.evaluation.rows import Blocks

@@ -11,10 +11,9 @@ from zlib import crc32
 
 import numpy as np
 
-from armlet.evaluation.answer import is_logged, valued
 from armlet.evaluation.checks import Check, Word, shown
 from armlet.evaluation.monitor import ValuePath, WeightHistogram
-from armlet.evaluation.result import Evaluation, Value
+from armlet.evaluation.result import Evaluation, Value, is_logged, valued
 from armlet.report import notebook, plots
 from armlet.report.document import Section, Table, check_pictures, document, figure, folded_section, table
 from armlet.report.numbers import percent, show

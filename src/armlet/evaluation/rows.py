@@ -55,9 +55,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.t)
 
+    def columns(self) -> dict[str, Any]:
+        """Return the columns by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def take(self, which: Bool | Int64 | slice) -> Self:
         """Return some of the rows."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = self.columns()
         parts = values.pop("outcomes")
         some: dict[str, Any] = {name: None if value is None else value[which] for name, value in values.items()}
         some["outcomes"] = None if parts is None else {name: part[which] for name, part in parts.items()}
@@ -200,7 +204,7 @@ class HeldBlocks(Blocks):
     """
 
     def __init__(self, rows: Rows, arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> None:
-        self._hold({field.name: getattr(rows, field.name) for field in fields(rows)}, arms, about)
+        self._hold(rows.columns(), arms, about)
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], arms: Sequence[Arm], about: Mapping[str, Any] | None = None) -> Self:

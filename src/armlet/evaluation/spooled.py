@@ -97,7 +97,7 @@ class _Spooler:
         self._roster = Roster(about)
         self.paid = Paid(about)
         try:
-            with reading(getattr(events, "name", "the log")):
+            with reading(name_of(events, about)):
                 if isinstance(events, LogFile):
                     for block in events.blocks():
                         self._take_block(block)
@@ -154,7 +154,13 @@ class _Spooler:
         self.has_units = self.has_units or bool((block.unit >= 0).any())
         epochs = [None if epoch < 0 else epoch for epoch in block.epoch.tolist()]
         return {
-            **{name: getattr(block, name) for name in ("propensity", *EXPLORATION, "explored", "greedy", "t")},
+            "t": block.t,
+            "propensity": block.propensity,
+            "explored": block.explored,
+            "exploration_rate": block.exploration_rate,
+            "exploration_propensity": block.exploration_propensity,
+            "min_exploration_probability": block.min_exploration_probability,
+            "greedy": block.greedy,
             "arm": arm,
             "turn": block.design == (block.texts.index("turn") if "turn" in block.texts else -2),
             "X": np.where(block.has_x[:, np.newaxis], block.X, np.nan),

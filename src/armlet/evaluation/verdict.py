@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from armlet.evaluation.answer import between
 from armlet.evaluation.provenance import Provenance
+from armlet.evaluation.result import between
 from armlet.inputs.settings import Objective
 from armlet.report import notebook, plots
 from armlet.report.document import Table, check_pictures, document, figure, folded_section, table

@@ -1,4 +1,9 @@
-"""From sums to a Pareto curve: values, the intervals that they deserve, which of them stand, and why not."""
+"""What policies with outcomes would have had of each under every dial, from one log: `armlet.evaluate(..., dials=)`.
+
+From sums to values, the intervals that they deserve, and which of them stand. Values are weighted means of the rows in
+which a policy plays what was played; what is known of arms, such as prices, is counted over all rows, and is exact.
+Memory holds a block, and some hundred sums for every value.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from armlet.evaluation.checks import ALPHA, FEW, NEGLIGIBLE, UNMATCHED, tail, unreachable
+from armlet.errors import EvaluationError
+from armlet.evaluation.band import joint_level
+from armlet.evaluation.checks import (
+    ALPHA,
+    FEW,
+    NEGLIGIBLE,
+    TRAINED,
+    UNMATCHED,
+    Check,
+    Word,
+    check_trained,
+    tail,
+    unreachable,
+)
+from armlet.evaluation.curve import LOGGED, ParetoCurve, standings
+from armlet.evaluation.dial_policies import DialQuestion, Dials, DialsLike, lay_dials, read_policies
+from armlet.evaluation.dial_totals import DialSurvey, DialTotals, LoggedSums, PolicySums, sum_log, survey_dials
 from armlet.evaluation.dials import DialSums
 from armlet.evaluation.estimators import Rewards, mean_interval
-from armlet.evaluation.pareto.band import joint_level
-from armlet.evaluation.pareto.curve import LOGGED, standings
-from armlet.evaluation.pareto.policies import DialQuestion
-from armlet.evaluation.pareto.reading import DialSurvey, DialTotals
-from armlet.evaluation.pareto.sums import LoggedSums, PolicySums
-from armlet.evaluation.pareto.sweep import Dials
-from armlet.types import Bool, Float64, Int64, Interval
+from armlet.evaluation.rows import Blocks
+from armlet.evaluation.targets import BanditTarget
+from armlet.parallel import Progress
+from armlet.types import Arm, Bool, Float64, Int64, Interval
 
 LEAST: Final = 0.01  # of all weight that lies outside of a group
 
@@ -73,8 +91,11 @@ class Estimates:
     @classmethod
     def joined(cls, parts: Sequence[Estimates]) -> Estimates:
         """Return the values of several sums, one after the other."""
-        axes = {"values": 0, "influences": 1, "ess": 0}
-        return cls(**{name: np.concatenate([getattr(one, name) for one in parts], axis) for name, axis in axes.items()})
+        return cls(
+            np.concatenate([each.values for each in parts]),
+            np.concatenate([each.influences for each in parts], axis=1),
+            np.concatenate([each.ess for each in parts]),
+        )
 
     def se(self, groups: int) -> Float64:
         """Return standard errors, (P, q), by so many groups that have rows."""
@@ -95,7 +116,7 @@ class Estimates:
         return np.asarray(np.divide(cubes, squares**1.5, out=np.zeros_like(cubes), where=squares > 0.0))
 
 
-class DialJudge:
+class DialValues:
     """Turns sums into a curve: which values stand, which intervals they deserve, and why."""
 
     def __init__(
@@ -239,3 +260,56 @@ def _weights(sums: DialSums, rows: int) -> tuple[Float64, Float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         z = np.where(spread > 0.0, (mean - 1.0) / spread, np.where(mean == 1.0, 0.0, np.inf))
     return mean, np.vectorize(tail)(z)
+
+
+def value_dials(
+    blocks: Blocks,
+    targets: object,
+    dials: DialsLike,
+    curve: tuple[str, str] | None,
+    order: tuple[Arm, ...] | None,
+    *,
+    level: float,
+    weights: str,
+    checks: str,
+    progress: Progress | None,
+) -> ParetoCurve:
+    """Value policies under dials."""
+    question = read_policies(targets, blocks, order)
+    laid = lay_dials(dials, curve, question, blocks)
+    survey = survey_dials(blocks, question.estimated, checks, progress)
+    survey.log.refuse(weights)
+    _refuse_checked(survey.checks)
+    doubt = survey.log.doubt(blocks)
+    bandits = [BanditTarget(each.names[0], each.bandit, blocks.arms) for each in question.policies if each.bandit]
+    about = () if checks == "none" else check_trained(bandits, blocks, survey.log.weights)
+    trained = {str(check.target): TRAINED for check in about if check.word is not Word.FINE}
+    sums = sum_log(blocks, question, laid, survey, progress)
+    units = survey.log.units
+    return ParetoCurve(
+        **DialValues(question, laid, survey, sums, level).curve(trained, doubt),
+        curve=laid.curve,
+        senses=laid.senses,
+        counted=tuple(name for name in question.names if name not in question.estimated),
+        rows=survey.log.rows,
+        told=survey.log.rewarded,
+        units=None if units is None else len(units),
+        level=level,
+        checks=(*survey.checks, *about),
+        warnings=tuple(_warnings(survey, doubt, about)),
+    )
+
+
+def _refuse_checked(checks: tuple[Check, ...]) -> None:
+    """Refuse a log that a check refuses: nothing can be valued by it."""
+    refused = next((check for check in checks if check.word is Word.REFUSED), None)
+    if refused is not None:
+        raise EvaluationError(f"the check of {refused.name!r} refuses this log: {refused.sentence}")
+
+
+def _warnings(survey: DialSurvey, doubt: str, about: tuple[Check, ...]) -> Iterator[str]:
+    if doubt:
+        yield doubt
+    yield from (str(check) for check in (*survey.checks, *about) if check.word is not Word.FINE)
+    if gone := survey.log.rows - survey.log.rewarded:
+        yield f"{gone:,} of {survey.log.rows:,} decisions lack an outcome; values are of the others, which may differ"
