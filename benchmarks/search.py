@@ -28,7 +28,7 @@ for name in ("OMP", "OPENBLAS", "MKL"):
 import numpy as np  # noqa: E402 - after the number of threads
 
 from armlet import Bandit, ContextualEpsilonGreedy, Log  # noqa: E402
-from armlet.evaluation.dials import DialSums, sum_dials  # noqa: E402
+from armlet.evaluation.dials.sums import DialSums, sum_dials  # noqa: E402
 from armlet.evaluation.evaluate import evaluate  # noqa: E402
 from armlet.evaluation.rows import (  # noqa: E402
     BLOCK,

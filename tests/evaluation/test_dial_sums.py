@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armlet.evaluation.dials import dial_arms, sum_dials, sum_played
+from armlet.evaluation.dials.sums import dial_arms, sum_dials, sum_played
 from armlet.evaluation.rows import Rows, rows_of
 from armlet.types import Float64
 

@@ -11,7 +11,7 @@ import pytest
 import armlet
 from armlet.errors import EvaluationError
 from armlet.evaluation import ParetoCurve
-from armlet.evaluation.curve import standings
+from armlet.evaluation.dials.curve import standings
 from armlet.evaluation.gate import gate
 from armlet.evaluation.rows import HeldBlocks, Rows, rows_of
 from armlet.evaluation.search import search

@@ -9,7 +9,7 @@ import numpy as np
 
 import armlet
 from armlet.evaluation import rejection_replay
-from armlet.evaluation.curve import ParetoCurve
+from armlet.evaluation.dials.curve import ParetoCurve
 from armlet.evaluation.gate import gate
 from armlet.evaluation.rows import HeldBlocks
 from armlet.evaluation.search import search

@@ -1,6 +1,6 @@
 """Off-policy evaluation: what policies that did not decide would have earned, from the log of one that did."""
 
-from armlet.evaluation.curve import ParetoCurve as ParetoCurve
+from armlet.evaluation.dials.curve import ParetoCurve as ParetoCurve
 from armlet.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from armlet.evaluation.estimators import Estimator as Estimator
 from armlet.evaluation.estimators import Shrunk as Shrunk

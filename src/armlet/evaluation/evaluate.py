@@ -19,9 +19,9 @@ from armlet.evaluation.checks import (
     Word,
     check_trained,
 )
-from armlet.evaluation.curve import ParetoCurve
-from armlet.evaluation.dial_policies import DialsLike, DialTargets
-from armlet.evaluation.dial_values import value_dials
+from armlet.evaluation.dials.curve import ParetoCurve
+from armlet.evaluation.dials.policies import DialsLike, DialTargets
+from armlet.evaluation.dials.values import value_dials
 from armlet.evaluation.estimators import (
     Estimator,
     EstimatorLike,

@@ -21,7 +21,7 @@ from armlet import kernel
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError
 from armlet.evaluation.checks import Trained, refuse_trained
-from armlet.evaluation.dials import checked_thetas, scored_contexts
+from armlet.evaluation.dials.sums import checked_thetas, scored_contexts
 from armlet.evaluation.provenance import Provenance, provenance
 from armlet.evaluation.rows import Blocks, Rows, check_rows, deterministic_rows, randomized_rows, refuse_tables
 from armlet.evaluation.sources import open_rows

@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from armlet.evaluation.band import GROUPS
 from armlet.evaluation.checks import Check
-from armlet.evaluation.dial_policies import DialPolicies, DialQuestion, Dials
-from armlet.evaluation.dials import DialSums, sum_dials, sum_played
+from armlet.evaluation.dials.band import GROUPS
+from armlet.evaluation.dials.policies import DialPolicies, DialQuestion, Dials
+from armlet.evaluation.dials.sums import DialSums, sum_dials, sum_played
 from armlet.evaluation.estimators import Rewards
 from armlet.evaluation.model import row_sums, solve
 from armlet.evaluation.monitor import Checks, Survey

@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 
 from armlet.errors import EvaluationError
-from armlet.evaluation.band import joint_level
 from armlet.evaluation.checks import (
     ALPHA,
     FEW,
@@ -29,10 +28,11 @@ from armlet.evaluation.checks import (
     tail,
     unreachable,
 )
-from armlet.evaluation.curve import LOGGED, ParetoCurve, standings
-from armlet.evaluation.dial_policies import DialQuestion, Dials, DialsLike, lay_dials, read_policies
-from armlet.evaluation.dial_totals import DialSurvey, DialTotals, LoggedSums, PolicySums, sum_log, survey_dials
-from armlet.evaluation.dials import DialSums
+from armlet.evaluation.dials.band import joint_level
+from armlet.evaluation.dials.curve import LOGGED, ParetoCurve, standings
+from armlet.evaluation.dials.policies import DialQuestion, Dials, DialsLike, lay_dials, read_policies
+from armlet.evaluation.dials.sums import DialSums
+from armlet.evaluation.dials.totals import DialSurvey, DialTotals, LoggedSums, PolicySums, sum_log, survey_dials
 from armlet.evaluation.estimators import Rewards, mean_interval
 from armlet.evaluation.rows import Blocks
 from armlet.evaluation.targets import BanditTarget

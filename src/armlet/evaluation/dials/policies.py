@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from armlet.bandit import Bandit
 from armlet.errors import ArgumentError, EvaluationError, InvalidValueError
-from armlet.evaluation.dials import checked_thetas, scored_contexts
+from armlet.evaluation.dials.sums import checked_thetas, scored_contexts
 from armlet.evaluation.rows import Blocks, Rows
 from armlet.evaluation.targets import is_model_file, name_of, places_in
 from armlet.inputs.outcomes import Outcomes

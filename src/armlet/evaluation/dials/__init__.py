@@ -1,0 +1,1 @@
+"""Dials: every weight of outcomes valued by one log, and the curve of what each would have had."""
