@@ -14,7 +14,7 @@ import armlet
 from armlet.errors import InvalidValueError, MergeError
 from armlet.inputs.settings import Ridge
 from armlet.kernel import Statistics, rollout
-from armlet.policies import Greedy, LinUCB, OccasionalOptimism, ThompsonSampling
+from armlet.policies import Greedy, LinUCB, OccasionalOptimism, SquareCB, ThompsonSampling
 from armlet.policies.discounts import duration_of, fading
 from armlet.reference.discount import FadingReference
 from armlet.types import Policy
@@ -26,6 +26,8 @@ FADING = [
     ThompsonSampling(half_life=20, v=0.5),
     Greedy(discount=0.9),
     OccasionalOptimism(discount=0.99),
+    SquareCB(gamma=30.0, discount=0.98),
+    SquareCB(gamma=5.0, half_life=40, units="as given"),
     OccasionalOptimism(half_life=30, noise="max"),
 ]
 SUMS = ("records", "squares")
@@ -201,6 +203,8 @@ def test_settings_name_their_faults() -> None:
             Greedy(discount=discount)
     with pytest.raises(InvalidValueError, match="radius is 'proved'"):
         OccasionalOptimism(discount=0.9, radius="proved", noise_scale=1.0, theta_norm=1.0, units="as given")
+    with pytest.raises(InvalidValueError, match="gamma is None, so it grows"):
+        SquareCB(half_life="7 days")
     one, other = (armlet.Bandit(["a"], 1, policy=policy, seed=1) for policy in (LinUCB(), LinUCB(discount=0.9)))
     with pytest.raises((InvalidValueError, MergeError)):
         one.merge(other)

@@ -65,7 +65,7 @@ _SETTINGS: dict[str, list[dict[str, object]]] = {
     "OFUL": [{}],
     "RarelySwitchingOFUL": [{}],
     "ThompsonSampling": [{"v": 0.5}, {"v": 0.5, "half_life": 60}],
-    "SquareCB": [{}],
+    "SquareCB": [{}, {"gamma": 30.0, "discount": 0.98}],
     "RealLinExp3": [{"horizon": 3000}],
     "EXP4": [{"gamma": 0.1, "n_experts": 20}, {"experts": "all maps", "gamma": 0.1}],
     "EXP4P": [{"horizon": 3000, "n_experts": 20}],

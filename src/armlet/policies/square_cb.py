@@ -21,7 +21,8 @@ import numpy as np
 from armlet.errors import InvalidValueError
 from armlet.inputs.settings import HUGE, RidgeLike, Units, number, optional, origin_like, ridge_like, settle, units_word
 from armlet.kernel import InverseGaps, Statistics
-from armlet.policies.base import RidgePolicy
+from armlet.policies.base import FadingPolicy
+from armlet.policies.discounts import HalfLife, MayFade, fading, settle_discount
 from armlet.reference.choice import best_chances, play_drawn
 from armlet.types import Bool, Choice, Coins, Float64
 
@@ -64,8 +65,8 @@ def inverse_gap_chances(scores: Float64, eligible: Bool, gamma: float) -> Float6
     return chances
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SquareCB(RidgePolicy):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SquareCB(MayFade, FadingPolicy):
     """Play each arm with a probability that falls with its estimated gap.
 
     Parameters
@@ -82,6 +83,10 @@ class SquareCB(RidgePolicy):
     units, origin
         "free" units, in which neither zero nor size of features and rewards matters, about an origin (l, o_1, ..., o_d)
         that is found if left out; or "as given". See `armlet.reference.units`.
+    discount, half_life
+        What a row counts less for each step since its decision, such as 0.999; or after how many steps it counts half,
+        or after what time: `timedelta(days=7)`, for loops. Only with a constant gamma: one that grows would explore
+        ever less, while gaps are known no better. Nothing is discounted if both are left out.
 
     Examples
     --------
@@ -99,13 +104,20 @@ class SquareCB(RidgePolicy):
     ridge: RidgeLike = 1.0
     units: Units = "free"
     origin: tuple[float, ...] | None = None
+    discount: float | None = None
+    half_life: HalfLife = None
 
     def __post_init__(self) -> None:
+        settle_discount(self)
         size = optional(number(0, HUGE))
         settle(self, gamma=size, gamma_scale=size, ridge=ridge_like, units=units_word, origin=origin_like)
         if self.units == "free" and isinstance(self.ridge, str):
             fix = "give a number, or units='as given'"
             raise InvalidValueError(f"ridge is {self.ridge!r}, but noise is estimated with a constant one; {fix}")
+        if fading(self) and self.gamma is None:
+            raise InvalidValueError(
+                "gamma is None, so it grows, but discounted rows know gaps no better with time; give gamma, such as 100"
+            )
 
     def gamma_at(self, t: int) -> float:
         """Return gamma at step t: the one that was set, or one that grows with sqrt(t)."""
@@ -124,6 +136,7 @@ class SquareCB(RidgePolicy):
 
     def probabilities(self, state: Statistics, t: int, x: Float64, eligible: Bool) -> Float64:
         """Weigh the arms by their inverse gaps."""
+        state.as_of(t)
         scores, gamma = state.scores(x), self.gamma_at(t)
         if self.units == "as given":
             return inverse_gap_chances(scores, eligible, gamma)

@@ -51,6 +51,7 @@ SETTINGS: Final[dict[str, Options]] = {
     "FixedEpsilon": {"epsilon": 0.3},
     "ContextualUCB": {"history": "explored", "p": 8},
 }
+IF_FADING: Final[dict[str, dict[str, Any]]] = {"SquareCB": {"gamma": 30.0}}
 FADING: Final = ({"discount": 0.95}, {"half_life": 25}, {"half_life": "3 hours"})
 ARMS: Final = ("a", "b", 3)
 CHANGES: Final = frozenset(
@@ -116,7 +117,7 @@ def _arms(rng: np.random.Generator) -> Options:
     kind: Any = POLICIES[name]
     settings = dict(SETTINGS.get(name, {}))
     if issubclass(kind, MayFade) and rng.random() < 0.6:
-        settings |= _pick(rng, FADING)
+        settings |= _pick(rng, FADING) | IF_FADING.get(name, {})
     options: Options = {"arms": list(ARMS), "features": ["u", "v"], "policy": kind(**settings)}
     if rng.random() < 0.15:
         options["normalize"] = "l2"
