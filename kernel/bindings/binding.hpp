@@ -23,6 +23,8 @@ void bind_subset_search(nanobind::module_& m);
 void bind_json(nanobind::module_& m);
 void bind_lines(nanobind::module_& m);
 void bind_events(nanobind::module_& m);
+void bind_playing(nanobind::module_& m);
+void bind_writing(nanobind::module_& m);
 void bind_actions(nanobind::module_& m);
 void bind_action_tables(nanobind::module_& m);
 

@@ -35,6 +35,8 @@ NB_MODULE(_kernel, m) {
     armlet::bind_json(m);
     armlet::bind_lines(m);
     armlet::bind_events(m);
+    armlet::bind_playing(m);
+    armlet::bind_writing(m);
     armlet::bind_actions(m);
     armlet::bind_action_tables(m);
 }

@@ -1562,6 +1562,24 @@ class EventReader:
     def take(self) -> dict[str, Any]:
         """The columns of the events since the last call."""
 
+def play_block(
+    bandit: Engine, block: object, begin: int, end: int, known: tuple[dict[str, Any], ...]
+) -> tuple[int, Decision | None]:
+    """
+    Plays the decisions and rewards of a block again; gives where it stops, and the decision made there if it is not as it is written. Where it stops for another reason, nothing of that event was done. `known` are dicts of decisions by id, of which the first takes those that are made.
+    """
+
+def write_events(
+    kinds: NDArray[numpy.int8],
+    decisions: dict[str, Any],
+    rewards: dict[str, Any],
+    others: list[bytes],
+    is_of_actions: bool,
+) -> bytes:
+    """
+    The lines of events that columns hold, in the order of their kinds; those of others are as they are.
+    """
+
 class ActionRows:
     """Actions that can be played: features (n, dz) and keys (n,)."""
 

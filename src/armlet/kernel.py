@@ -53,6 +53,7 @@ from armlet._kernel import json_line as json_line
 from armlet._kernel import level as level
 from armlet._kernel import logs as logs
 from armlet._kernel import normals as normals
+from armlet._kernel import play_block as play_block
 from armlet._kernel import predict_played as predict_played
 from armlet._kernel import predict_target as predict_target
 from armlet._kernel import race as race
@@ -66,6 +67,7 @@ from armlet._kernel import sum_rows as sum_rows
 from armlet._kernel import unit_seed as unit_seed
 from armlet._kernel import value_greedy as value_greedy
 from armlet._kernel import win_probabilities as win_probabilities
+from armlet._kernel import write_events as write_events
 from armlet.inputs import columns
 from armlet.inputs.settings import Units
 from armlet.report.decisions import ShownDecision, ShownDecisions, lend

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from armlet.actions.bandit import ActionBandit
 from armlet.actions.decision import ActionDecision
 from armlet.bandit import Bandit
@@ -23,6 +25,7 @@ from armlet.kernel import Decision
 from armlet.log.log import Log
 from armlet.log.reader import Source, read
 from armlet.log.replaying import LoggedPast
+from armlet.record.block import DECIDE, Block, InBlocks
 from armlet.record.events import Events
 from armlet.record.faults import InvalidEventError, MissingFileError, NotALogError, explain
 from armlet.record.jsonl import carried, encode_checked, encode_event
@@ -196,16 +199,45 @@ class _Auditor:
 
     def run(self) -> Mismatch | None:
         try:
-            for line, event in self._read():
-                if what := self._try(line, event):
-                    return Mismatch(seq=self.events, kind=event["kind"], what=what)
-                self.events += 1
-                self.decisions += event["kind"] == "decide"
+            for mismatch in self._play_blocks() if isinstance(self._source, InBlocks) else self._play_events():
+                return mismatch
         except LogError as error:
             return self._unreadable(error)
         if not self.events:
             return Mismatch(seq=0, kind="start", what="the log is empty")
         return self._end_differs()
+
+    def _play_events(self) -> Iterator[Mismatch]:
+        """Play all events; yield what differs."""
+        crc = 0
+        for seq, event in enumerate(self._source):
+            line, crc = encode_checked(event, seq, crc, "the log")
+            yield from self._play_event(line, event)
+
+    def _play_event(self, line: bytes, event: Event, made: Decision | None = None) -> Iterator[Mismatch]:
+        if what := self._try(line, event, made):
+            yield Mismatch(seq=self.events, kind=event["kind"], what=what)
+        self.events += 1
+        self.decisions += event["kind"] == "decide"
+
+    def _play_blocks(self) -> Iterator[Mismatch]:
+        """Play all events, those that have columns with no Python for each; yield what differs."""
+        assert isinstance(self._source, InBlocks)
+        for block in self._source.blocks():
+            end = -1
+            while (begin := end + 1) < len(block):
+                end, made = self._past.play_run(self.cast, block, begin)
+                self._take_run(block, begin, end)
+                if end < len(block):
+                    yield from self._play_event(block.line_of(end), block.event_of(end), made)
+
+    def _take_run(self, block: Block, begin: int, end: int) -> None:
+        """Take note of events that came out as they are written."""
+        if begin < end:
+            self._sealer.add(block.lines[block.ends[begin] : block.ends[end]])
+            self._crc, self._closed = int(block.crc[end - 1]), False
+            self.events += end - begin
+            self.decisions += int(np.count_nonzero(block.kind[begin:end] == DECIDE))
 
     def _unreadable(self, error: LogError) -> Mismatch:
         if isinstance(error, NotALogError | MissingFileError):
@@ -238,25 +270,16 @@ class _Auditor:
             return "it was not closed, so that it may have been cut after its last checkpoint"
         return None
 
-    def _read(self) -> Iterator[tuple[bytes, Event]]:
-        with_lines = getattr(self._source, "with_lines", None)
-        if with_lines is not None:
-            yield from with_lines()
-            return
-        crc = 0
-        for seq, event in enumerate(self._source):
-            line, crc = encode_checked(event, seq, crc, "the log")
-            yield line, event
-
-    def _try(self, line: bytes, event: Event) -> str | None:
+    def _try(self, line: bytes, event: Event, made: Decision | None) -> str | None:
         try:
-            return self._differs(line, event)
+            return self._differs(line, event, made)
         except Exception as error:
             if not is_unplayable(error):
                 raise
             return f"it cannot be played: {explain(error)}"
 
-    def _differs(self, line: bytes, event: Event) -> str | None:
+    def _differs(self, line: bytes, event: Event, made: Decision | None) -> str | None:
+        """Play an event, or take the decision that was made by playing it, and compare."""
         kind = event["kind"]
         self._closed = kind == "checkpoint" and event.get("closed", False)
         if kind == "start" or self.events == 0:
@@ -268,7 +291,7 @@ class _Auditor:
         if what is None:
             self._sealer.add(line)
             self._crc = carried(line)
-            played = play(self.cast, event, self._past)
+            played = play(self.cast, event, self._past) if made is None else made
             if isinstance(played, Decision | ActionDecision):
                 what = _first_difference(event, played.to_dict()) or _cast_differs(event, self._past.of_cast)
         return what

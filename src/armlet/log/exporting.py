@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Self, get_args
+from typing import IO, Any, Final, NamedTuple, Self, get_args
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from armlet.errors import ArgumentError, InvalidValueError, load_pyarrow
 from armlet.log.parquet import events_beside
 from armlet.log.reader import LogFile, Source, read
 from armlet.record.arms import labels_of
+from armlet.record.batches import rows_of
+from armlet.record.block import DECIDE, LEARN, OTHER, Block
 from armlet.record.events import Events
 from armlet.record.faults import reading
 from armlet.record.jsonl import carried, encode_checked
@@ -30,7 +32,7 @@ from armlet.record.kinds import KINDS, Compacted
 from armlet.record.outcomes import Prices, parts_of
 from armlet.record.parquet import Contexts, Labels, Layout, Rewarded, feature_names, names_of
 from armlet.record.values import Event
-from armlet.types import Float64, Int64
+from armlet.types import Arm, Bool, Float64, Int64
 
 HIDDEN: Final = ("crc", "learned_crc", "line")  # what only the reader of a compacted log needs
 ROWS: Final = 2**14  # rows of a group
@@ -39,7 +41,9 @@ _DECISION, _FIRST, _LAST, _NOTE = range(4)
 _KINDS: Final = {name.encode(): _PARTS.index(kind.compacted) for name, kind in KINDS.items() if kind.compacted}
 _HEAD: Final = re.compile(rb'\{"seq":\d+,"kind":"(%b)","at":\d+,"id":"(\d+)-([0-9a-f]{16})"' % b"|".join(_KINDS))
 _NAME: Final = np.dtype([("t", "<i8"), ("mark", "<u8")])
-_HAPPENED: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("kind", "<i8"), ("offset", "<i8")])
+_NAME_AT: Final = np.dtype([*_NAME.descr, ("offset", "<i8")])
+_FIRST_REWARD: Final = np.dtype([("seq", "<i8"), ("at", "<i8"), ("crc", "<u4"), ("reward", "<f8"), ("weight", "<f8")])
+_HAPPENED: Final = np.dtype([*_NAME.descr, ("kind", "<i8"), ("offset", "<i8"), *_FIRST_REWARD.descr])
 _VALUE: Final = np.dtype([("t", "<i8"), ("mark", "<u8"), ("place", "<i8"), ("value", "<f8")])
 _CHUNK: Final = 2**18
 
@@ -185,30 +189,32 @@ class _Compactor:
     def write(self, name: str) -> None:
         with Places(self._folder) as places, self._source.path.open("rb") as file:
             about = self._survey(places)
-            pq = importlib.import_module("pyarrow.parquet")
             layout = self._layout(about)
-            schema = layout.schema(about)
             beside = events_beside(self._folder / name)
             with (
-                pq.ParquetWriter(self._folder / name, schema, compression="zstd", write_page_checksum=True) as writer,
+                _RowWriter(self._folder / name, layout.schema(about)) as writer,
                 gzip.GzipFile(beside, "wb", compresslevel=6, mtime=0) as side,
             ):
-                rows: list[dict[str, Any]] = []
-                for row in self._rows(places, layout, file, side):
-                    rows.append(row)
-                    if len(rows) == ROWS:
-                        _write_rows(writer, rows, schema)
-                _write_rows(writer, rows, schema)
+                offset = decisions = 0
+                for block in self._source.blocks(self._end):
+                    rows = _BlockRows(block, layout, places.part(block, offset, decisions), self._prices, file)
+                    writer.add(rows.table(writer.schema))
+                    side.write(rows.side())
+                    offset, decisions = offset + len(block.lines), decisions + rows.n
 
     def _survey(self, places: Places) -> Event:
         about: Event = {}
-        for line, event in self._source.with_lines():
-            about = about or event
-            _check_features(event, self._source.name)
-            places.note(line, self._end)
-            self._learn_outcomes(event, places)
-            self._learn_kinds(event)
-            self._end += len(line)
+        for block in self._source.blocks():
+            about = about or block.others[0]
+            is_of_outcomes = self._prices is not None  # where a plain reward is one of another kind of log
+            for event in (event for _, event in block.with_lines()) if is_of_outcomes else block.others:
+                _check_features(event, self._source.name)
+                self._learn_outcomes(event, places)
+                self._learn_kinds(event)
+            for arm in np.unique(block.arm).tolist():
+                self._kinds.add(_kind_of(block.labels[arm]))
+            places.note(block, self._end)
+            self._end += len(block.lines)
         places.settle()
         return about
 
@@ -220,17 +226,8 @@ class _Compactor:
             self._prices.take(event)
             places.note_parts(event)
 
-    def _lines(self) -> Iterator[bytes]:
-        left = self._end
-        with self._source.path.open("rb", buffering=2**20) as file:
-            while left > 0 and (line := file.readline()):
-                left -= len(line)
-                yield line
-
     def _learn_kinds(self, event: Event) -> None:
-        for label in labels_of(event):
-            small = isinstance(label, str) or -(2**63) <= label < 2**63
-            self._kinds.add("json" if not small else "str" if isinstance(label, str) else "int")
+        self._kinds |= {_kind_of(label) for label in labels_of(event)}
 
     def _layout(self, about: Event) -> Layout:
         dim = int(about["dim"])
@@ -247,24 +244,11 @@ class _Compactor:
             action_features=feature_names(about, "action_"),
         )
 
-    def _rows(self, places: Places, layout: Layout, file: Any, side: gzip.GzipFile) -> Iterator[dict[str, Any]]:
-        offset = decisions = 0
-        for line in self._lines():
-            event = json.loads(line)
-            kind = event["kind"]
-            if kind == "decide":
-                del event["crc"]
-                row = layout.row(event, carried(line))
-                row["line"] = None if layout.fits(event) else line
-                first, last, note = (_event_at(file, at) if at else None for at in places.of(decisions))
-                crc = None if first is None else int(first.pop("crc"), 16)
-                parts, weight = places.parts(decisions)
-                row |= layout.later_columns(event, Rewarded(first, last, weight, parts), crc, note, self._prices)
-                decisions += 1
-                yield row
-            elif kind != "learn" or not _in_a_row(places, layout, event, offset):
-                side.write(line)
-            offset += len(line)
+
+def _kind_of(label: Arm) -> Labels:
+    if isinstance(label, str):
+        return "str"
+    return "int" if -(2**63) <= label < 2**63 else "json"
 
 
 def _check_features(event: Event, name: str) -> None:
@@ -280,22 +264,144 @@ def _event_at(file: Any, offset: int) -> Event:
     return event
 
 
-def _in_a_row(places: Places, layout: Layout, event: Event, offset: int) -> bool:
-    del event["crc"]
-    return places.first(event["id"]) == offset and layout.is_plain_learn(event, places.weight(event["id"]))
+class _BlockRows:
+    """What a block adds to a compacted log: rows, and lines that have none.
 
+    A decision of which no more than one plain reward is known has its row from columns; that of any other is made from
+    its events.
+    """
 
-def _write_rows(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
-    if rows:
+    def __init__(self, block: Block, layout: Layout, part: _Part, prices: Prices | None, file: IO[bytes]) -> None:
+        self._block, self._layout, self._part, self._prices, self._file = block, layout, part, prices, file
+        kinds = np.array([event["kind"] == "decide" for event in block.others], np.bool_)
+        self._decides = block.kind == DECIDE
+        self._decides[block.places(OTHER)[kinds]] = True
+        self._rows = np.cumsum(self._decides) - 1
+        self.n = int(self._decides.sum())
+        """Decisions of the block."""
+
+    def table(self, schema: Any) -> Any:
+        """Return the rows."""
         pa = importlib.import_module("pyarrow")
-        writer.write_table(pa.Table.from_pylist(rows, schema=schema), row_group_size=ROWS)
-        rows.clear()
+        block, part = self._block, self._part
+        places = block.places(DECIDE)
+        rows = self._rows[places]
+        is_plain = part.is_plain[rows] & self._layout.fit(block) & (not self._layout.outcomes)
+        table = rows_of(block, self._layout, schema)
+        for name, values in part.reward_columns(rows).items():
+            column = pa.array(values, mask=~part.has_first[rows]).cast(schema.field(name).type)
+            table = table.set_column(schema.get_field_index(name), schema.field(name), column)
+        if is_plain.all() and len(rows) == self.n:
+            return table
+        others = np.setdiff1d(np.flatnonzero(self._decides), places[is_plain])
+        made = pa.Table.from_pylist([self._row(int(place)) for place in others], schema=schema)
+        order = np.argsort(np.concatenate([places[is_plain], others]), kind="stable")
+        return pa.concat_tables([table.filter(pa.array(is_plain)), made]).take(pa.array(order))
+
+    def _row(self, place: int) -> dict[str, Any]:
+        """Return the row of a decision by its events."""
+        block, layout, row = self._block, self._layout, int(self._rows[place])
+        event, line = block.event_of(place), block.line_of(place)
+        first, last, note = (_event_at(self._file, at) if at else None for at in self._part.offsets[row].tolist())
+        crc = None if first is None else int(first.pop("crc"), 16)
+        parts, weight = self._part.parts(row)
+        return {
+            **layout.row(event, carried(line)),
+            "line": None if layout.fits(event) else line,
+            **layout.later_columns(event, Rewarded(first, last, weight, parts), crc, note, self._prices),
+        }
+
+    def side(self) -> bytes:
+        """Return the lines that have no row."""
+        block, is_kept = self._block, ~self._decides & ~self._part.is_first
+        for place in np.flatnonzero(self._part.is_first & (block.kind == OTHER)).tolist():
+            is_kept[place] = not self._is_plain(place)
+        return b"".join(map(block.line_of, np.flatnonzero(is_kept).tolist()))
+
+    def _is_plain(self, place: int) -> bool:
+        event = self._block.event_of(place)
+        return self._layout.is_plain_learn(event, self._part.weight(event["id"]))
+
+
+class _Part(NamedTuple):
+    """What is known of the decisions of a block, by row."""
+
+    places: Places
+    begin: int  # the first row
+    offsets: Int64  # (n, 3)
+    firsts: Any  # (n,) of _FIRST_REWARD
+    is_first: Bool  # (events,): which are the first reward of a decision
+
+    @property
+    def has_first(self) -> Bool:
+        """Which have a reward."""
+        return self.offsets[:, 0] > 0
+
+    @property
+    def is_plain(self) -> Bool:
+        """Of which no more is known than a reward that has columns."""
+        has_later = (self.offsets[:, 1:] > 0).any(axis=1)
+        return np.asarray(~has_later & (~self.has_first | (self.firsts["seq"] > 0)))
+
+    def reward_columns(self, rows: Int64) -> dict[str, Any]:
+        """Return what rewards that have columns have."""
+        some = self.firsts[rows]
+        names = {"reward": "reward", "weight": "weight", "learned_seq": "seq", "rewarded_at": "at"}
+        return {name: some[each] for name, each in {**names, "learned_crc": "crc"}.items()}
+
+    def parts(self, row: int) -> tuple[dict[str, float], float | None]:
+        """Return the outcomes of a decision, and the weight that it was learned with last."""
+        return self.places.parts(self.begin + row)
+
+    def weight(self, name: str) -> float | None:
+        """Return the weight that was learned last with outcomes of a decision, if any was."""
+        return self.places.weight(name)
+
+
+class _RowWriter:
+    """Writes tables of rows, in groups of `ROWS`."""
+
+    def __init__(self, path: Path, schema: Any) -> None:
+        pq = importlib.import_module("pyarrow.parquet")
+        self._written = schema
+        self.schema = _plain_schema(schema)
+        """That of the tables: words are texts."""
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
+        self._waiting: Any = self.schema.empty_table()
+
+    def add(self, table: Any) -> None:
+        """Add rows."""
+        pa = importlib.import_module("pyarrow")
+        self._waiting = pa.concat_tables([self._waiting, table])
+        while len(self._waiting) >= ROWS:
+            self._write(self._waiting[:ROWS])
+            self._waiting = self._waiting[ROWS:]
+
+    def _write(self, table: Any) -> None:
+        self._writer.write_table(table.combine_chunks().cast(self._written), row_group_size=ROWS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and len(self._waiting):
+            self._write(self._waiting)
+        self._writer.close()
+
+
+def _plain_schema(schema: Any) -> Any:
+    pa = importlib.import_module("pyarrow")
+    words = (name for name in schema.names if pa.types.is_dictionary(schema.field(name).type))
+    for name in words:
+        schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(pa.string()))
+    return schema
 
 
 class Places:
     """The offsets of every decision's first reward, last change of it and last note, in files. O(1) memory.
 
-    With several outcomes also what came of each, and the weight that was learned with it last.
+    With a first reward that has columns also these; with several outcomes what came of each, and the weight that was
+    learned with it last.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -304,22 +410,52 @@ class Places:
         self._happened: IO[bytes] = (folder / "happened").open("wb")
         self._names: Any = np.empty(0, _NAME)
         self._offsets: Int64 = np.empty((0, 3), np.int64)
+        self._firsts: Any = np.empty(0, _FIRST_REWARD)
         self._outcomes: dict[str, int] = {}  # by name: its place among the parts, of which the last is the weight
         self._values: IO[bytes] = (folder / "values").open("wb")
         self._parts: Float64 = np.empty((0, 0))
 
-    def note(self, line: bytes, offset: int) -> None:
-        """Note what a line is about, if it is about a decision."""
-        match = _HEAD.match(line)
-        if match is None:
-            return
-        kind, t, mark = _KINDS[match[1]], int(match[2]), int(match[3], 16)
-        if kind in (_FIRST, _LAST) and b'"played":' in line:  # of another arm than the one that was decided
-            return
-        if kind == _DECISION:
-            self._decisions.write(np.array((t, mark), _NAME).tobytes())
-        else:
-            self._happened.write(np.array((t, mark, kind, offset), _HAPPENED).tobytes())
+    def note(self, block: Block, offset: int) -> None:
+        """Note which events of a block, whose lines begin at an offset, are about decisions."""
+        decides, learns = block.places(DECIDE), block.places(LEARN)
+        made, happened = np.zeros(len(decides), _NAME_AT), np.zeros(len(learns), _HAPPENED)
+        made["t"], made["mark"], made["offset"] = block.t, block.mark, block.ends[decides]
+        happened["t"], happened["mark"], happened["kind"] = block.learn_t, block.learn_mark, _FIRST
+        happened["offset"], happened["seq"], happened["at"] = block.ends[learns], learns + block.first, block.at[learns]
+        happened["reward"], happened["weight"], happened["crc"] = block.reward, block.weight, block.crc[learns]
+        others_made, others_happened = [], []
+        for place in block.places(OTHER).tolist():
+            match = _HEAD.match(line := block.line_of(place))
+            if match is None:
+                continue
+            kind, t, mark, at = _KINDS[match[1]], int(match[2]), int(match[3], 16), int(block.ends[place])
+            if kind == _DECISION:
+                others_made.append((t, mark, at))
+            elif kind not in (_FIRST, _LAST) or b'"played":' not in line:  # of another arm than the one decided
+                others_happened.append((t, mark, kind, at, 0, 0, 0, 0.0, 0.0))
+        made = np.concatenate([made, np.array(others_made, _NAME_AT)])
+        happened = np.concatenate([happened, np.array(others_happened, _HAPPENED)])
+        made, happened = made[np.argsort(made["offset"])], happened[np.argsort(happened["offset"])]
+        happened["offset"] += offset
+        self._decisions.write(made[["t", "mark"]].astype(_NAME).tobytes())
+        self._happened.write(happened.tobytes())
+
+    def part(self, block: Block, offset: int, begin: int) -> _Part:
+        """Return what is known of the decisions of a block, whose lines begin at an offset, from a row on."""
+        n = np.count_nonzero(block.kind == DECIDE) + sum(event["kind"] == "decide" for event in block.others)
+        is_first = np.zeros(len(block), np.bool_)
+        learns = block.places(LEARN)
+        if len(self._names):
+            is_first[learns] = self._is_first(block.learn_t, block.learn_mark, block.ends[learns] + offset)
+        for place, event in zip(block.places(OTHER).tolist(), block.others, strict=True):
+            if event["kind"] == "learn":
+                is_first[place] = self.first(event["id"]) == offset + int(block.ends[place])
+        rows = slice(begin, begin + n)
+        return _Part(self, begin, np.array(self._offsets[rows]), np.array(self._firsts[rows]), is_first)
+
+    def _is_first(self, t: Int64, mark: Any, offsets: Int64) -> Bool:
+        rows = self._rows(t, mark)
+        return np.asarray((rows >= 0) & (self._offsets[np.maximum(rows, 0), 0] == offsets))
 
     def expect(self, learned: Sequence[str]) -> None:
         """Take note that rewards are made of these outcomes."""
@@ -348,6 +484,7 @@ class Places:
         self._names = np.memmap(self._folder / "decisions", _NAME, mode="r")
         shape = (len(self._names), 3)
         self._offsets = np.memmap(self._folder / "offsets", np.int64, mode="w+", shape=shape)
+        self._firsts = np.memmap(self._folder / "firsts", _FIRST_REWARD, mode="w+", shape=(len(self._names),))
         if (self._folder / "happened").stat().st_size:
             happened = np.memmap(self._folder / "happened", _HAPPENED, mode="r")
             for begin in range(0, len(happened), _CHUNK):
@@ -373,6 +510,8 @@ class Places:
         first_of, at = np.unique(rows[kind == _FIRST], return_index=True)
         new = self._offsets[first_of, 0] == 0
         self._offsets[first_of[new], 0] = offset[kind == _FIRST][at[new]]
+        for name in _FIRST_REWARD.names or ():
+            self._firsts[name][first_of[new]] = happened[name][known][kind == _FIRST][at[new]]
         later = (kind != _NOTE) & (self._offsets[rows, 0] != offset)
         self._offsets[rows[later], 1] = offset[later]  # of several the last stays
         self._offsets[rows[kind == _NOTE], 2] = offset[kind == _NOTE]
@@ -383,11 +522,6 @@ class Places:
         inside = np.minimum(rows, len(self._names) - 1)
         same = (self._names["t"][inside] == t) & (self._names["mark"][inside] == mark)
         return np.where(same, inside, -1)
-
-    def of(self, row: int) -> list[int]:
-        """Return the offsets of a decision's first reward, its last change and the last note; 0 if there is none."""
-        offsets: list[int] = self._offsets[row].tolist()
-        return offsets
 
     def parts(self, row: int) -> tuple[dict[str, float], float | None]:
         """Return the outcomes of a decision as they are now, and the weight that was learned with them last."""
@@ -419,4 +553,4 @@ class Places:
     def __exit__(self, *_: object) -> None:
         for file in (self._decisions, self._happened, self._values):
             file.close()
-        del self._names, self._offsets, self._parts  # which are mapped, before the folder goes
+        del self._names, self._offsets, self._firsts, self._parts  # which are mapped, before the folder goes

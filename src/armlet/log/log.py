@@ -27,6 +27,7 @@ from armlet.log.relearning import Relearning
 from armlet.log.replaying import replay
 from armlet.log.writer import Flush, Journal
 from armlet.record.arms import ArmLabels
+from armlet.record.block import Block
 from armlet.record.contradictions import ACTION_SCHEMA, SCHEMA
 from armlet.record.faults import InvalidEventError, MissingFileError, check_ordinary, explain, reading
 from armlet.record.jsonl import is_beginning
@@ -109,6 +110,10 @@ class Log(ArmLabels):
     def __iter__(self) -> Iterator[Event]:
         """Yield the events, including those that are not with the system yet."""
         return iter(self.file())
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the events in blocks of columns."""
+        return self.file().blocks()
 
     def file(self) -> LogFile | ParquetLog:
         """Return the reader of the file, with all that has happened so far in it."""

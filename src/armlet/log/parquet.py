@@ -7,24 +7,28 @@ and `evaluate` read them. Memory holds a batch of rows, and the rewards learned 
 
 from __future__ import annotations
 
+import functools
 import gzip
 import heapq
+import importlib
 import itertools
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from armlet.errors import load_pyarrow
+from armlet.errors import ArmletError, load_pyarrow
 from armlet.log.reader import log_html
 from armlet.record.arms import ArmLabels
-from armlet.record.faults import DamagedLineError, MissingFileError, check_ordinary, reading
+from armlet.record.batches import BatchWriter, UnclearError
+from armlet.record.block import MOST, Block, BlockReader
+from armlet.record.faults import DamagedLineError, MissingFileError, check_ordinary, is_fault, reading
 from armlet.record.jsonl import CHANGED, carried, encode_event, parse, read_lines
 from armlet.record.kinds import KINDS
 from armlet.record.outcomes import Prices
-from armlet.record.parquet import Layout, Rewarded, Row, read_metadata
+from armlet.record.parquet import REWARD, Layout, Rewarded, Row, read_metadata
 from armlet.record.values import Event
 
 _BATCH: Final = 2**12
@@ -53,6 +57,18 @@ class _Beside:
             self._prices = Prices(event)
         elif self._prices is not None:
             self._prices.take(event)
+
+    def without_plain(self, batch: Any) -> Any:
+        """Return a batch without the rows whose columns are those of their own events, to which nothing was added."""
+        pa, pc = load_pyarrow()[0], importlib.import_module("pyarrow.compute")
+        if self._layout.outcomes:
+            return batch
+        has = {name: batch.column(name).is_valid() for name in (*REWARD, "outcomes", "source", "line")}
+        rewarded = (has[name] for name in ("reward", "weight", "learned_seq", "rewarded_at"))
+        is_odd = pc.and_not(functools.reduce(pc.or_, rewarded), has["learned_crc"])
+        others = (has[name] for name in ("first_reward", "outcomes", "source", "line"))
+        named = pc.is_in(batch.column("id"), pa.array([*self._rewards, *self._notes], pa.string()))
+        return batch.filter(functools.reduce(pc.or_, others, pc.or_(is_odd, named)))
 
     def columns(self, decision: Event, reward: Event | None, row: dict[str, Any]) -> dict[str, Any]:
         """Return the columns that a row must have by its events; `reward` is the one that the row itself holds."""
@@ -114,6 +130,45 @@ class ParquetLog(ArmLabels):
 
     def with_lines(self) -> Iterator[tuple[bytes, Event]]:
         """Yield every event with the line that it was; refuse one that is not as it was written."""
+        for block in self.blocks():
+            yield from block.with_lines()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all events in blocks of columns; refuse one that is not as it was written, after those before it.
+
+        What the quick reader does not take as it is, the exact one does, which reads the log event by event.
+        """
+        reader = BlockReader(self.name)
+        try:
+            batches = self._file.iter_batches(batch_size=MOST)
+            for data in BatchWriter(self.layout, self._side()).lines(batches):
+                for block in reader.read(data):
+                    if block.first == 0 and block.line_of(0) != encode_event(dict(self._about), 0)[0]:
+                        raise UnclearError("the metadata tell of another start")
+                    yield block
+            return
+        except Exception as error:
+            if not is_fault(error) and not isinstance(error, ArmletError):
+                raise
+        yield from self._exact_blocks(reader)
+
+    def _exact_blocks(self, reader: BlockReader) -> Iterator[Block]:
+        """Yield the blocks of the events that a reader has not read yet."""
+        lines: list[bytes] = []
+        try:
+            for seq, line in enumerate(self._exact_lines()):
+                if seq >= reader.seq + len(lines):
+                    lines.append(line)
+                if len(lines) == MOST:
+                    yield from reader.read(b"".join(lines))
+                    lines = []
+        except Exception:
+            yield from reader.read(b"".join(lines))
+            raise
+        yield from reader.read(b"".join(lines))
+
+    def _exact_lines(self) -> Iterator[bytes]:
+        """Yield every line; refuse an event that is not as it was written."""
         crc = seq = 0
         with reading(self.name):
             for stored in self._ordered():
@@ -126,7 +181,7 @@ class ParquetLog(ArmLabels):
                     raise DamagedLineError(self.name, seq, event["kind"], CHANGED)
                 if seq == 0 and line != encode_event(dict(self._about), 0)[0]:
                     raise DamagedLineError(self.name, 0, event["kind"], "the metadata tell of another start")
-                yield line, event
+                yield line
                 seq += 1
         if seq == 0:
             raise DamagedLineError(self.name, 0, "start", "it is missing")
@@ -150,7 +205,7 @@ class ParquetLog(ArmLabels):
                 heapq.heappush(waiting, _Stored(event["seq"], next(order), event, carried(line), line, _SIDE))
 
         push_side()
-        for decision, reward, row in self._rows():
+        for decision, reward, row in self._rows(self._file.iter_batches(batch_size=_BATCH)):
             yield from before(row["seq"])
             yield _Stored(row["seq"], next(order), decision, row["crc"], row["line"], _ROW)
             if reward is not None:
@@ -162,7 +217,8 @@ class ParquetLog(ArmLabels):
         """Refuse rows whose columns say something else than the events of which they are copies."""
         with reading(self.name):
             beside = _Beside(self._side(), self.name, self.layout)
-            for decision, reward, row in self._rows():
+            batches = (beside.without_plain(batch) for batch in self._file.iter_batches(batch_size=MOST))
+            for decision, reward, row in self._rows(batches):
                 wanted = beside.columns(decision, reward, row)
                 if row["line"] is not None:
                     wanted |= self.layout.row(decision, row["crc"])
@@ -174,8 +230,8 @@ class ParquetLog(ArmLabels):
     def _side(self) -> Iterator[bytes]:
         return side_lines(self.path, f"it holds the events of {self.name} that have no row")
 
-    def _rows(self) -> Iterator[Row]:
-        for batch in self._file.iter_batches(batch_size=_BATCH):
+    def _rows(self, batches: Iterable[Any]) -> Iterator[Row]:
+        for batch in batches:
             yield from self.layout.read_events(batch, self.name)
 
     def find(self, name: str) -> Event | None:

@@ -78,11 +78,14 @@ class LogFile(ArmLabels):
         for block in self.blocks():
             yield from block.with_lines()
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield all events in blocks of columns; refuse a line that is not as it was written, after those before it."""
+    def blocks(self, end: int | None = None) -> Iterator[Block]:
+        """Yield all events in blocks of columns; refuse a line that is not as it was written, after those before it.
+
+        `end` is where the lines end that are read, if those after it are not.
+        """
         reader, offset, self.unfinished = BlockReader(self.name), 0, 0
         with reading(self.name), self._open() as file:
-            for data in read_pieces(file, self.name, lambda: reader.seq):
+            for data in read_pieces(file, self.name, lambda: reader.seq, end):
                 if not data.endswith(b"\n"):
                     self.unfinished = len(data)
                     break

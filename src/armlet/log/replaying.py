@@ -12,10 +12,11 @@ from armlet.bandit import Bandit
 from armlet.cast.cast import AnyDecision, Cast
 from armlet.errors import LogError, StoreError
 from armlet.inputs.feature_change import FeatureChange
-from armlet.kernel import Decision
+from armlet.kernel import Decision, play_block
 from armlet.loading import from_bytes
 from armlet.log.action_tables import Tables
 from armlet.policies import find_policy
+from armlet.record.block import Block, InBlocks
 from armlet.record.faults import explain
 from armlet.record.plays import Past
 from armlet.record.replay import is_unplayable, play
@@ -83,6 +84,19 @@ class LoggedPast(Restoring):
             decision, self.of_cast = cast.decide(event["x"], **options)
         self.keep(decision, is_copy=not cast.is_alone)
         return decision
+
+    def play_run(self, cast: Cast, block: Block, begin: int) -> tuple[int, Decision | None]:
+        """Play decisions and rewards of a block from an event on, as far as they need no Python.
+
+        Return where that ends: at an event that was not played; or at a decision that was, and is not as it is
+        written, and the decision that was made.
+        """
+        if not cast.is_alone or type(cast.live) is not Bandit or cast.fades_by_time:
+            return begin, None
+        if len(self._recent) >= RECENT and self._find is not None:
+            self._drop_old()
+        self.of_cast = {}
+        return play_block(cast.live, block, begin, len(block), (self._recent, self._before))
 
     def keep(self, decision: AnyDecision, *, is_copy: bool = True) -> None:
         """Remember a decision; one that the bandit made itself carries its own context."""
@@ -164,14 +178,27 @@ def play_all(events: Iterable[Event], cast: Cast, past: Past | None = None) -> i
     """Play a log again on a cast, as `replay` does on a bandit."""
     past = past or LoggedPast(getattr(events, "find", None))
     played = 0
+    if isinstance(events, InBlocks) and isinstance(past, LoggedPast):
+        for block in events.blocks():
+            end = -1
+            while (begin := end + 1) < len(block):
+                end, made = past.play_run(cast, block, begin)
+                if end < len(block) and made is None:
+                    _play(cast, block.event_of(end), past)
+            played += len(block)
+        return played
     for event in events:
-        try:
-            play(cast, event, past)
-        except (LogError, StoreError):
-            raise
-        except Exception as error:
-            if not is_unplayable(error):
-                raise
-            raise LogError(f"event {event['seq']:,} cannot be played: {explain(error)}", event["seq"]) from error
+        _play(cast, event, past)
         played += 1
     return played
+
+
+def _play(cast: Cast, event: Event, past: Past) -> None:
+    try:
+        play(cast, event, past)
+    except (LogError, StoreError):
+        raise
+    except Exception as error:
+        if not is_unplayable(error):
+            raise
+        raise LogError(f"event {event['seq']:,} cannot be played: {explain(error)}", event["seq"]) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -111,16 +111,31 @@ class Block:
         return bytes(self.lines[self.ends[place] : self.ends[place + 1]])
 
     def event_of(self, place: int) -> Event:
-        """Return an event that has columns as the exact reader reads it: those have checked the line."""
-        event: Event = json.loads(self.line_of(place))
-        del event["crc"]
-        return event
+        """Return an event as the exact reader reads it; whoever made its columns has checked the line."""
+        if self.kind[place] == OTHER:
+            return self.others[int(np.count_nonzero(self.kind[:place] == OTHER))]
+        return _read(self.line_of(place))
 
     def with_lines(self) -> Iterator[tuple[bytes, Event]]:
         """Yield all events with their lines."""
         others = iter(self.others)
         for place, kind in enumerate(self.kind.tolist()):
-            yield self.line_of(place), next(others) if kind == OTHER else self.event_of(place)
+            line = self.line_of(place)
+            yield line, next(others) if kind == OTHER else _read(line)
+
+
+def _read(line: bytes) -> Event:
+    event: Event = json.loads(line)
+    del event["crc"]
+    return event
+
+
+@runtime_checkable
+class InBlocks(Protocol):
+    """A log that can be read in columns."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all events in blocks; refuse one that is not as it was written, after those before it."""
 
 
 class BlockReader:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from gzip import GzipFile
@@ -104,12 +105,14 @@ def check_length(begin: bytes, seq: int, name: str, size: int | None = None) -> 
         raise DamagedLineError(name, seq, _kind_of(begin), f"it is longer than {LONGEST:,} bytes")
 
 
-def read_pieces(file: IO[bytes], name: str, seq: Callable[[], int]) -> Iterator[bytes]:
+def read_pieces(file: IO[bytes], name: str, seq: Callable[[], int], end: int | None = None) -> Iterator[bytes]:
     """Yield the lines of a file, many at a time, and last what follows them; refuse a file that is not a log.
 
-    `seq` returns the number of the next event, once those of all lines so far were read.
+    `seq` returns the number of the next event, once those of all lines so far were read; `end` is where lines end that
+    are read.
     """
-    data = file.read(BATCH)
+    left = sys.maxsize if end is None else end
+    data = file.read(min(BATCH, left))
     check_head(data[: data.find(b"\n") + 1 or PIECE], name)
     while data:
         end = data.rfind(b"\n") + 1
@@ -124,7 +127,8 @@ def read_pieces(file: IO[bytes], name: str, seq: Callable[[], int]) -> Iterator[
             rest.append(more)
         if rest:
             yield b"".join(rest)
-        data = file.read(BATCH)
+        left -= len(data) + sum(map(len, rest[1:]))
+        data = file.read(min(BATCH, left))
 
 
 def carried(line: bytes) -> int:

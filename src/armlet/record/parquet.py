@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+import numpy as np
+
 from armlet.errors import LogError
 from armlet.inputs.outcomes import Outcomes
+from armlet.record.block import Block
 from armlet.record.contradictions import Shape
 from armlet.record.events import check_event, check_start
 from armlet.record.faults import NotALogError
@@ -21,7 +24,7 @@ from armlet.record.jsonl import parse
 from armlet.record.kinds import ACTION_DECIDE, DECIDE, DECISION, LEARN, OPTIONAL, Field
 from armlet.record.outcomes import FIRST, PART, Prices, folded
 from armlet.record.values import HEAD, Event
-from armlet.types import Arm
+from armlet.types import Arm, Bool
 
 Labels: TypeAlias = Literal["str", "int", "json"]
 Contexts: TypeAlias = Literal["binary", "columns"]
@@ -112,7 +115,7 @@ class Layout:
         label = pa.int64() if self.labels == "int" else pa.string()
         match column_of(field):
             case "vector" if self.contexts == "columns":
-                return [(f"{name}.{feature}", pa.float64()) for feature in self._features(name)]
+                return [(f"{name}.{feature}", pa.float64()) for feature in self.features_of(name)]
             case "vector":
                 return [(name, pa.binary(8 * self.dim) if name == "x" else numbers)]
             case "pairs":
@@ -128,7 +131,8 @@ class Layout:
                     )
                 ]
 
-    def _features(self, name: str) -> tuple[str, ...]:
+    def features_of(self, name: str) -> tuple[str, ...]:
+        """Return what the values of contexts are called, or those of actions."""
         return self.features if name == "x" else self.action_features
 
     def check(self, about: Mapping[str, Any], name: str) -> None:
@@ -156,12 +160,27 @@ class Layout:
         no_x, no_z = event["x"] is None, self.action_dim is not None and event["z"] is None
         return self.contexts == "columns" and ((no_x and self.dim == 0) or (no_z and self.action_dim == 0))
 
+    def fit(self, block: Block) -> Bool:
+        """Return which decisions of a block have rows that hold them."""
+        fit: Bool = np.ones(len(block.t), np.bool_)
+        if self.contexts == "columns":
+            fit &= block.has_x | (self.dim > 0)
+            fit &= block.has_z if self.action_dim == 0 else True
+        lacks = np.array([not self._holds(label) for label in block.labels], np.bool_)
+        if lacks.any():
+            fit &= ~lacks[block.arm]
+            for places, ends in ((block.eligible, block.eligible_ends), (block.support, block.support_ends)):
+                rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+                fit[rows[lacks[places]]] = False
+        return fit
+
     def _holds(self, arm: object) -> bool:
         if self.labels == "json":
             return True
         return type(arm).__name__ == self.labels and (type(arm) is str or -(2**63) <= arm < 2**63)  # type: ignore[operator]
 
-    def _label(self, arm: Arm) -> Arm | None:
+    def written_label(self, arm: Arm) -> Arm | None:
+        """Return a label as it stands in columns; None if those cannot hold it."""
         if self.labels == "json":
             return json.dumps(arm, ensure_ascii=False)
         return arm if self._holds(arm) else None
@@ -180,16 +199,14 @@ class Layout:
         """Return the columns of a value."""
         match form:
             case "label":
-                return {name: self._label(value)}
+                return {name: self.written_label(value)}
             case "labels":
-                return {name: None if value is None else [self._label(arm) for arm in value]}
+                return {name: None if value is None else [self.written_label(arm) for arm in value]}
             case "pairs":
-                arms, shares = (
-                    (None, None) if value is None else ([self._label(arm) for arm, _ in value], [p for _, p in value])
-                )
-                return {name: arms, f"{name}_probabilities": shares}
+                labels = None if value is None else [self.written_label(arm) for arm, _ in value]
+                return {name: labels, f"{name}_probabilities": None if value is None else [p for _, p in value]}
             case "vector" if self.contexts == "columns":
-                features = self._features(name)
+                features = self.features_of(name)
                 values = [None] * len(features) if value is None else value
                 return {f"{name}.{feature}": each for feature, each in zip(features, values, strict=True)}
             case "vector" if name == "x" and value is not None:
@@ -242,7 +259,7 @@ class Layout:
                     return None
                 return [[self._arm(label), p] for label, p in zip(labels, shares, strict=True)]
             case "vector" if self.contexts == "columns":
-                values = [row[f"{name}.{feature}"] for feature in self._features(name)]
+                values = [row[f"{name}.{feature}"] for feature in self.features_of(name)]
                 return None if values and values[0] is None else values
             case "vector" if name == "x" and row[name] is not None:
                 return list(struct.unpack(f"<{self.dim}d", row[name]))

@@ -31,7 +31,7 @@ class Sealer:
         """Begin a stretch."""
         self._hmac = hmac.new(self._key, digestmod="sha256")
 
-    def add(self, lines: bytes) -> None:
+    def add(self, lines: bytes | memoryview) -> None:
         """Take lines."""
         self._hmac.update(lines)
 
