@@ -100,6 +100,13 @@ def test_what_cannot_be_known_is_asked_for(words: list[str], message: str, capsy
 def test_a_log_says_itself_what_its_columns_are(capsys: pytest.CaptureFixture[str]) -> None:
     armlet.log.write(armlet.Table("ab.csv", reward="paid", propensity=1 / 3), "log.parquet")
     assert main(["evaluate", "log.parquet", "--candidate", "uniform"]) == 0
+    armlet.log.write(armlet.Table("ab.csv", reward="paid", propensity=1 / 3), "log.jsonl")
+    with pytest.raises(SystemExit):
+        main(["fit", "log.jsonl", "--out", "m.armlet"])
+    assert (
+        "LOG is log.jsonl, a log of JSON lines; write it as Parquet first: armlet log compact"
+        in capsys.readouterr().err
+    )
     with pytest.raises(SystemExit):
         main(["evaluate", "log.parquet", "--candidate", "uniform", "--arm", "variant"])
     assert "--arm is 'variant', but LOG is a log, which says that itself; leave it out" in capsys.readouterr().err

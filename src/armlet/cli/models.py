@@ -9,8 +9,8 @@ from typing import Any
 from armlet.bandit import Bandit
 from armlet.cli.answer import Answer
 from armlet.cli.command import arg, command, engine, level, named_policy, seed
-from armlet.cli.sources import ROLES, roles_of
-from armlet.errors import InvalidValueError
+from armlet.cli.sources import ROLES, is_table, roles_of
+from armlet.errors import ArgumentError, InvalidValueError
 from armlet.inputs.named import parse_named
 from armlet.loading import load
 from armlet.log.fitting import fit as fit_table
@@ -58,6 +58,10 @@ def fit(a: argparse.Namespace) -> Answer:
         raise InvalidValueError("--explored and --all-explored are both given; give one")
     if not Path(a.out).absolute().parent.is_dir():  # better now than after all was read
         raise FileNotFoundError(f"--out is {a.out}, in a folder that does not exist")
+    for path in map(Path, a.data):
+        if path.suffix.lower() == ".jsonl" and path.is_file() and not is_table(path):
+            text = "{data} is {name}, a log of JSON lines; write it as Parquet first: armlet log compact {name}"
+            raise ArgumentError(text, name=path.name)
     bandit = fit_table(
         a.data,
         None if a.policy is None else make_policy(*parse_named(a.policy)),
