@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
@@ -107,9 +108,29 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
+def chance(text: str) -> str | float:
+    """Read a probability, or the name of a column.
+
+    Examples
+    --------
+    >>> chance("0.25"), round(chance("1/3"), 3), chance("prob")
+    (0.25, 0.333, 'prob')
+    """
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        return text
+
+
 LOG: Final = arg("log", type=Path, metavar="LOG", help="a log, .jsonl or .parquet")
 JSON: Final = arg("--json", action="store_true", help="print the result as JSON")
 QUIET: Final = arg("--quiet", action="store_true", help="print the result only: no progress, no notes")
+PROPENSITY: Final = arg(
+    "--propensity",
+    type=chance,
+    metavar="NAME",
+    help="the column of the probability of the arm, or that probability, as 1/3; default: propensity, pscore, ...",
+)
 REPEATED: Final = "may be repeated"
 NAMED: Final = "NAME or NAME:KEY=VALUE,...; see armlet list"
 

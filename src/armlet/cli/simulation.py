@@ -12,6 +12,7 @@ from armlet import parallel
 from armlet.advice.command import ask, read_request
 from armlet.cli.answer import Answer
 from armlet.cli.command import (
+    PROPENSITY,
     REPEATED,
     Work,
     arg,
@@ -27,7 +28,6 @@ from armlet.cli.command import (
     progress,
     seed,
 )
-from armlet.cli.sources import PROPENSITY
 from armlet.environments import ENVIRONMENTS
 from armlet.errors import InvalidValueError, choices
 from armlet.policies import POLICIES, plugged_policies

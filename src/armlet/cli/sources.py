@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from armlet.cli.command import Argument, arg, group, names
+from armlet.cli.command import PROPENSITY, Argument, arg, group, names
 from armlet.cli.outcomes import outcome_options
 from armlet.errors import ArgumentError, StoreError, choices, load_pyarrow
 from armlet.inputs.files import READERS
@@ -50,20 +49,6 @@ LOOP: Final = arg("--loop", metavar="NAME", help="of a store: whose log to read;
 STORE: Final = arg("store", type=place, metavar="STORE", help="a file, such as shop.db, or postgresql://...")
 
 
-def chance(text: str) -> str | float:
-    """Read a probability, or the name of a column.
-
-    Examples
-    --------
-    >>> chance("0.25"), round(chance("1/3"), 3), chance("prob")
-    (0.25, 0.333, 'prob')
-    """
-    try:
-        return float(Fraction(text))
-    except (ValueError, ZeroDivisionError):
-        return text
-
-
 def column(name: str, about: str) -> Argument:
     """Declare the column of a role."""
     return arg(f"--{name}", metavar="NAME", help=f"the column {about}")
@@ -71,12 +56,6 @@ def column(name: str, about: str) -> Argument:
 
 FEATURES: Final = arg(
     "--features", type=names, metavar="NAMES", help="columns that were known before, with commas; of a model, its own"
-)
-PROPENSITY: Final = arg(
-    "--propensity",
-    type=chance,
-    metavar="NAME",
-    help="the column of the probability of the arm, or that probability, as 1/3; default: propensity, pscore, ...",
 )
 ROLES: Final = group(
     "which column is what, where LOG is a table",
