@@ -14,7 +14,7 @@ from armlet import cli
 from armlet.environments.paper import FigureA
 from armlet.inference.intervals import growth
 from armlet.parallel import make_pool
-from armlet.simulation.compare import PolicyComparison, compare, make_jobs, rates
+from armlet.simulation.compare import RegretComparison, compare, make_jobs, rates
 from armlet.simulation.overview import Place, answer, rank
 from armlet.simulation.results import Result
 from armlet.simulation.run import simulate_all
@@ -30,12 +30,12 @@ def small() -> list[Result]:
 
 def report(results: list[Result]) -> list[str]:
     where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
-    return PolicyComparison(where, rank(results), Path("report.html")).lines(theory=True)
+    return RegretComparison(where, rank(results), Path("report.html")).lines(theory=True)
 
 
 def test_the_ranking_comes_first_and_theory_for_those_who_ask(small: list[Result]) -> None:
     where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
-    found = PolicyComparison(where, rank(small), Path("report.html"))
+    found = RegretComparison(where, rank(small), Path("report.html"))
     lines = found.lines()
     assert lines[0].lstrip().startswith("regret at T = 2,000")
     assert " ".join(lines[5:7]) in answer(found.places)
@@ -45,7 +45,7 @@ def test_the_ranking_comes_first_and_theory_for_those_who_ask(small: list[Result
 
 def test_the_json_has_what_the_terminal_says(small: list[Result]) -> None:
     where = make_jobs("FigureA", POLICIES, HORIZON, RUNS, SEED)[0].environment
-    found = PolicyComparison(where, rank(small), Path("report.html")).to_dict()
+    found = RegretComparison(where, rank(small), Path("report.html")).to_dict()
     assert {"environment", "horizon", "runs", "answer", "policies", "page", "figure"} == found.keys()
     assert found["answer"] == answer(rank(small))
     values = [each["regret"]["value"] for each in found["policies"]]

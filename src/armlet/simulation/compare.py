@@ -124,7 +124,7 @@ def make_jobs(environment: str, policies: Sequence[str], horizon: int, runs: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PolicyComparison(report.Result):
+class RegretComparison(report.Result):
     """Policies in the order of their regret, and where the page of it is."""
 
     environment: Environment
@@ -198,7 +198,7 @@ def _as_dict(place: Place) -> dict[str, object]:
 
 def compare(
     jobs: Sequence[Job], *, engine: Pool, out: str | os.PathLike[str], progress: Progress = silent
-) -> PolicyComparison:
+) -> RegretComparison:
     """Run the jobs, keep them in a folder, and write a page and its figure."""
     require_matplotlib()  # better now than after the computation
     load_pyarrow()
@@ -209,7 +209,7 @@ def compare(
     except KeyboardInterrupt:
         print(f"\ninterrupted: finished runs are kept in {folder}; the same command goes on", file=sys.stderr)
         raise
-    return PolicyComparison(jobs[0].environment, rank(results), write_overview(folder))
+    return RegretComparison(jobs[0].environment, rank(results), write_overview(folder))
 
 
 def ranking(places: Sequence[Place]) -> list[str]:
