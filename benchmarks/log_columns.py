@@ -70,7 +70,9 @@ def main(n: int) -> None:
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path, start = Path(folder) / "a.jsonl", Path(folder) / "a.start.armlet"
-        candidate = np.random.default_rng(2).normal(size=(ARMS, DIM))
+        figures["step with a log, us"] = 1e6 * write_arms(path, n) / n
+        bandit, candidate = armlet.load(start), armlet.load(start)
+        armlet.log.replay(armlet.log.read(path), candidate)
 
         def evaluate(log: Path) -> None:
             armlet.evaluate(log, candidate)
@@ -79,8 +81,6 @@ def main(n: int) -> None:
             if not armlet.audit(log, start).ok:
                 raise SystemExit(f"{log.name} does not pass its audit")
 
-        figures["step with a log, us"] = 1e6 * write_arms(path, n) / n
-        bandit = armlet.load(start)
         figures["compaction, us a decision"] = 1e6 * seconds(lambda: armlet.log.compact(path)) / n
         parquet = path.with_suffix(".parquet")
         read = 1e6 * seconds(lambda: sum(len(block) for block in armlet.log.read(path).blocks())) / n

@@ -12,18 +12,26 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+import armlet
 from armlet.errors import LogError
+from armlet.log.exporting import compact
+from armlet.log.parquet import ParquetLog
 from armlet.log.reader import LogFile
+from armlet.log.replaying import LoggedPast, replay
 from armlet.record import block as blocks
 from armlet.record.block import DECIDE, LEARN, OTHER, Block
 from armlet.record.contradictions import Shape
 from armlet.record.events import shape_after
 from armlet.record.jsonl import BATCH, PIECE, decode, encode_event, read_lines
 from armlet.record.kinds import EXPLORATION
+from armlet.record.parquet import Contexts
 from armlet.record.values import Event
+from armlet.types import Policy
 from support.actions.lives import made_action_events
+from support.lives import Life, new_bandit
 from support.logs import made_events
 
+REWARDS = (-0.0, 1e22, 5e-324, 123456789.0, 1e-7, {"clicks": 1.0})
 LABELS = (("north", "south"), (1, 2), ("Zürich", -7), ("a b", 'say "x"'), (0, 2**70))
 
 
@@ -54,7 +62,7 @@ def quickly(data: bytes, folder: Path) -> Iterator[tuple[bytes, Event]]:
     yield from LogFile(path).with_lines()
 
 
-def lines_of(case: int) -> list[bytes]:
+def lines_of(case: int, rewards: tuple[object, ...] = REWARDS) -> list[bytes]:
     """Return a sound log: of arms of all kinds of labels, or of actions."""
     rng, crc, out = Random(case), 0, []
     events = made_action_events(40, seed=case) if case % 3 == 0 else made_events(40, seed=case, arms=rng.choice(LABELS))
@@ -62,7 +70,7 @@ def lines_of(case: int) -> list[bytes]:
         if event["kind"] == "decide" and case % 3 and rng.random() < 0.3:
             event |= {"unit": f"session {rng.randrange(5)}", "epoch": rng.randrange(3)}
         if event["kind"] == "learn" and rng.random() < 0.1:
-            event["reward"] = rng.choice((-0.0, 1e22, 5e-324, 123456789.0, 1e-7, {"clicks": 1.0}))
+            event["reward"] = rng.choice(rewards)
         line, crc = encode_event(event, crc)
         out.append(line)
     return out
@@ -189,3 +197,75 @@ def test_contexts_follow_features_that_are_replaced(tmp_path: Path) -> None:
     path.write_bytes(chained([*lines[:3], wrong]))
     with pytest.raises(LogError, match="x has 3 values, but contexts have 2"):
         list(LogFile(path).blocks())
+
+
+# ---- played and compacted: the quick ways end where the exact ones do
+
+POLICIES: list[Policy] = [
+    armlet.ContextualEpsilonGreedy(p=20),
+    armlet.OccasionalOptimism(),
+    armlet.LinUCB(discount=0.9),
+]
+
+
+def never(*_: object) -> None:
+    pytest.fail("the exact way was taken")
+
+
+def by_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every event played by itself."""
+    monkeypatch.setattr(LoggedPast, "play_run", lambda *given: (given[-1], None))
+
+
+def lived(policy: Policy, path: Path) -> str:
+    """Let a bandit live with a log; return the digest of its state."""
+    bandit, log = new_bandit(policy, path)
+    Life(bandit).live(300)
+    log.close()
+    return bandit.digest()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_blocks_lead_to_the_state_of_events(policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armlet.log.replaying.RECENT", 16)
+    digest = lived(policy, tmp_path / "a.jsonl")
+    quick, exact = (armlet.load(tmp_path / "a.start.armlet") for _ in range(2))
+    n = replay(LogFile(tmp_path / "a.jsonl"), quick)
+    by_events(monkeypatch)
+    assert replay(LogFile(tmp_path / "a.jsonl"), exact) == n
+    assert quick.digest() == exact.digest() == digest
+
+
+@pytest.mark.parametrize("case", range(20))
+def test_audits_by_blocks_and_by_events_find_the_same(
+    case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rng = tmp_path / "a.jsonl", Random(case)
+    lived(POLICIES[case % len(POLICIES)], path)
+    lines, found = path.read_bytes().splitlines(keepends=True), []
+    for _ in range(10):
+        damaged, place = list(lines), rng.randrange(1, len(lines))
+        head, mark, tail = lines[place].rpartition(b',"crc":')
+        damaged[place] = edited(rng, head) + mark + tail
+        path.write_bytes(chained(damaged))
+        quick = armlet.audit(path, tmp_path / "a.start.armlet")
+        with monkeypatch.context() as patch:
+            by_events(patch)
+            assert armlet.audit(path, tmp_path / "a.start.armlet").to_dict() == quick.to_dict()
+        found.append(quick.mismatch)
+    assert any(found)
+
+
+@pytest.mark.parametrize("case", range(1, 24))
+@pytest.mark.parametrize("contexts", ["binary", "columns"])
+def test_columns_of_a_compacted_log_tell_all_lines(
+    case: int, contexts: Contexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"".join(lines_of(case, rewards=(-0.0, 1e22, 5e-324)))
+    (tmp_path / "a.jsonl").write_bytes(data)
+    monkeypatch.setattr("armlet.log.parquet.MOST", 16)
+    monkeypatch.setattr(blocks, "MOST", 16)
+    log = ParquetLog(compact(tmp_path / "a.jsonl", contexts=contexts))
+    monkeypatch.setattr(ParquetLog, "_exact_lines", never)
+    assert b"".join(line for line, _ in log.with_lines()) == data
+    log.check_columns()
