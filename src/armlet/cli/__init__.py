@@ -31,7 +31,7 @@ COMMANDS: Final[command.Groups] = {
         Listed("compare", "rank policies on the same simulated runs", "armlet.cli.simulation:compare"),
         Listed("advise", "which policy to take, and what it earns next to an A/B test", "armlet.cli.simulation:advise"),
         Listed("simulate", "run one policy many times, on any engine", "armlet.cli.simulation:simulate"),
-        Listed("list", "name all policies and environments, describe some", "armlet.cli.simulation:list_names"),
+        Listed("list", "name all policies and environments, describe some", "armlet.cli.listing:list_names"),
         Listed("data", "list and download public data sets", "armlet.cli.logs:data"),
     ),
     "serve, and work with stores": (
