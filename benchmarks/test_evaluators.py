@@ -21,7 +21,7 @@ from armlet.evaluation.estimators import Shrunk, Switch, estimate
 from armlet.inference.intervals import Z
 from armlet.inference.sequences import MeanSequence, mixed_margin
 from armlet.types import Bool, Float64, Int64
-from armlet_lab.validation.printed_tables.arrays import gram_with
+from armlet_lab.validation.printed_tables.digits import gram_with
 from evaluators import ask
 
 CLOSE = 1e-9
