@@ -41,7 +41,7 @@ NOT_RESULTS = {
     "Bound": "a number with the terms that it is the sum of",
     "Condition": "a p and the constants behind it",
     "Constants": "the constants of an environment",
-    "Estimate": "constants and how far they may be off",
+    "EstimatedConstants": "constants and how far they may be off",
     "Problem": "an input of the theory",
     "Promotion": "yes or no, and the Gain behind it",
     "Settings": "what a bandit was made with",
