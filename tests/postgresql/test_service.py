@@ -108,7 +108,7 @@ def test_a_check_makes_no_tables(
     with armlet.open_store(address) as store:
         store.loop("home", arms=["sale", "new"], features=["age"], policy=armlet.LinUCB())
     assert main(["serve", address, *loop, "--check"]) == 0
-    assert "is there\nloop 'home' goes on as it is" in capsys.readouterr().out
+    assert "is there\nloop 'home' stays as it is" in capsys.readouterr().out
 
 
 def test_a_database_that_is_not_there_ends_the_server_without_its_password(tmp_path: Path) -> None:
